@@ -1,0 +1,157 @@
+//! Terms of a batch or a run, numbered in the order they first occur.
+
+use hashbrown::HashTable;
+
+/// Terms of up to this many bytes are told apart by their key alone.
+const KEY_BYTES: usize = 8;
+
+/// From a term to its number and back.
+#[derive(Default)]
+pub struct Dictionary {
+    table: HashTable<u32>,
+    rows: Vec<Row>,
+    text: Vec<u8>,
+}
+
+/// A term of the dictionary.
+#[derive(Clone, Copy)]
+struct Row {
+    /// The bytes of a short term, or a hash of a long one.
+    key: u64,
+    start: usize,
+    length: u32,
+}
+
+impl Dictionary {
+    /// An empty dictionary with room for that many terms.
+    pub fn with_capacity(terms: usize) -> Dictionary {
+        Dictionary { table: HashTable::with_capacity(terms), rows: Vec::with_capacity(terms), text: Vec::new() }
+    }
+
+    /// The number of a term; a new one gets the next.
+    #[inline]
+    pub fn number(&mut self, term: &[u8]) -> u32 {
+        self.number_with_key(key(term), term)
+    }
+
+    /// The number of a term of another dictionary.
+    pub fn number_of(&mut self, other: &Dictionary, number: u32) -> u32 {
+        let row = &other.rows[number as usize];
+        self.number_with_key(row.key, other.text_of(row))
+    }
+
+    #[inline]
+    fn number_with_key(&mut self, key: u64, term: &[u8]) -> u32 {
+        let Dictionary { table, rows, text } = self;
+        let is_same = |&number: &u32| {
+            let row = &rows[number as usize];
+            row.key == key
+                && row.length as usize == term.len()
+                && (term.len() <= KEY_BYTES || text[row.start..][..term.len()] == *term)
+        };
+        let spread_key = spread(key, term.len() as u32);
+        if let Some(&number) = table.find(spread_key, is_same) {
+            return number;
+        }
+        let number = rows.len() as u32;
+        rows.push(Row { key, start: text.len(), length: term.len() as u32 });
+        text.extend_from_slice(term);
+        table.insert_unique(spread_key, number, |&number| {
+            let row = &rows[number as usize];
+            spread(row.key, row.length)
+        });
+        number
+    }
+
+    /// The text of a term.
+    pub fn text(&self, number: u32) -> &[u8] {
+        self.text_of(&self.rows[number as usize])
+    }
+
+    fn text_of(&self, row: &Row) -> &[u8] {
+        &self.text[row.start..][..row.length as usize]
+    }
+
+    /// How many terms there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes of memory in use, counting what growing vectors hold in reserve.
+    pub fn bytes(&self) -> usize {
+        self.text.capacity() + self.rows.capacity() * size_of::<Row>() + self.table.allocation_size()
+    }
+
+    /// The numbers of the terms in the order of their bytes.
+    pub fn sorted(&self) -> Vec<u32> {
+        let prefixed = |(number, row): (usize, &Row)| (prefix(self.text_of(row)), number as u32);
+        let mut order: Vec<(u64, u32)> = self.rows.iter().enumerate().map(prefixed).collect();
+        // Eight bytes decide most comparisons without a look at the text.
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.text(a.1).cmp(self.text(b.1))));
+        order.into_iter().map(|(_, number)| number).collect()
+    }
+}
+
+/// The first eight bytes, the earlier the more significant.
+fn prefix(text: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let length = text.len().min(8);
+    first[..length].copy_from_slice(&text[..length]);
+    u64::from_be_bytes(first)
+}
+
+/// The bytes of a term of up to eight, which with its length identify it; a hash of a longer one.
+#[inline]
+fn key(term: &[u8]) -> u64 {
+    let four = |at: usize| u64::from(u32::from_le_bytes([term[at], term[at + 1], term[at + 2], term[at + 3]]));
+    match term.len() {
+        0 => 0,
+        length @ 1..=3 => u64::from(term[0]) | u64::from(term[length / 2]) << 8 | u64::from(term[length - 1]) << 16,
+        length @ 4..=8 => four(0) | four(length - 4) << 32,
+        _ => hash(term),
+    }
+}
+
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Spreads a key over all 64 bits.
+#[inline]
+fn spread(key: u64, length: u32) -> u64 {
+    let product = u128::from(key ^ u64::from(length).wrapping_mul(0xD6E8_FEB8_6659_FD93)) * u128::from(FACTOR);
+    (product as u64) ^ (product >> 64) as u64
+}
+
+/// A hash of any bytes: eight at a time, multiplied and folded.
+pub fn hash(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut state = FACTOR ^ bytes.len() as u64;
+    for word in words {
+        state = spread(state ^ u64::from_le_bytes(*word), 1);
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    spread(state ^ u64::from_le_bytes(last), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn terms_keep_their_numbers_and_come_out_sorted(terms in prop::collection::vec("[a-c\u{0}é]{0,12}", 0..200)) {
+            let (mut dictionary, mut copy, mut expected) = (Dictionary::default(), Dictionary::default(), BTreeMap::new());
+            for term in &terms {
+                let next = expected.len() as u32;
+                let number = *expected.entry(term.as_bytes()).or_insert(next);
+                prop_assert_eq!(dictionary.number(term.as_bytes()), number);
+                prop_assert_eq!(copy.number_of(&dictionary, number), number);
+            }
+            prop_assert_eq!(dictionary.len(), expected.len());
+            let sorted: Vec<&[u8]> = dictionary.sorted().into_iter().map(|number| dictionary.text(number)).collect();
+            prop_assert_eq!(sorted, expected.into_keys().collect::<Vec<_>>());
+        }
+    }
+}

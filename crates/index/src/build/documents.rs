@@ -1,0 +1,340 @@
+//! What the build keeps of each document beside its postings: id and length, and stored fields in compressed blocks.
+
+use super::BuildError;
+use super::dictionary::hash;
+use super::list::renumber;
+use super::write::{SegmentWriter, Spool};
+use crate::codec::{BLOCK, CodecName};
+use crate::format::segment::Section;
+use crate::format::varint;
+use crate::open::IDS_IN_GROUP;
+use crate::weight::length_code;
+use std::collections::HashMap;
+
+/// Stored fields are compressed together until they pass this many bytes.
+const STORED_BLOCK_BYTES: usize = 16 * 1024;
+const COMPRESSION_LEVEL: i32 = 3;
+
+/// Ids and lengths of some documents: for each a varint of the id's bytes, the id, a varint of the length.
+#[derive(Default)]
+pub struct DocumentRows {
+    /// The rows.
+    pub bytes: Vec<u8>,
+}
+
+impl DocumentRows {
+    /// Appends a document.
+    pub fn push(&mut self, id: &str, length: u32) {
+        varint::write(id.len() as u64, &mut self.bytes);
+        self.bytes.extend_from_slice(id.as_bytes());
+        varint::write(u64::from(length), &mut self.bytes);
+    }
+}
+
+/// Stored fields of some documents, compressed block by block.
+#[derive(Default)]
+pub struct StoredBlocks {
+    /// The compressed blocks.
+    pub bytes: Vec<u8>,
+    /// A row for each block.
+    pub rows: Vec<StoredRow>,
+    /// The block that is being filled.
+    open: Vec<u8>,
+    documents: u32,
+    first: u32,
+}
+
+/// One block of stored fields.
+#[derive(Clone, Copy)]
+pub struct StoredRow {
+    /// Its first document.
+    pub first: u32,
+    /// Bytes when decompressed.
+    pub size: u32,
+    /// Bytes as stored.
+    pub compressed: u32,
+}
+
+impl StoredBlocks {
+    /// Appends a document: bytes of all its fields, then each field with its length before it.
+    pub fn push(&mut self, fields: &[&str]) {
+        self.documents += 1;
+        if fields.is_empty() {
+            return;
+        }
+        let mut own = Vec::new();
+        for field in fields {
+            varint::write(field.len() as u64, &mut own);
+            own.extend_from_slice(field.as_bytes());
+        }
+        self.push_encoded(&own);
+    }
+
+    fn push_encoded(&mut self, own: &[u8]) {
+        varint::write(own.len() as u64, &mut self.open);
+        self.open.extend_from_slice(own);
+        if self.open.len() >= STORED_BLOCK_BYTES {
+            self.finish();
+        }
+    }
+
+    /// Compresses the block that is being filled.
+    pub fn finish(&mut self) {
+        if !self.open.is_empty() {
+            let start = self.bytes.len();
+            let compressed = zstd::bulk::compress(&self.open, COMPRESSION_LEVEL).expect("compression into memory");
+            self.bytes.extend_from_slice(&compressed);
+            let compressed = (self.bytes.len() - start) as u32;
+            self.rows.push(StoredRow { first: self.first, size: self.open.len() as u32, compressed });
+            self.open.clear();
+        }
+        self.first = self.documents;
+    }
+}
+
+/// Documents of the whole build, on disk until the segment is written.
+pub struct DocumentSpool {
+    rows: Spool,
+    stored: Spool,
+    stored_rows: Vec<StoredRow>,
+    /// Documents so far.
+    pub count: u32,
+    /// Sum of their lengths.
+    pub tokens: u64,
+}
+
+impl DocumentSpool {
+    /// A spool of two files.
+    pub fn new(rows: Spool, stored: Spool) -> DocumentSpool {
+        DocumentSpool { rows, stored, stored_rows: Vec::new(), count: 0, tokens: 0 }
+    }
+
+    /// Appends the documents of the next batch.
+    pub fn push(
+        &mut self,
+        count: u32,
+        tokens: u64,
+        rows: &DocumentRows,
+        stored: &StoredBlocks,
+    ) -> Result<(), BuildError> {
+        self.rows.write(&rows.bytes)?;
+        self.stored.write(&stored.bytes)?;
+        let base = self.count;
+        self.stored_rows.extend(stored.rows.iter().map(|row| StoredRow { first: base + row.first, ..*row }));
+        self.count += count;
+        self.tokens += tokens;
+        Ok(())
+    }
+
+    /// Calls `visit` with the number, id and length of every document in order.
+    fn each(&mut self, mut visit: impl FnMut(u32, &str, u32) -> Result<(), BuildError>) -> Result<(), BuildError> {
+        let count = self.count;
+        let mut reader = self.rows.reader()?;
+        let mut id = Vec::new();
+        for document in 0..count {
+            let length = reader.varint()?;
+            reader.bytes(length as usize, &mut id)?;
+            let tokens = reader.varint()? as u32;
+            visit(document, &String::from_utf8_lossy(&id), tokens)?;
+        }
+        Ok(())
+    }
+
+    /// The documents whose id an earlier one has, in order, each with its id.
+    ///
+    /// Ids are compared by hash first, a share of the hashes at a time so that they fit `memory_bytes`; those that
+    /// look equal are then compared themselves.
+    pub fn duplicates(&mut self, memory_bytes: usize) -> Result<Vec<(u32, String)>, BuildError> {
+        let shares = (self.count as usize * 16).div_ceil(memory_bytes.max(1 << 20)).max(1) as u64;
+        let mut suspects = Vec::new();
+        for share in 0..shares {
+            let mut hashes = Vec::new();
+            self.each(|document, id, _| {
+                let hash = hash(id.as_bytes());
+                if hash % shares == share {
+                    hashes.push((hash, document));
+                }
+                Ok(())
+            })?;
+            hashes.sort_unstable();
+            for same in hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+                suspects.extend(same.iter().map(|&(_, document)| document));
+            }
+        }
+        if suspects.is_empty() {
+            return Ok(Vec::new());
+        }
+        suspects.sort_unstable();
+        let (mut seen, mut duplicates) = (HashMap::new(), Vec::new());
+        self.each(|document, id, _| {
+            if suspects.binary_search(&document).is_ok() && seen.insert(id.to_owned(), document).is_some() {
+                duplicates.push((document, id.to_owned()));
+            }
+            Ok(())
+        })?;
+        Ok(duplicates)
+    }
+
+    /// The length codes of the documents that stay, and the sum of their lengths.
+    pub fn length_codes(&mut self, dropped: &[u32]) -> Result<(Vec<u8>, u64), BuildError> {
+        let mut codes = Vec::with_capacity(self.count as usize - dropped.len());
+        let mut tokens = 0;
+        self.each(|document, _, length| {
+            if renumber(dropped, document).is_some() {
+                codes.push(length_code(length));
+                tokens += u64::from(length);
+            }
+            Ok(())
+        })?;
+        Ok((codes, tokens))
+    }
+
+    /// Writes ids, lengths and ranks of the documents that stay; returns how many have a rank.
+    pub fn write_rows(
+        &mut self,
+        dropped: &[u32],
+        ranks: Option<&HashMap<String, f32>>,
+        segment: &mut SegmentWriter,
+        mut spools: [Spool; 2],
+    ) -> Result<u64, BuildError> {
+        let [lengths, ranked] = &mut spools;
+        let mut ids = IdWriter::default();
+        let mut packer = LengthPacker::default();
+        let mut found = 0;
+        segment.begin(Section::Ids)?;
+        self.each(|document, id, length| {
+            if renumber(dropped, document).is_none() {
+                return Ok(());
+            }
+            ids.push(id.as_bytes());
+            if ids.bytes.len() >= 64 * 1024 {
+                segment.write(&ids.take())?;
+            }
+            packer.push(length, lengths)?;
+            if let Some(ranks) = ranks {
+                let rank = ranks.get(id).copied();
+                found += u64::from(rank.is_some());
+                ranked.write(&rank.unwrap_or(0.0).to_le_bytes())?;
+            }
+            Ok(())
+        })?;
+        segment.write(&ids.take())?;
+        segment.section(Section::IdGroups, &ids.groups)?;
+        packer.finish(lengths)?;
+        segment.begin(Section::Lengths)?;
+        segment.write(&packer.rows)?;
+        segment.copy(lengths)?;
+        if ranks.is_some() {
+            segment.begin(Section::Ranks)?;
+            segment.copy(ranked)?;
+        }
+        Ok(found)
+    }
+
+    /// Writes the stored fields of the documents that stay.
+    pub fn write_stored(&mut self, dropped: &[u32], segment: &mut SegmentWriter) -> Result<(), BuildError> {
+        if self.stored_rows.is_empty() {
+            return Ok(());
+        }
+        let ends: Vec<u32> = self.stored_rows.iter().skip(1).map(|row| row.first).chain([self.count]).collect();
+        let mut reader = self.stored.reader()?;
+        let (mut table, mut offset, mut block) = (Vec::new(), 0u64, Vec::new());
+        segment.begin(Section::Stored)?;
+        for (row, end) in self.stored_rows.iter().zip(ends) {
+            reader.bytes(row.compressed as usize, &mut block)?;
+            let gone = dropped.partition_point(|&d| d < row.first)..dropped.partition_point(|&d| d < end);
+            let first = row.first - gone.start as u32;
+            let kept = if gone.is_empty() {
+                StoredBlocks { bytes: block.clone(), rows: vec![StoredRow { first, ..*row }], ..Default::default() }
+            } else {
+                without(&block, row, &dropped[gone], first)
+            };
+            for row in &kept.rows {
+                table.extend(row.first.to_le_bytes());
+                table.extend(row.size.to_le_bytes());
+                table.extend(offset.to_le_bytes());
+                offset += u64::from(row.compressed);
+            }
+            segment.write(&kept.bytes)?;
+        }
+        segment.section(Section::StoredBlocks, &table)
+    }
+}
+
+/// A block of stored fields again, without some of its documents.
+fn without(block: &[u8], row: &StoredRow, dropped: &[u32], first: u32) -> StoredBlocks {
+    let block = zstd::bulk::decompress(block, row.size as usize).expect("what was compressed in this build");
+    let mut rest = &block[..];
+    let mut kept = StoredBlocks { documents: first, first, ..Default::default() };
+    let mut document = row.first;
+    while !rest.is_empty() {
+        let own = varint::read(&mut rest).and_then(|length| varint::take(&mut rest, length as usize));
+        if dropped.binary_search(&document).is_err() {
+            kept.documents += 1;
+            kept.push_encoded(own.expect("what was written in this build"));
+        }
+        document += 1;
+    }
+    kept.finish();
+    kept
+}
+
+/// Ids in groups, each id but a group's first without what it shares with the one before.
+#[derive(Default)]
+struct IdWriter {
+    bytes: Vec<u8>,
+    groups: Vec<u8>,
+    written: u64,
+    count: u32,
+    last: Vec<u8>,
+}
+
+impl IdWriter {
+    fn push(&mut self, id: &[u8]) {
+        if self.count % IDS_IN_GROUP == 0 {
+            self.groups.extend((self.written + self.bytes.len() as u64).to_le_bytes());
+            self.last.clear();
+        }
+        let shared = id.iter().zip(&self.last).take_while(|(a, b)| a == b).count();
+        varint::write(shared as u64, &mut self.bytes);
+        varint::write((id.len() - shared) as u64, &mut self.bytes);
+        self.bytes.extend_from_slice(&id[shared..]);
+        self.last.clear();
+        self.last.extend_from_slice(id);
+        self.count += 1;
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.written += self.bytes.len() as u64;
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+/// Exact lengths, 128 to a block, with a row for each: where it starts, its directory byte, three zeros.
+#[derive(Default)]
+struct LengthPacker {
+    block: Vec<u32>,
+    rows: Vec<u8>,
+    written: u32,
+}
+
+impl LengthPacker {
+    fn push(&mut self, length: u32, out: &mut Spool) -> Result<(), BuildError> {
+        // Values are at least 1 and lengths may be 0.
+        self.block.push(length.saturating_add(1));
+        if self.block.len() == BLOCK { self.finish(out) } else { Ok(()) }
+    }
+
+    fn finish(&mut self, out: &mut Spool) -> Result<(), BuildError> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let mut packed = Vec::new();
+        let byte = CodecName::Bitpack.codec().encode_values(&self.block, &mut packed);
+        self.rows.extend(self.written.to_le_bytes());
+        self.rows.extend([byte, 0, 0, 0]);
+        self.written += packed.len() as u32;
+        self.block.clear();
+        out.write(&packed)
+    }
+}

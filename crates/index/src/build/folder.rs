@@ -1,0 +1,141 @@
+//! The folder of an index while it is written: one writer at a time, nothing visible before it is whole.
+//!
+//! Everything in the making lies in the subfolder `building`, which the next writer removes if this one dies. A commit
+//! moves the segment to its name, then the manifest; the manifest's rename is the moment the index changes.
+
+use super::BuildError;
+use crate::format::IndexError;
+use crate::format::manifest::Manifest;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+const LOCK: &str = "lock";
+const BUILDING: &str = "building";
+const SEGMENT: &str = "segment-";
+
+/// The right to write an index; given up when dropped, together with all that was not committed.
+pub struct IndexFolder {
+    path: PathBuf,
+    _lock: File,
+    generation: u64,
+}
+
+impl IndexFolder {
+    /// Creates the folder if there is none, takes the lock and removes what dead writers left.
+    pub fn open(path: &Path) -> Result<IndexFolder, BuildError> {
+        fs::create_dir_all(path).map_err(BuildError::io(path))?;
+        refuse_foreign(path)?;
+        let lock_path = path.join(LOCK);
+        let lock = File::options().create(true).append(true).open(&lock_path).map_err(BuildError::io(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(IndexError::Locked { path: path.to_owned() }.into()),
+            Err(TryLockError::Error(error)) => return Err(BuildError::io(&lock_path)(error)),
+        }
+        let current = Manifest::current(path)?;
+        let generation = current.as_deref().and_then(generation_of).map_or(1, |generation| generation + 1);
+        let folder = IndexFolder { path: path.to_owned(), _lock: lock, generation };
+        folder.sweep(current.as_deref())?;
+        let building = folder.building();
+        fs::create_dir(&building).map_err(BuildError::io(&building))?;
+        Ok(folder)
+    }
+
+    /// The generation that is being written.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Where temporary files go.
+    pub fn building(&self) -> PathBuf {
+        self.path.join(BUILDING)
+    }
+
+    /// The name that the segment will have.
+    pub fn segment_name(&self) -> String {
+        format!("{SEGMENT}{:08}", self.generation)
+    }
+
+    /// Makes a finished segment file and its manifest the current generation.
+    pub fn commit(&self, segment: &Path, manifest: &Manifest) -> Result<(), BuildError> {
+        let target = self.path.join(self.segment_name());
+        fs::rename(segment, &target).map_err(BuildError::io(&target))?;
+        let temporary = self.building().join("manifest");
+        write_whole(&temporary, &manifest.encode()).map_err(BuildError::io(&temporary))?;
+        // The segment's name must be on the disk before a manifest names it.
+        sync_folder(&self.path)?;
+        let target = self.path.join(Manifest::file_name(self.generation));
+        fs::rename(&temporary, &target).map_err(BuildError::io(&target))?;
+        sync_folder(&self.path)?;
+        self.sweep(Some(&target))
+    }
+
+    /// Removes our files that the current manifest does not need. Readers that have them open keep them.
+    fn sweep(&self, current: Option<&Path>) -> Result<(), BuildError> {
+        let building = self.building();
+        if building.exists() {
+            fs::remove_dir_all(&building).map_err(BuildError::io(&building))?;
+        }
+        let needed = match current {
+            Some(path) => {
+                let bytes = fs::read(path).map_err(BuildError::io(path))?;
+                // A damaged manifest names nothing that we could tell from the rest: leave all as it is.
+                let Ok(manifest) = Manifest::decode(path, &bytes) else {
+                    return Ok(());
+                };
+                manifest.segments.into_iter().map(|segment| segment.file).collect()
+            }
+            None => Vec::new(),
+        };
+        for name in names(&self.path)? {
+            let is_old_manifest =
+                Manifest::generation_of(&name).is_some() && current.is_none_or(|path| !path.ends_with(&name));
+            let is_old_segment = name.starts_with(SEGMENT) && !needed.contains(&name);
+            if is_old_manifest || is_old_segment {
+                let path = self.path.join(&name);
+                fs::remove_file(&path).map_err(BuildError::io(&path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for IndexFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next writer.
+        let _ = fs::remove_dir_all(self.building());
+    }
+}
+
+fn generation_of(manifest: &Path) -> Option<u64> {
+    Manifest::generation_of(manifest.file_name()?.to_str()?)
+}
+
+/// A folder without an index must not hold anything that is not ours: the user may have named the wrong one.
+fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
+    let names = names(path)?;
+    let is_index = names.iter().any(|name| Manifest::generation_of(name).is_some());
+    let is_ours = |name: &String| name == LOCK || name == BUILDING || name.starts_with(SEGMENT);
+    if is_index || names.iter().all(is_ours) {
+        return Ok(());
+    }
+    Err(IndexError::Foreign { path: path.to_owned() }.into())
+}
+
+fn names(path: &Path) -> Result<Vec<String>, BuildError> {
+    let entries = fs::read_dir(path).map_err(BuildError::io(path))?;
+    let names: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
+    let names = names.map_err(BuildError::io(path))?;
+    Ok(names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect())
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync_folder(path: &Path) -> Result<(), BuildError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(BuildError::io(path))
+}

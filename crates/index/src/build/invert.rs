@@ -1,0 +1,236 @@
+//! Inversion of one batch: from documents to the postings of each term, in the order of the documents.
+//!
+//! A batch is small enough that its dictionary and postings stay in the cache. Postings of a term are packed at once:
+//! for each document a varint of `2 · gap` plus one if the frequency is 1, else followed by a varint of the frequency.
+
+use super::dictionary::Dictionary;
+use super::documents::{DocumentRows, StoredBlocks};
+use crate::corpus::{Batch, Document, Problem};
+use crate::format::varint;
+use crate::text::{Analyzer, Scratch};
+
+/// Largest weight a vector may give a term.
+const MAX_LEARNED: f32 = 16_777_216.0;
+
+/// The postings of one batch and what else is known of its documents.
+#[derive(Default)]
+pub struct Inverted {
+    /// Documents of the batch.
+    pub documents: u32,
+    /// Sum of their lengths.
+    pub tokens: u64,
+    /// Ids and lengths.
+    pub rows: DocumentRows,
+    /// Stored fields.
+    pub stored: StoredBlocks,
+    /// The terms.
+    pub dictionary: Dictionary,
+    /// A row for each term.
+    pub terms: Vec<TermRow>,
+    /// The packed postings of the terms, in the same order.
+    pub postings: Vec<u8>,
+    /// Records that were skipped.
+    pub problems: Vec<Problem>,
+}
+
+/// The postings of a term of a batch.
+#[derive(Clone, Copy)]
+pub struct TermRow {
+    /// Documents of the batch that hold it.
+    pub count: u32,
+    /// Where its packed postings end.
+    pub postings_end: u32,
+}
+
+/// Inverts batches one after the other, reusing its memory.
+pub struct Inverter {
+    analyzer: Analyzer,
+    scratch: Scratch,
+    /// `latest[term]`: the last document with the term, plus one, and its place in `pairs`.
+    latest: Vec<(u32, u32)>,
+    /// Term and frequency, document after document.
+    pairs: Vec<(u32, u32)>,
+    /// `ends[document]`: where its pairs end.
+    ends: Vec<u32>,
+    grouped: Vec<(u32, u32)>,
+}
+
+impl Inverter {
+    /// An inverter for that analyzer.
+    pub fn new(analyzer: Analyzer) -> Inverter {
+        Inverter {
+            analyzer,
+            scratch: Scratch::default(),
+            latest: Vec::new(),
+            pairs: Vec::new(),
+            ends: Vec::new(),
+            grouped: Vec::new(),
+        }
+    }
+
+    /// Inverts a batch.
+    pub fn invert(&mut self, batch: &Batch) -> Inverted {
+        // Batches are alike: the one before tells how many terms to expect.
+        let dictionary = Dictionary::with_capacity(self.latest.len());
+        let mut inverted = Inverted { dictionary, ..Default::default() };
+        self.latest.clear();
+        self.pairs.clear();
+        self.ends.clear();
+        batch.documents(&mut |record| match record {
+            Ok(document) => self.add(document, &mut inverted),
+            Err(problem) => inverted.problems.push(problem),
+        });
+        inverted.stored.finish();
+        self.group(&mut inverted);
+        inverted
+    }
+
+    fn add(&mut self, document: &Document<'_>, inverted: &mut Inverted) {
+        let number = inverted.documents;
+        let length = if document.vector.is_empty() {
+            self.add_text(document, number, inverted)
+        } else {
+            self.add_vector(document, number, inverted)
+        };
+        self.ends.push(self.pairs.len() as u32);
+        inverted.documents += 1;
+        inverted.tokens += u64::from(length);
+        inverted.rows.push(&document.id, length);
+        inverted.stored.push(&document.stored);
+    }
+
+    fn add_text(&mut self, document: &Document<'_>, number: u32, inverted: &mut Inverted) -> u32 {
+        let Inverter { analyzer, scratch, latest, pairs, .. } = self;
+        let mut length = 0u32;
+        for text in &document.indexed {
+            analyzer.analyze(text, scratch, &mut |term| {
+                let term = inverted.dictionary.number(term.as_bytes());
+                if term as usize == latest.len() {
+                    latest.push((0, 0));
+                }
+                let (seen, place) = &mut latest[term as usize];
+                if *seen == number + 1 {
+                    pairs[*place as usize].1 += 1;
+                } else {
+                    (*seen, *place) = (number + 1, pairs.len() as u32);
+                    pairs.push((term, 1));
+                }
+                length = length.saturating_add(1);
+            });
+        }
+        length
+    }
+
+    /// A learned weight travels as the bits of its `f32` in the place of the frequency.
+    fn add_vector(&mut self, document: &Document<'_>, number: u32, inverted: &mut Inverted) -> u32 {
+        let mut length = 0u32;
+        for (term, weight) in &document.vector {
+            let weight = weight.min(MAX_LEARNED);
+            let term = inverted.dictionary.number(term.as_bytes());
+            if term as usize == self.latest.len() {
+                self.latest.push((0, 0));
+            }
+            let (seen, place) = &mut self.latest[term as usize];
+            if *seen == number + 1 {
+                let sum = &mut self.pairs[*place as usize].1;
+                *sum = (f32::from_bits(*sum) + weight).min(MAX_LEARNED).to_bits();
+            } else {
+                (*seen, *place) = (number + 1, self.pairs.len() as u32);
+                self.pairs.push((term, weight.to_bits()));
+            }
+            length = length.saturating_add(learned_frequency(weight));
+        }
+        length
+    }
+
+    /// Sorts the pairs by term, keeping the order of documents, and packs them.
+    fn group(&mut self, inverted: &mut Inverted) {
+        let terms = inverted.dictionary.len();
+        let mut starts = vec![0u32; terms + 1];
+        for &(term, _) in &self.pairs {
+            starts[term as usize + 1] += 1;
+        }
+        inverted.terms.reserve_exact(terms);
+        for term in 0..terms {
+            inverted.terms.push(TermRow { count: starts[term + 1], postings_end: 0 });
+            starts[term + 1] += starts[term];
+        }
+        self.grouped.clear();
+        self.grouped.resize(self.pairs.len(), (0, 0));
+        let mut at = 0;
+        for (document, &end) in self.ends.iter().enumerate() {
+            for &(term, frequency) in &self.pairs[at..end as usize] {
+                let place = &mut starts[term as usize];
+                self.grouped[*place as usize] = (document as u32, frequency);
+                *place += 1;
+            }
+            at = end as usize;
+        }
+        inverted.postings.reserve(self.pairs.len() * 3 / 2);
+        let mut postings = &self.grouped[..];
+        for row in &mut inverted.terms {
+            let (own, rest) = postings.split_at(row.count as usize);
+            pack_postings(own, &mut inverted.postings);
+            row.postings_end = inverted.postings.len() as u32;
+            postings = rest;
+        }
+        inverted.postings.shrink_to_fit();
+    }
+}
+
+/// The frequency that stands for a learned weight: its nearest whole number, at least 1.
+pub fn learned_frequency(weight: f32) -> u32 {
+    (weight.round_ties_even() as u32).max(1)
+}
+
+/// Appends postings in the packed form of this module.
+pub fn pack_postings(postings: &[(u32, u32)], out: &mut Vec<u8>) {
+    let mut next = 0;
+    for &(document, frequency) in postings {
+        let gap = u64::from(document - next);
+        next = document + 1;
+        if frequency == 1 {
+            varint::write(gap << 1 | 1, out);
+        } else {
+            varint::write(gap << 1, out);
+            varint::write(u64::from(frequency), out);
+        }
+    }
+}
+
+/// Calls `visit` with each document and frequency of packed postings; `None` when they end in the middle of one.
+#[inline]
+pub fn unpack_postings(mut bytes: &[u8], base: u32, mut visit: impl FnMut(u32, u32)) -> Option<()> {
+    let mut next = base;
+    while !bytes.is_empty() {
+        let head = varint::read(&mut bytes)?;
+        let document = next.wrapping_add((head >> 1) as u32);
+        let frequency = if head & 1 == 1 { 1 } else { varint::read(&mut bytes)? as u32 };
+        visit(document, frequency);
+        next = document.wrapping_add(1);
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn packed_postings_come_back(gaps in prop::collection::vec((0u32..5000, 1u32..), 0..300), base in 0u32..9999) {
+            let mut next = 0;
+            let postings: Vec<(u32, u32)> = gaps.iter().map(|&(gap, frequency)| {
+                let document = next + gap;
+                next = document + 1;
+                (document, frequency)
+            }).collect();
+            let mut bytes = Vec::new();
+            pack_postings(&postings, &mut bytes);
+            let mut found = Vec::new();
+            prop_assert_eq!(unpack_postings(&bytes, base, |d, f| found.push((d - base, f))), Some(()));
+            prop_assert_eq!(found, postings);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Encoding of a list: blocks, directory, bounds and k-th weights, from the postings of one term in document order.
+
+use super::invert::{learned_frequency, unpack_postings};
+use crate::codec::{BLOCK, Codec};
+use crate::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, STORED_K, UNIT, windows_of};
+use crate::format::segment::WINDOW;
+use crate::format::varint;
+use crate::open::ListContext;
+use crate::weight::{Norms, idf, saturation, saturation_code};
+
+/// What the weights of a collection are made from.
+#[derive(Clone)]
+pub struct Weighing<'a> {
+    /// The norm of each length code.
+    pub norms: &'a Norms,
+    /// The length code of each document.
+    pub length_codes: &'a [u8],
+    /// Whether the postings carry learned weights instead of frequencies.
+    pub learned: bool,
+    /// What turns a weight into an impact; unused without impacts.
+    pub impact_scale: f64,
+}
+
+/// One posting as the file will hold it.
+#[derive(Clone, Copy)]
+struct Posting {
+    document: u32,
+    frequency: u32,
+    /// A learned weight, or the saturation.
+    strength: f32,
+}
+
+/// Encodes lists one after the other, reusing its memory.
+pub struct ListEncoder<'a> {
+    context: ListContext,
+    weighing: Weighing<'a>,
+    /// Documents that are left out, in order; those after them move up.
+    dropped: &'a [u32],
+    postings: Vec<Posting>,
+}
+
+/// Where an encoded list belongs and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoded {
+    /// No posting was left.
+    Empty,
+    /// Appended to the short lists: bytes.
+    Short(usize),
+    /// Appended to the long lists: units of 16 bytes.
+    Long(usize),
+}
+
+/// Lists encoded so far, by section.
+#[derive(Default)]
+pub struct Lists {
+    /// Short lists, byte after byte.
+    pub short: Vec<u8>,
+    /// Long lists, from multiples of 16 bytes.
+    pub long: Vec<u8>,
+}
+
+impl<'a> ListEncoder<'a> {
+    /// An encoder for the lists of one segment.
+    pub fn new(context: ListContext, weighing: Weighing<'a>, dropped: &'a [u32]) -> ListEncoder<'a> {
+        ListEncoder { context, weighing, dropped, postings: Vec::new() }
+    }
+
+    /// Makes room for a list of that many postings at once, so that reading it does not overshoot.
+    pub fn reserve(&mut self, postings: usize) {
+        self.postings.clear();
+        self.postings.reserve_exact(postings);
+    }
+
+    /// Postings of the list that was read last.
+    pub fn count(&self) -> usize {
+        self.postings.len()
+    }
+
+    /// Reads the pieces of a term; `None` when they are not what was written.
+    pub fn read(&mut self, mut pieces: &[u8]) -> Option<()> {
+        self.postings.clear();
+        let Weighing { norms, length_codes, learned, .. } = self.weighing;
+        let (dropped, postings) = (self.dropped, &mut self.postings);
+        while !pieces.is_empty() {
+            let base = varint::read_u32(&mut pieces)?;
+            let length = varint::read(&mut pieces)? as usize;
+            let packed = varint::take(&mut pieces, length)?;
+            unpack_postings(packed, base, |document, frequency| {
+                let Some(document) = renumber(dropped, document) else {
+                    return;
+                };
+                let code = length_codes.get(document as usize).copied().unwrap_or(0);
+                let posting = if learned {
+                    let strength = f32::from_bits(frequency);
+                    Posting { document, frequency: learned_frequency(strength), strength }
+                } else {
+                    Posting { document, frequency, strength: saturation(frequency, norms.of(code)) }
+                };
+                postings.push(posting);
+            })?;
+        }
+        Some(())
+    }
+
+    /// The largest weight of the list that was read last, before scaling, and whether all are whole from 1 to 255.
+    pub fn strongest(&self) -> (f64, bool) {
+        let factor = self.factor();
+        let largest = self.postings.iter().map(|posting| factor * f64::from(posting.strength)).fold(0.0, f64::max);
+        let is_whole = |posting: &Posting| posting.strength.fract() == 0.0 && (1.0..=255.0).contains(&posting.strength);
+        (largest, self.weighing.learned && self.postings.iter().all(is_whole))
+    }
+
+    /// What a strength is multiplied with to give a weight.
+    fn factor(&self) -> f64 {
+        if self.weighing.learned {
+            1.0
+        } else {
+            idf(self.weighing.length_codes.len() as u64, self.postings.len() as u64)
+        }
+    }
+
+    /// Appends the list that was read last.
+    pub fn encode(&self, lists: &mut Lists) -> Encoded {
+        match self.postings.len() {
+            0 => Encoded::Empty,
+            count if count < BLOCK => {
+                let start = lists.short.len();
+                self.encode_short(&mut lists.short);
+                Encoded::Short(lists.short.len() - start)
+            }
+            _ => {
+                let start = lists.long.len();
+                self.encode_long(&mut lists.long);
+                Encoded::Long((lists.long.len() - start) / UNIT)
+            }
+        }
+    }
+
+    fn encode_short(&self, out: &mut Vec<u8>) {
+        let block = self.streams(&self.postings);
+        let count = self.postings.len();
+        let all_ones = block.frequencies[..count].iter().all(|&frequency| frequency == 1);
+        out.push(count as u8 | if all_ones { ALL_ONES } else { 0 });
+        let first = block.documents[0];
+        varint::write(u64::from(first), out);
+        let (documents, weights) = self.codecs();
+        if count > 1 {
+            with_byte(out, |out| documents.encode_documents(first + 1, &block.documents[1..count], out));
+        }
+        if self.context.has_frequencies && !all_ones {
+            with_byte(out, |out| weights.encode_values(&block.frequencies[..count], out));
+        }
+        if self.context.has_impacts {
+            with_byte(out, |out| weights.encode_values(&block.impacts[..count], out));
+        }
+    }
+
+    fn encode_long(&self, out: &mut Vec<u8>) {
+        let blocks = self.postings.len().div_ceil(BLOCK);
+        let layout = LongLayout {
+            blocks,
+            windows: windows_of(blocks, self.context.windows),
+            has_frequencies: self.context.has_frequencies,
+            has_impacts: self.context.has_impacts,
+        };
+        let start = out.len();
+        out.resize(start + layout.payload(), 0);
+        let mut directory = Directory { layout, bytes: vec![0; layout.payload()], strongest: Strongest::default() };
+        directory.put_u32(0, self.postings.len() as u32);
+        directory.put_u32(4, layout.windows as u32);
+        let (documents, weights) = self.codecs();
+        let mut base = 0;
+        for (number, postings) in self.postings.chunks(BLOCK).enumerate() {
+            let block = self.streams(postings);
+            let count = postings.len();
+            let offset = (out.len() - start - layout.payload()) / UNIT;
+            directory.put_u32(layout.offset() + 4 * number, offset as u32);
+            directory.bytes[layout.document_byte() + number] =
+                documents.encode_documents(base, &block.documents[..count], out);
+            if layout.has_frequencies {
+                directory.bytes[layout.frequency_byte() + number] =
+                    weights.encode_values(&block.frequencies[..count], out);
+            }
+            if layout.has_impacts {
+                directory.bytes[layout.impact_byte() + number] = weights.encode_values(&block.impacts[..count], out);
+            }
+            out.resize(start + (out.len() - start).next_multiple_of(UNIT), 0);
+            let last = block.documents[count - 1];
+            directory.put_u32(layout.last() + 4 * number, last);
+            directory.bound_block(number, &block, &self.saturations(postings), count);
+            base = last + 1;
+        }
+        directory.finish();
+        out[start..start + layout.payload()].copy_from_slice(&directory.bytes);
+    }
+
+    /// The streams of one block, each in an array of its own.
+    fn streams(&self, postings: &[Posting]) -> Streams {
+        let mut block = Streams { documents: [0; BLOCK], frequencies: [0; BLOCK], impacts: [0; BLOCK] };
+        for (i, posting) in postings.iter().enumerate() {
+            block.documents[i] = posting.document;
+            block.frequencies[i] = posting.frequency;
+        }
+        if self.context.has_impacts {
+            let (factor, scale) = (self.factor(), self.weighing.impact_scale);
+            for (impact, posting) in block.impacts.iter_mut().zip(postings) {
+                *impact = impact_of((factor * f64::from(posting.strength)) * scale);
+            }
+        }
+        block
+    }
+
+    /// The saturations of a block, which learned weights do not carry.
+    fn saturations(&self, postings: &[Posting]) -> [f32; BLOCK] {
+        let mut saturations = [0.0; BLOCK];
+        for (slot, posting) in saturations.iter_mut().zip(postings) {
+            *slot = if self.weighing.learned {
+                let code = self.weighing.length_codes.get(posting.document as usize).copied().unwrap_or(0);
+                saturation(posting.frequency, self.weighing.norms.of(code))
+            } else {
+                posting.strength
+            };
+        }
+        saturations
+    }
+
+    fn codecs(&self) -> (&'static dyn Codec, &'static dyn Codec) {
+        (self.context.codecs.documents.codec(), self.context.codecs.weights.codec())
+    }
+}
+
+/// The new number of a document, if it stays.
+pub fn renumber(dropped: &[u32], document: u32) -> Option<u32> {
+    if dropped.is_empty() {
+        return Some(document);
+    }
+    match dropped.binary_search(&document) {
+        Ok(_) => None,
+        Err(before) => Some(document - before as u32),
+    }
+}
+
+/// An impact: a weight scaled, rounded half to even, from 1 to 255.
+fn impact_of(scaled: f64) -> u32 {
+    scaled.round_ties_even().clamp(1.0, 255.0) as u32
+}
+
+/// Appends a stream with its directory byte before it.
+fn with_byte(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> u8) {
+    let at = out.len();
+    out.push(0);
+    out[at] = encode(out);
+}
+
+/// The streams of one block.
+struct Streams {
+    documents: [u32; BLOCK],
+    frequencies: [u32; BLOCK],
+    impacts: [u32; BLOCK],
+}
+
+/// Header and directory of a long list in the making.
+struct Directory {
+    layout: LongLayout,
+    bytes: Vec<u8>,
+    strongest: Strongest,
+}
+
+impl Directory {
+    fn put_u32(&mut self, at: usize, number: u32) {
+        self.bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+
+    /// Raises a 16-bit bound.
+    fn raise_u16(&mut self, at: usize, bound: u16) {
+        let old = u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]);
+        self.bytes[at..at + 2].copy_from_slice(&old.max(bound).to_le_bytes());
+    }
+
+    /// Bounds of the block and of the windows it reaches into.
+    fn bound_block(&mut self, number: usize, block: &Streams, saturations: &[f32; BLOCK], count: usize) {
+        let layout = self.layout;
+        let mut from = 0;
+        while from < count {
+            let window = block.documents[from] / WINDOW;
+            let inside = block.documents[from..count].partition_point(|&document| document / WINDOW == window);
+            let part = from..from + inside;
+            if layout.has_frequencies {
+                let largest = saturations[part.clone()].iter().copied().fold(0.0, f32::max);
+                let code = saturation_code(largest);
+                self.raise_u16(layout.frequency_bound() + 2 * number, code);
+                if layout.windows > 0 {
+                    self.raise_u16(layout.frequency_window_bound() + 2 * window as usize, code);
+                }
+            }
+            if layout.has_impacts {
+                let largest = block.impacts[part].iter().copied().max().unwrap_or(0) as u8;
+                let own = &mut self.bytes[layout.impact_bound() + number];
+                *own = largest.max(*own);
+                if layout.windows > 0 {
+                    let own = &mut self.bytes[layout.impact_window_bound() + window as usize];
+                    *own = largest.max(*own);
+                }
+            }
+            from += inside;
+        }
+        if layout.has_frequencies {
+            self.strongest.add_saturations(&saturations[..count]);
+        }
+        if layout.has_impacts {
+            block.impacts[..count].iter().for_each(|&impact| self.strongest.impacts[impact as usize] += 1);
+        }
+    }
+
+    /// The largest and k-th weights, and the first block of each window.
+    fn finish(&mut self) {
+        const { assert!(LONG_HEADER_BYTES == 32 && STORED_K.len() == 3) };
+        let (largest, kth) = self.strongest.saturations();
+        for (i, saturation) in [largest].into_iter().chain(kth).enumerate() {
+            self.put_u32(8 + 4 * i, saturation.to_bits());
+        }
+        for (i, k) in [1].into_iter().chain(STORED_K).enumerate() {
+            self.bytes[24 + i] = self.strongest.kth_impact(k);
+        }
+        let layout = self.layout;
+        let mut block = 0;
+        for window in 0..layout.windows {
+            let start = window as u32 * WINDOW;
+            let last = |block: usize| crate::format::segment::u32_at(&self.bytes, layout.last() + 4 * block);
+            while block < layout.blocks && last(block) < start {
+                block += 1;
+            }
+            self.put_u32(layout.first_block() + 4 * window, block as u32);
+        }
+    }
+}
+
+/// The largest weights seen so far.
+struct Strongest {
+    /// At least the 1,000 largest saturations; those not above `floor` were left out.
+    saturations: Vec<f32>,
+    floor: f32,
+    /// `impacts[i]`: postings with that impact.
+    impacts: [u32; 256],
+}
+
+impl Default for Strongest {
+    fn default() -> Self {
+        Strongest { saturations: Vec::new(), floor: 0.0, impacts: [0; 256] }
+    }
+}
+
+impl Strongest {
+    const KEPT: usize = STORED_K[2];
+
+    fn add_saturations(&mut self, saturations: &[f32]) {
+        let floor = self.floor;
+        self.saturations.extend(saturations.iter().filter(|&&saturation| saturation > floor));
+        if self.saturations.len() >= 4 * Self::KEPT {
+            self.cut();
+        }
+    }
+
+    /// Keeps just the 1,000 largest.
+    fn cut(&mut self) {
+        if self.saturations.len() > Self::KEPT {
+            self.saturations.select_nth_unstable_by(Self::KEPT - 1, |a, b| b.total_cmp(a));
+            self.saturations.truncate(Self::KEPT);
+            self.floor = self.saturations[Self::KEPT - 1];
+        }
+    }
+
+    /// The largest, and the k-th for each stored k (0 where there are fewer).
+    fn saturations(&mut self) -> (f32, [f32; STORED_K.len()]) {
+        self.cut();
+        self.saturations.sort_unstable_by(|a, b| b.total_cmp(a));
+        let kth = |k: usize| self.saturations.get(k - 1).copied().unwrap_or(0.0);
+        (kth(1), STORED_K.map(kth))
+    }
+
+    fn kth_impact(&self, k: usize) -> u8 {
+        let mut found = 0;
+        let is_kth = |&impact: &usize| {
+            found += self.impacts[impact] as usize;
+            found >= k
+        };
+        (1..256).rev().find(is_kth).unwrap_or(0) as u8
+    }
+}

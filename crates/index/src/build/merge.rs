@@ -1,0 +1,106 @@
+//! The merge: runs read side by side, the pieces of each term joined in the order of the documents.
+//!
+//! Runs cover consecutive documents, so joining is concatenation. Terms leave in chunks, the unit of parallel encoding.
+
+use super::BuildError;
+use super::accumulate::Sorted;
+use super::run::RunReader;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A chunk ends with the term that fills it.
+const CHUNK_BYTES: usize = 512 * 1024;
+/// Or with this many terms.
+const CHUNK_TERMS: usize = 8192;
+
+/// Some consecutive terms with their pieces.
+#[derive(Default)]
+pub struct Chunk {
+    /// The text of all terms.
+    pub text: Vec<u8>,
+    /// The pieces of all terms.
+    pub pieces: Vec<u8>,
+    /// For each term: document count, end of its text, end of its pieces.
+    pub terms: Vec<(u32, usize, usize)>,
+}
+
+impl Chunk {
+    /// Text, pieces and document count of each term.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], u32)> {
+        let mut starts = (0, 0);
+        self.terms.iter().map(move |&(count, text_end, pieces_end)| {
+            let term = (&self.text[starts.0..text_end], &self.pieces[starts.1..pieces_end], count);
+            starts = (text_end, pieces_end);
+            term
+        })
+    }
+}
+
+/// All runs, the one in memory last.
+pub struct Merge {
+    runs: Vec<RunReader>,
+    memory: Option<Sorted>,
+    /// The next term of each run that has one, smallest first; the run that comes first wins among equals.
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    /// `waiting[run]`: document count and pieces of the term in `heads`.
+    waiting: Vec<(u32, Vec<u8>)>,
+}
+
+impl Merge {
+    /// Starts to read the runs, which are in the order of their documents.
+    pub fn new(runs: Vec<RunReader>, memory: Option<Sorted>) -> Result<Merge, BuildError> {
+        let sources = runs.len() + 1;
+        let waiting = (0..sources).map(|_| (0, Vec::new())).collect();
+        let mut merge = Merge { runs, memory, heads: BinaryHeap::new(), waiting };
+        for source in 0..sources {
+            merge.advance(source, Vec::new())?;
+        }
+        Ok(merge)
+    }
+
+    /// Reads the next term of a run into `text`'s memory.
+    fn advance(&mut self, source: usize, mut text: Vec<u8>) -> Result<(), BuildError> {
+        let (count, pieces) = &mut self.waiting[source];
+        pieces.clear();
+        let found = match self.runs.get_mut(source) {
+            Some(run) => run.next(&mut text, pieces)?,
+            None => self.memory.as_mut().and_then(|memory| memory.next(&mut text, pieces)),
+        };
+        if let Some(found) = found {
+            *count = found;
+            self.heads.push(Reverse((text, source)));
+        }
+        Ok(())
+    }
+
+    /// The next chunk of terms.
+    pub fn next(&mut self) -> Result<Option<Chunk>, BuildError> {
+        let mut chunk = Chunk::default();
+        while chunk.pieces.len() < CHUNK_BYTES && chunk.terms.len() < CHUNK_TERMS {
+            let Some(Reverse((text, source))) = self.heads.pop() else {
+                break;
+            };
+            let start = chunk.text.len();
+            chunk.text.extend_from_slice(&text);
+            let mut count = self.take(source, &mut chunk);
+            self.advance(source, text)?;
+            while let Some(Reverse((same, _))) = self.heads.peek() {
+                if *same != chunk.text[start..] {
+                    break;
+                }
+                if let Some(Reverse((text, source))) = self.heads.pop() {
+                    count += self.take(source, &mut chunk);
+                    self.advance(source, text)?;
+                }
+            }
+            chunk.terms.push((count, chunk.text.len(), chunk.pieces.len()));
+        }
+        Ok((!chunk.terms.is_empty()).then_some(chunk))
+    }
+
+    fn take(&self, source: usize, chunk: &mut Chunk) -> u32 {
+        let (count, pieces) = &self.waiting[source];
+        chunk.pieces.extend_from_slice(pieces);
+        *count
+    }
+}

@@ -1,0 +1,338 @@
+//! The build: invert ▸ merge ▸ weigh ▸ write.
+//!
+//! Batches of documents are inverted in parallel ([`invert`]) and held in memory ([`accumulate`]); when the budget is
+//! spent they become a sorted run on disk ([`run`]). The runs are merged term by term ([`merge`]), each list is encoded
+//! with its bounds ([`list`]), and all goes into one segment ([`write`]) that becomes visible by a rename ([`folder`]).
+//! The files depend on the input and the options alone: not on threads, memory or the order in which work finishes.
+
+mod accumulate;
+mod dictionary;
+mod documents;
+mod folder;
+mod import;
+mod invert;
+mod list;
+mod merge;
+mod pipeline;
+mod ranks;
+mod run;
+mod segment;
+mod write;
+
+pub use import::build_from_ciff;
+
+use crate::codec::Codecs;
+use crate::corpus::ciff::CiffError;
+use crate::corpus::{Corpus, CorpusError, Problem};
+use crate::format::IndexError;
+use crate::format::segment::MAX_DOCUMENTS;
+use crate::text::Analyzer;
+use crate::weight::Bm25;
+use accumulate::Accumulator;
+use documents::DocumentSpool;
+use folder::IndexFolder;
+use invert::{Inverted, Inverter};
+use pipeline::Pipeline;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use write::Spool;
+
+/// The least memory a build can be given.
+pub const MIN_MEMORY_BYTES: usize = 32 << 20;
+/// Problems that a report names one by one.
+const REPORTED_PROBLEMS: usize = 20;
+
+/// How an index is built.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// What turns text into terms.
+    pub analyzer: Analyzer,
+    /// Worker threads.
+    pub threads: usize,
+    /// How much memory the build may use.
+    pub memory_bytes: usize,
+    /// How lists are packed.
+    pub codecs: Codecs,
+    /// Whether to store frequencies.
+    pub frequencies: bool,
+    /// Whether to store 8-bit impacts.
+    pub impacts: bool,
+    /// The parameters of BM25.
+    pub bm25: Bm25,
+    /// Whether the first malformed record or repeated id ends the build; they are skipped and counted otherwise.
+    pub strict: bool,
+    /// A file of static ranks: an id and a number a line.
+    pub ranks: Option<PathBuf>,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        BuildOptions {
+            analyzer: Analyzer::parse("english").expect("a known name"),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: 1 << 30,
+            codecs: Codecs::default(),
+            frequencies: true,
+            impacts: false,
+            bm25: Bm25::default(),
+            strict: false,
+            ranks: None,
+        }
+    }
+}
+
+/// Is told how far a build has come; called from one worker at a time.
+pub trait Progress: Sync {
+    /// So many documents are inverted, from so many bytes of the input.
+    fn inverted(&self, documents: u64, bytes_read: u64, bytes_total: Option<u64>);
+    /// A record was skipped.
+    fn skipped(&self, problem: &str);
+    /// So many of the documents' postings are in the segment, of so many.
+    fn merged(&self, postings: u64, total: u64);
+}
+
+/// A build that nobody watches.
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn inverted(&self, _documents: u64, _bytes_read: u64, _bytes_total: Option<u64>) {}
+    fn skipped(&self, _problem: &str) {}
+    fn merged(&self, _postings: u64, _total: u64) {}
+}
+
+/// What a build has made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BuildReport {
+    /// Generation of the index.
+    pub generation: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Distinct terms.
+    pub terms: u64,
+    /// Pairs of term and document.
+    pub postings: u64,
+    /// Sum of the lengths of all documents.
+    pub tokens: u64,
+    /// Bytes of the segment.
+    pub bytes: u64,
+    /// Sorted runs that were written because the memory did not suffice.
+    pub runs: u64,
+    /// Records that were malformed and skipped.
+    pub malformed: u64,
+    /// Records whose id an earlier document has, skipped.
+    pub duplicates: u64,
+    /// Documents that the file of ranks does not name, if one was given; their rank is 0.
+    pub unranked: u64,
+    /// The first skipped records in words.
+    pub problems: Vec<String>,
+}
+
+/// Why a build has failed. The index that was there before is untouched.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The folder or the index in it.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The input.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// The operating system refused.
+    #[error("{}: {source}{}", path.display(), hint(source))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A malformed record in a strict build.
+    #[error("{0}; mend it, or leave out --strict to skip such records")]
+    Malformed(Problem),
+    /// An id that occurs twice in a strict build.
+    #[error("the id {id:?} occurs again at document {document}; mend it, or leave out --strict to keep the first")]
+    Duplicate {
+        /// The id.
+        id: String,
+        /// Where it occurs again, counting from 1.
+        document: u64,
+    },
+    /// More documents than numbers.
+    #[error("more than {MAX_DOCUMENTS} documents; divide the collection into several indexes")]
+    TooManyDocuments,
+    /// Options that contradict each other or are out of range.
+    #[error("{0}")]
+    Options(String),
+    /// The file of static ranks.
+    #[error("{}:{line}: {what}; write an id and a number that is not negative, separated by a tab", path.display())]
+    Ranks {
+        /// The file.
+        path: PathBuf,
+        /// The line, counting from 1.
+        line: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A CIFF file.
+    #[error(transparent)]
+    Ciff(#[from] CiffError),
+    /// A CIFF file with two lists of one term.
+    #[error("the CIFF file has two lists of the term {0:?}; export it again, a term has one list")]
+    RepeatedTerm(String),
+}
+
+impl BuildError {
+    /// Names the file that an I/O error is about.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
+        move |source| BuildError::Io { path: path.to_owned(), source }
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "; make room on the disk or choose another folder: the build needs about three times the size of the index"
+        }
+        _ => "",
+    }
+}
+
+impl BuildOptions {
+    fn check(&self) -> Result<(), BuildError> {
+        let wrong = |what: &str| Err(BuildError::Options(what.to_owned()));
+        if !self.bm25.is_valid() {
+            return wrong("k1 must be from 0 to 1000 and b from 0 to 1");
+        }
+        if self.memory_bytes < MIN_MEMORY_BYTES {
+            return wrong("the memory must be at least 32MiB");
+        }
+        if self.threads == 0 || self.threads > 1024 {
+            return wrong("the number of threads must be from 1 to 1024");
+        }
+        if !self.frequencies && !self.impacts {
+            return wrong("an index stores frequencies, impacts or both: --weights tf, --weights impact, or tf,impact");
+        }
+        Ok(())
+    }
+
+    /// What inverted batches may take before they become a run; the rest is for the batches being inverted.
+    fn held_bytes(&self) -> usize {
+        let working = self.threads * (8 << 20);
+        (self.memory_bytes * 6 / 10).saturating_sub(working).max(self.memory_bytes / 4)
+    }
+}
+
+/// Builds an index of a collection in a folder, replacing the index that is there.
+pub fn build(
+    folder: &Path,
+    mut corpus: Corpus,
+    options: &BuildOptions,
+    progress: &dyn Progress,
+) -> Result<BuildReport, BuildError> {
+    options.check()?;
+    let folder = IndexFolder::open(folder)?;
+    let mut collected = Collected::new(&folder, options)?;
+    collected.fields = corpus.fields();
+    collected.stored = corpus.stored();
+    collected.learned = corpus.has_vectors();
+    let position = Mutex::new((0, None));
+    let pipeline = Pipeline {
+        threads: options.threads,
+        make: || Inverter::new(options.analyzer.clone()),
+        work: |inverter: &mut Inverter, batch| Ok(inverter.invert(&batch)),
+    };
+    pipeline.run(
+        || {
+            let batch = corpus.next_batch()?;
+            *position.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+                (corpus.bytes_read(), corpus.bytes_total());
+            Ok(batch)
+        },
+        |inverted| {
+            collected.add(inverted, progress)?;
+            let (read, total) = *position.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            progress.inverted(u64::from(collected.documents.count), read, total);
+            Ok::<(), BuildError>(())
+        },
+    )?;
+    segment::finish(collected, progress)
+}
+
+/// All documents inverted so far: the run in memory, the runs on disk, and what is known of the documents.
+struct Collected<'a> {
+    folder: &'a IndexFolder,
+    options: &'a BuildOptions,
+    accumulator: Accumulator,
+    runs: Vec<PathBuf>,
+    documents: DocumentSpool,
+    report: BuildReport,
+    /// Names of the indexed fields.
+    fields: Vec<String>,
+    /// Names of the stored fields.
+    stored: Vec<String>,
+    /// Whether the postings carry learned weights.
+    learned: bool,
+    postings: u64,
+}
+
+impl<'a> Collected<'a> {
+    fn new(folder: &'a IndexFolder, options: &'a BuildOptions) -> Result<Collected<'a>, BuildError> {
+        let spool = |name: &str| Spool::create(folder.building().join(name));
+        Ok(Collected {
+            folder,
+            options,
+            accumulator: Accumulator::default(),
+            runs: Vec::new(),
+            documents: DocumentSpool::new(spool("documents")?, spool("stored")?),
+            report: BuildReport { generation: folder.generation(), ..Default::default() },
+            fields: Vec::new(),
+            stored: Vec::new(),
+            learned: false,
+            postings: 0,
+        })
+    }
+
+    /// Takes the next batch.
+    fn add(&mut self, mut inverted: Inverted, progress: &dyn Progress) -> Result<(), BuildError> {
+        for problem in std::mem::take(&mut inverted.problems) {
+            if self.options.strict {
+                return Err(BuildError::Malformed(problem));
+            }
+            self.report.malformed += 1;
+            self.skip(problem.to_string(), progress);
+        }
+        if u64::from(self.documents.count) + u64::from(inverted.documents) > MAX_DOCUMENTS {
+            return Err(BuildError::TooManyDocuments);
+        }
+        self.add_postings(&mut inverted)?;
+        self.documents.push(inverted.documents, inverted.tokens, &inverted.rows, &inverted.stored)
+    }
+
+    /// Takes the postings of the next batch, whose documents follow those that are here.
+    fn add_postings(&mut self, inverted: &mut Inverted) -> Result<(), BuildError> {
+        self.postings += inverted.terms.iter().map(|row| u64::from(row.count)).sum::<u64>();
+        self.accumulator.add(self.documents.count, inverted);
+        if self.accumulator.bytes() > self.options.held_bytes() {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    /// Reports a record that is left out.
+    fn skip(&mut self, problem: String, progress: &dyn Progress) {
+        progress.skipped(&problem);
+        if self.report.problems.len() < REPORTED_PROBLEMS {
+            self.report.problems.push(problem);
+        }
+    }
+
+    /// Writes the run in memory to disk.
+    fn spill(&mut self) -> Result<(), BuildError> {
+        if self.accumulator.is_empty() {
+            return Ok(());
+        }
+        let path = self.folder.building().join(format!("run-{}", self.runs.len()));
+        run::write(&path, std::mem::take(&mut self.accumulator).sorted())?;
+        self.runs.push(path);
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Sorted runs on disk: what did not fit the memory budget, written once and read once, term by term.
+//!
+//! A record is a varint of the term's bytes, the term, a varint of its document count, a varint of the pieces' bytes,
+//! and the pieces as [`super::accumulate::Sorted`] gives them.
+
+use super::BuildError;
+use super::accumulate::Sorted;
+use crate::format::varint;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Writes a run.
+pub fn write(path: &Path, mut sorted: Sorted) -> Result<(), BuildError> {
+    let file = File::create(path).map_err(BuildError::io(path))?;
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let (mut text, mut pieces, mut head) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(count) = sorted.next(&mut text, &mut pieces) {
+        head.clear();
+        varint::write(text.len() as u64, &mut head);
+        head.extend_from_slice(&text);
+        varint::write(u64::from(count), &mut head);
+        varint::write(pieces.len() as u64, &mut head);
+        out.write_all(&head).and_then(|()| out.write_all(&pieces)).map_err(BuildError::io(path))?;
+        pieces.clear();
+    }
+    out.flush().map_err(BuildError::io(path))
+}
+
+/// Reads a run.
+pub struct RunReader {
+    path: PathBuf,
+    file: BufReader<File>,
+}
+
+impl RunReader {
+    /// Opens a run.
+    pub fn open(path: &Path) -> Result<RunReader, BuildError> {
+        let file = File::open(path).map_err(BuildError::io(path))?;
+        Ok(RunReader { path: path.to_owned(), file: BufReader::with_capacity(BUFFER_BYTES, file) })
+    }
+
+    /// Leaves the next term in `text` and its pieces in `pieces`, and returns its document count.
+    pub fn next(&mut self, text: &mut Vec<u8>, pieces: &mut Vec<u8>) -> Result<Option<u32>, BuildError> {
+        self.read(text, pieces).map_err(BuildError::io(&self.path))
+    }
+
+    fn read(&mut self, text: &mut Vec<u8>, pieces: &mut Vec<u8>) -> std::io::Result<Option<u32>> {
+        if self.file.fill_buf()?.is_empty() {
+            return Ok(None);
+        }
+        let length = self.read_varint()?;
+        self.read_exactly(length, text)?;
+        let count = self.read_varint()?;
+        let length = self.read_varint()?;
+        self.read_exactly(length, pieces)?;
+        Ok(Some(count as u32))
+    }
+
+    fn read_varint(&mut self) -> std::io::Result<u64> {
+        let mut value = 0;
+        for shift in (0..70).step_by(7) {
+            let mut byte = [0];
+            self.file.read_exact(&mut byte)?;
+            value |= u64::from(byte[0] & 0x7F) << shift;
+            if byte[0] < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(std::io::ErrorKind::InvalidData.into())
+    }
+
+    fn read_exactly(&mut self, length: u64, out: &mut Vec<u8>) -> std::io::Result<()> {
+        out.clear();
+        out.resize(length as usize, 0);
+        self.file.read_exact(out)
+    }
+}

@@ -1,0 +1,299 @@
+//! From collected postings to a committed segment: duplicates out, lists merged and encoded, sections written.
+
+use super::list::{Encoded, ListEncoder, Lists, Weighing};
+use super::merge::{Chunk, Merge};
+use super::pipeline::Pipeline;
+use super::run::RunReader;
+use super::write::{SegmentWriter, Spool};
+use super::{BuildError, BuildOptions, BuildReport, Collected, Progress, ranks};
+use crate::format::list::TERMS_IN_GROUP;
+use crate::format::manifest::{Impacts, Manifest, SegmentEntry, Statistics};
+use crate::format::segment::{Header, Section, WINDOW, u32_at};
+use crate::format::{IndexError, varint};
+use crate::open::ListContext;
+use crate::weight::Norms;
+use fst::MapBuilder;
+use std::path::Path;
+
+/// Writes the segment and makes it the current generation.
+pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<BuildReport, BuildError> {
+    let dropped = drop_duplicates(&mut collected, progress)?;
+    let (length_codes, tokens) = collected.documents.length_codes(&dropped)?;
+    let statistics = Statistics { documents: length_codes.len() as u64, tokens };
+    let options = collected.options;
+    let norms = options.bm25.norms(statistics.average_length());
+    let context = ListContext {
+        codecs: options.codecs,
+        has_frequencies: options.frequencies,
+        has_impacts: options.impacts,
+        windows: length_codes.len().div_ceil(WINDOW as usize),
+    };
+    let mut job = Job { context, norms: &norms, length_codes: &length_codes, dropped: &dropped, impact_scale: 1.0 };
+    let impacts = if options.impacts { Some(job.scale_impacts(&mut collected)?) } else { None };
+    let path = collected.folder.building().join("segment");
+    let mut segment = SegmentWriter::create(&path)?;
+    let (terms, postings) = job.write_lists(&mut collected, &mut segment, progress)?;
+    job.write_documents(&mut collected, &mut segment)?;
+    let header = segment.finish(Header {
+        file_bytes: 0,
+        documents: length_codes.len() as u32,
+        terms,
+        postings,
+        tokens,
+        fingerprint: statistics.fingerprint(&options.bm25),
+        codecs: options.codecs,
+        has_frequencies: options.frequencies,
+        has_impacts: options.impacts,
+        table: Vec::new(),
+    })?;
+    let manifest = manifest(&collected, statistics, impacts, &header);
+    collected.folder.commit(&path, &manifest)?;
+    let report = BuildReport {
+        documents: statistics.documents,
+        terms,
+        postings,
+        tokens,
+        bytes: header.file_bytes,
+        ..collected.report
+    };
+    Ok(report)
+}
+
+fn manifest(collected: &Collected<'_>, statistics: Statistics, impacts: Option<Impacts>, header: &Header) -> Manifest {
+    let options = collected.options;
+    Manifest {
+        generation: collected.folder.generation(),
+        analyzer: options.analyzer.name().to_owned(),
+        chain: options.analyzer.chain(),
+        fields: collected.fields.clone(),
+        stored: collected.stored.clone(),
+        bm25: options.bm25,
+        statistics,
+        impacts,
+        segments: vec![SegmentEntry {
+            file: collected.folder.segment_name(),
+            bytes: header.file_bytes,
+            checksum: u32_at(&header.encode(), crate::format::segment::CHECKSUM.start),
+        }],
+    }
+}
+
+/// Finds the documents whose id an earlier one has: an error in a strict build, left out otherwise.
+fn drop_duplicates(collected: &mut Collected<'_>, progress: &dyn Progress) -> Result<Vec<u32>, BuildError> {
+    let duplicates = collected.documents.duplicates(collected.options.memory_bytes / 4)?;
+    if let (true, Some((document, id))) = (collected.options.strict, duplicates.first()) {
+        return Err(BuildError::Duplicate { id: id.clone(), document: u64::from(*document) + 1 });
+    }
+    for (document, id) in &duplicates {
+        let number = document + 1;
+        collected
+            .skip(format!("document {number}: the id {id:?} is an earlier document's; the first is kept"), progress);
+    }
+    collected.report.duplicates = duplicates.len() as u64;
+    Ok(duplicates.into_iter().map(|(document, _)| document).collect())
+}
+
+/// What encoding the lists needs to know.
+struct Job<'a> {
+    context: ListContext,
+    norms: &'a Norms,
+    length_codes: &'a [u8],
+    dropped: &'a [u32],
+    impact_scale: f64,
+}
+
+/// Some consecutive terms, encoded.
+#[derive(Default)]
+struct EncodedChunk {
+    text: Vec<u8>,
+    lists: Lists,
+    /// For each term: end of its text, its list, its postings.
+    terms: Vec<(usize, Encoded, u32)>,
+}
+
+impl<'a> Job<'a> {
+    fn encoder(&self, learned: bool) -> ListEncoder<'a> {
+        let weighing =
+            Weighing { norms: self.norms, length_codes: self.length_codes, learned, impact_scale: self.impact_scale };
+        ListEncoder::new(self.context, weighing, self.dropped)
+    }
+
+    /// Reads all lists once to find the largest weight, from which the scale of impacts follows.
+    fn scale_impacts(&mut self, collected: &mut Collected<'_>) -> Result<Impacts, BuildError> {
+        collected.spill()?;
+        let learned = collected.learned;
+        let (mut largest, mut is_whole) = (0.0f64, learned);
+        let mut merge = Merge::new(open_runs(collected)?, None)?;
+        let pipeline = Pipeline {
+            threads: collected.options.threads,
+            make: || self.encoder(learned),
+            work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| {
+                let mut found = (0.0f64, true);
+                for (_, pieces, _) in chunk.iter() {
+                    encoder.read(pieces).ok_or_else(damaged_run)?;
+                    let (strongest, whole) = encoder.strongest();
+                    found = (found.0.max(strongest), found.1 && (whole || encoder.count() == 0));
+                }
+                Ok::<_, BuildError>(found)
+            },
+        };
+        pipeline.run(
+            || merge.next(),
+            |(strongest, whole)| {
+                (largest, is_whole) = (largest.max(strongest), is_whole && whole);
+                Ok(())
+            },
+        )?;
+        self.impact_scale = if is_whole || largest <= 0.0 { 1.0 } else { 255.0 / largest };
+        Ok(Impacts { scale: self.impact_scale, learned })
+    }
+
+    /// Merges the runs and writes lists, term table and lexicon; returns the numbers of terms and postings.
+    fn write_lists(
+        &self,
+        collected: &mut Collected<'_>,
+        segment: &mut SegmentWriter,
+        progress: &dyn Progress,
+    ) -> Result<(u64, u64), BuildError> {
+        collected.report.runs = collected.runs.len() as u64;
+        let memory = std::mem::take(&mut collected.accumulator).sorted();
+        let mut merge = Merge::new(open_runs(collected)?, Some(memory))?;
+        let mut terms = TermsWriter::create(&collected.folder.building())?;
+        segment.begin(Section::LongLists)?;
+        let (learned, total) = (collected.learned, collected.postings);
+        let pipeline = Pipeline {
+            threads: collected.options.threads,
+            make: || self.encoder(learned),
+            work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| encode_chunk(encoder, &chunk),
+        };
+        pipeline.run(
+            || merge.next(),
+            |chunk| {
+                terms.push(&chunk)?;
+                segment.write(&chunk.lists.long)?;
+                progress.merged(terms.postings, total);
+                Ok(())
+            },
+        )?;
+        terms.finish(segment)
+    }
+
+    fn write_documents(&self, collected: &mut Collected<'_>, segment: &mut SegmentWriter) -> Result<(), BuildError> {
+        let options: &BuildOptions = collected.options;
+        let ranks = options.ranks.as_deref().map(ranks::read).transpose()?;
+        let spool = |name: &str| Spool::create(collected.folder.building().join(name));
+        let spools = [spool("lengths")?, spool("ranks")?];
+        let ranked = collected.documents.write_rows(self.dropped, ranks.as_ref(), segment, spools)?;
+        segment.section(Section::LengthCodes, self.length_codes)?;
+        if ranks.is_some() {
+            collected.report.unranked = self.length_codes.len() as u64 - ranked;
+        }
+        collected.documents.write_stored(self.dropped, segment)
+    }
+}
+
+fn open_runs(collected: &Collected<'_>) -> Result<Vec<RunReader>, BuildError> {
+    collected.runs.iter().map(|path| RunReader::open(path)).collect()
+}
+
+fn damaged_run() -> BuildError {
+    BuildError::Options("a temporary file of the build was changed from outside; build again".to_owned())
+}
+
+fn encode_chunk(encoder: &mut ListEncoder<'_>, chunk: &Chunk) -> Result<EncodedChunk, BuildError> {
+    let mut encoded = EncodedChunk::default();
+    for (text, pieces, count) in chunk.iter() {
+        encoder.reserve(count as usize);
+        encoder.read(pieces).ok_or_else(damaged_run)?;
+        let list = encoder.encode(&mut encoded.lists);
+        if list != Encoded::Empty {
+            encoded.text.extend_from_slice(text);
+            encoded.terms.push((encoded.text.len(), list, encoder.count() as u32));
+        }
+    }
+    Ok(encoded)
+}
+
+/// Lexicon, term table and short lists, which grow beside the long lists and follow them in the file.
+struct TermsWriter {
+    lexicon: MapBuilder<Spool>,
+    lexicon_path: std::path::PathBuf,
+    short: Spool,
+    sizes: Spool,
+    rows: Vec<u8>,
+    sizes_written: u64,
+    short_written: u64,
+    long_written: u64,
+    terms: u64,
+    postings: u64,
+}
+
+impl TermsWriter {
+    fn create(building: &Path) -> Result<TermsWriter, BuildError> {
+        let lexicon_path = building.join("lexicon");
+        let lexicon = MapBuilder::new(Spool::create(lexicon_path.clone())?).map_err(lexicon_error(&lexicon_path))?;
+        Ok(TermsWriter {
+            lexicon,
+            lexicon_path,
+            short: Spool::create(building.join("short-lists"))?,
+            sizes: Spool::create(building.join("terms"))?,
+            rows: Vec::new(),
+            sizes_written: 0,
+            short_written: 0,
+            long_written: 0,
+            terms: 0,
+            postings: 0,
+        })
+    }
+
+    fn push(&mut self, chunk: &EncodedChunk) -> Result<(), BuildError> {
+        let mut sizes = Vec::new();
+        let mut start = 0;
+        for &(end, list, postings) in &chunk.terms {
+            if self.terms % TERMS_IN_GROUP == 0 {
+                self.rows.extend((self.sizes_written + sizes.len() as u64).to_le_bytes());
+                self.rows.extend(self.short_written.to_le_bytes());
+                self.rows.extend(self.long_written.to_le_bytes());
+            }
+            match list {
+                Encoded::Empty => {}
+                Encoded::Short(bytes) => {
+                    varint::write((bytes as u64) << 1, &mut sizes);
+                    self.short_written += bytes as u64;
+                }
+                Encoded::Long(units) => {
+                    varint::write((units as u64) << 1 | 1, &mut sizes);
+                    self.long_written += units as u64;
+                }
+            }
+            let text = &chunk.text[start..end];
+            self.lexicon.insert(text, self.terms).map_err(lexicon_error(&self.lexicon_path))?;
+            self.terms += 1;
+            self.postings += u64::from(postings);
+            start = end;
+        }
+        self.sizes_written += sizes.len() as u64;
+        self.sizes.write(&sizes)?;
+        self.short.write(&chunk.lists.short)
+    }
+
+    /// Appends the sections and returns the numbers of terms and postings.
+    fn finish(mut self, segment: &mut SegmentWriter) -> Result<(u64, u64), BuildError> {
+        let mut lexicon = self.lexicon.into_inner().map_err(lexicon_error(&self.lexicon_path))?;
+        segment.begin(Section::ShortLists)?;
+        segment.copy(&mut self.short)?;
+        segment.begin(Section::Terms)?;
+        segment.write(&self.rows)?;
+        segment.copy(&mut self.sizes)?;
+        segment.begin(Section::Lexicon)?;
+        segment.copy(&mut lexicon)?;
+        Ok((self.terms, self.postings))
+    }
+}
+
+fn lexicon_error(path: &Path) -> impl FnOnce(fst::Error) -> BuildError {
+    move |error| match error {
+        fst::Error::Io(source) => BuildError::io(path)(source),
+        error => IndexError::damaged(path, "lexicon", error.to_string()).into(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Writing a segment: sections one after the other, each summed up on its way to the disk; and spools beside it.
+
+use super::BuildError;
+use crate::format::segment::{ALIGNMENT, Entry, HEADER_BYTES, Header, Section};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A segment file in the making, under a temporary name.
+pub struct SegmentWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+    position: u64,
+    table: Vec<Entry>,
+    checksum: crc32fast::Hasher,
+}
+
+impl SegmentWriter {
+    /// Creates the file and leaves room for the header.
+    pub fn create(path: &Path) -> Result<SegmentWriter, BuildError> {
+        let file = File::create(path).map_err(BuildError::io(path))?;
+        let mut writer = SegmentWriter {
+            path: path.to_owned(),
+            file: BufWriter::with_capacity(BUFFER_BYTES, file),
+            position: 0,
+            table: Vec::new(),
+            checksum: crc32fast::Hasher::new(),
+        };
+        writer.put(&[0; HEADER_BYTES])?;
+        Ok(writer)
+    }
+
+    /// Starts a section; what is written next belongs to it.
+    pub fn begin(&mut self, section: Section) -> Result<(), BuildError> {
+        self.end();
+        let aligned = self.position.next_multiple_of(ALIGNMENT);
+        self.put(&[0; ALIGNMENT as usize][..(aligned - self.position) as usize])?;
+        self.checksum = crc32fast::Hasher::new();
+        self.table.push(Entry { tag: section as u32, checksum: 0, offset: self.position, length: 0 });
+        Ok(())
+    }
+
+    /// Appends to the section that was started last.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+        self.checksum.update(bytes);
+        self.put(bytes)
+    }
+
+    /// Writes a whole section.
+    pub fn section(&mut self, section: Section, bytes: &[u8]) -> Result<(), BuildError> {
+        self.begin(section)?;
+        self.write(bytes)
+    }
+
+    /// Appends all of a spool.
+    pub fn copy(&mut self, spool: &mut Spool) -> Result<(), BuildError> {
+        let mut reader = spool.reader()?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            match reader.some(&mut buffer)? {
+                0 => return Ok(()),
+                count => self.write(&buffer[..count])?,
+            }
+        }
+    }
+
+    /// Writes the header, whose table and size are filled in, and waits until all is on the disk.
+    pub fn finish(mut self, mut header: Header) -> Result<Header, BuildError> {
+        self.end();
+        header.table = std::mem::take(&mut self.table);
+        header.file_bytes = self.position;
+        let result = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(&header.encode()));
+        let result = result.and_then(|()| self.file.flush()).and_then(|()| self.file.get_ref().sync_all());
+        result.map_err(BuildError::io(&self.path))?;
+        Ok(header)
+    }
+
+    fn end(&mut self) {
+        if let Some(entry) = self.table.last_mut().filter(|entry| entry.length == 0) {
+            entry.length = self.position - entry.offset;
+            entry.checksum = self.checksum.clone().finalize();
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+        self.position += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(BuildError::io(&self.path))
+    }
+}
+
+/// A temporary file that is written once and then read, any number of times.
+pub struct Spool {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Spool {
+    /// Creates the file.
+    pub fn create(path: PathBuf) -> Result<Spool, BuildError> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(BuildError::io(&path))?;
+        Ok(Spool { path, file: BufWriter::with_capacity(BUFFER_BYTES, file) })
+    }
+
+    /// Appends.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+        self.file.write_all(bytes).map_err(BuildError::io(&self.path))
+    }
+
+    /// Reads from the start.
+    pub fn reader(&mut self) -> Result<SpoolReader, BuildError> {
+        self.file.flush().map_err(BuildError::io(&self.path))?;
+        let file = File::open(&self.path).map_err(BuildError::io(&self.path))?;
+        Ok(SpoolReader { path: self.path.clone(), file: BufReader::with_capacity(BUFFER_BYTES, file) })
+    }
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Reads a spool.
+pub struct SpoolReader {
+    path: PathBuf,
+    file: BufReader<File>,
+}
+
+impl SpoolReader {
+    /// Reads a varint.
+    pub fn varint(&mut self) -> Result<u64, BuildError> {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let mut byte = [0];
+            self.file.read_exact(&mut byte).map_err(BuildError::io(&self.path))?;
+            value |= u64::from(byte[0] & 0x7F) << shift;
+            shift += 7;
+            if byte[0] < 0x80 || shift > 63 {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// Replaces `out` by the next `count` bytes.
+    pub fn bytes(&mut self, count: usize, out: &mut Vec<u8>) -> Result<(), BuildError> {
+        out.clear();
+        out.resize(count, 0);
+        self.file.read_exact(out).map_err(BuildError::io(&self.path))
+    }
+
+    /// Reads what there is, up to the length of `buffer`; 0 at the end.
+    pub fn some(&mut self, buffer: &mut [u8]) -> Result<usize, BuildError> {
+        self.file.read(buffer).map_err(BuildError::io(&self.path))
+    }
+}

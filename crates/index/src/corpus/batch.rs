@@ -1,0 +1,230 @@
+//! A batch of raw records, and the documents parsed from it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::format::Format;
+use super::schema::{Schema, TEXT, TITLE};
+use super::{json, text, trec, tsv};
+
+/// Consecutive records of the input, not parsed yet.
+#[derive(Debug)]
+pub struct Batch {
+    /// The number of this batch in the order of the input, from 0.
+    pub sequence: u64,
+    pub(super) content: Content,
+    pub(super) schema: Arc<Schema>,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Bytes {
+        bytes: Vec<u8>,
+        parts: Vec<Part>,
+    },
+    Memory {
+        /// The number, from 1, of the first document.
+        first_number: u64,
+        documents: Vec<(String, String, String)>,
+    },
+}
+
+impl Content {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Content::Bytes { parts, .. } => parts.is_empty(),
+            Content::Memory { documents, .. } => documents.is_empty(),
+        }
+    }
+}
+
+/// The bytes of a batch that come from one file.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) source: Arc<str>,
+    pub(super) range: Range<usize>,
+    pub(super) kind: PartKind,
+}
+
+#[derive(Debug)]
+pub(super) enum PartKind {
+    /// Whole records; the first begins on this line of the file.
+    Records { first_line: u64 },
+    /// A whole file that is one document.
+    Document { id: String },
+    /// A file that was to be one document and cannot be.
+    Unusable { line: u64, what: String },
+}
+
+/// A document as the builder needs it. It borrows from the batch and is valid during one visit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document<'a> {
+    /// The file it comes from.
+    pub source: &'a str,
+    /// The line of that file on which it begins, from 1.
+    pub line: u64,
+    /// The external id, never empty.
+    pub id: &'a str,
+    /// The texts of the indexed fields in the order of the options; absent fields are left out.
+    pub indexed: Vec<&'a str>,
+    /// The texts of the stored fields, one for each name in the options; an absent field is empty.
+    pub stored: Vec<&'a str>,
+    /// Terms with their weights: finite, greater than zero, in the order of the input, repeated terms included.
+    pub vector: Vec<(&'a str, f32)>,
+}
+
+impl Document<'_> {
+    /// A problem with this document, found by whoever uses it.
+    pub fn problem(&self, what: impl Into<String>) -> Problem {
+        Problem { source: self.source.to_owned(), line: self.line, what: what.into() }
+    }
+}
+
+/// A record that is no document, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub source: String,
+    /// The line in the decompressed file, from 1; for documents in memory, the number of the document.
+    pub line: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.source, self.line, self.what)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+pub(super) type Visit<'v> = dyn FnMut(Result<&Document<'_>, Problem>) + 'v;
+
+impl Batch {
+    /// Parses every record in order; a malformed one becomes a [`Problem`] and the rest goes on.
+    pub fn documents(&self, visit: &mut dyn FnMut(Result<&Document<'_>, Problem>)) {
+        let mut delivery = Delivery::new(&self.schema, visit);
+        match &self.content {
+            Content::Memory { first_number, documents } => deliver_from_memory(*first_number, documents, &mut delivery),
+            Content::Bytes { bytes, parts } => {
+                for part in parts {
+                    delivery.source = &part.source;
+                    deliver_part(part, &bytes[part.range.clone()], &mut delivery);
+                }
+            }
+        }
+    }
+
+    /// The size of the raw records, in memory.
+    pub fn bytes(&self) -> usize {
+        match &self.content {
+            Content::Bytes { bytes, .. } => bytes.len(),
+            Content::Memory { documents, .. } => {
+                documents.iter().map(|(id, title, text)| id.len() + title.len() + text.len()).sum()
+            }
+        }
+    }
+}
+
+fn deliver_part(part: &Part, bytes: &[u8], delivery: &mut Delivery<'_, '_>) {
+    match &part.kind {
+        PartKind::Unusable { line, what } => delivery.problem(*line, what.clone()),
+        PartKind::Document { id } => text::document(id, bytes, delivery),
+        PartKind::Records { first_line } => match delivery.schema.format {
+            Format::Jsonl | Format::Beir => json::documents(bytes, *first_line, delivery),
+            Format::Tsv => tsv::documents(bytes, *first_line, delivery),
+            Format::Trec => trec::documents(bytes, *first_line, delivery),
+            Format::Text => unreachable!("a text file is one document"),
+        },
+    }
+}
+
+fn deliver_from_memory(first_number: u64, documents: &[(String, String, String)], delivery: &mut Delivery<'_, '_>) {
+    delivery.source = "memory";
+    for ((id, title, text), number) in documents.iter().zip(first_number..) {
+        if id.trim().is_empty() {
+            delivery.problem(number, "the id is empty".to_owned());
+            continue;
+        }
+        let slot = |slot| match slot {
+            TITLE => Some(title.as_str()),
+            TEXT => Some(text.as_str()),
+            _ => Some(id.as_str()),
+        };
+        delivery.document(number, slot, &[]);
+    }
+}
+
+/// Hands documents to the visitor, in vectors that are used again for the next one.
+pub(super) struct Delivery<'b, 'v> {
+    pub(super) schema: &'b Schema,
+    pub(super) source: &'b str,
+    visit: &'v mut Visit<'v>,
+    indexed: Vec<&'static str>,
+    stored: Vec<&'static str>,
+    vector: Vec<(&'static str, f32)>,
+}
+
+impl<'b, 'v> Delivery<'b, 'v> {
+    fn new(schema: &'b Schema, visit: &'v mut Visit<'v>) -> Delivery<'b, 'v> {
+        Delivery { schema, source: "", visit, indexed: Vec::new(), stored: Vec::new(), vector: Vec::new() }
+    }
+
+    /// Hands over a record whose slot 0, the id, was found to be there.
+    pub(super) fn document<'r>(
+        &mut self,
+        line: u64,
+        slot: impl Fn(usize) -> Option<&'r str>,
+        weights: &'r [(Cow<'r, str>, f32)],
+    ) where
+        'b: 'r,
+    {
+        let mut indexed: Vec<&'r str> = std::mem::take(&mut self.indexed);
+        let mut stored: Vec<&'r str> = std::mem::take(&mut self.stored);
+        let mut vector: Vec<(&'r str, f32)> = std::mem::take(&mut self.vector);
+        let schema = self.schema;
+        indexed.extend(schema.indexed.iter().filter_map(|at| slot(*at)));
+        stored.extend(schema.stored.iter().map(|at| slot(*at).unwrap_or("")));
+        vector.extend(weights.iter().map(|(term, weight)| (&**term, *weight)));
+        let document = Document { source: self.source, line, id: slot(0).unwrap_or(""), indexed, stored, vector };
+        (self.visit)(Ok(&document));
+        self.indexed = emptied(document.indexed);
+        self.stored = emptied(document.stored);
+        self.vector = emptied(document.vector);
+    }
+
+    pub(super) fn problem(&mut self, line: u64, what: String) {
+        let source = self.source.to_owned();
+        (self.visit)(Err(Problem { source, line, what }));
+    }
+}
+
+/// The memory of a vector for elements of another lifetime: collecting in place keeps the allocation.
+fn emptied<T, U>(mut vector: Vec<T>) -> Vec<U> {
+    vector.clear();
+    vector.into_iter().map(|_| unreachable!("the vector was cleared")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emptied_vector_keeps_its_memory() {
+        let text = String::from("text");
+        let mut vector: Vec<&str> = Vec::with_capacity(100);
+        vector.push(&text);
+        let emptied: Vec<&'static str> = emptied(vector);
+        assert_eq!(emptied.len(), 0);
+        assert!(emptied.capacity() >= 100);
+    }
+
+    #[test]
+    fn a_problem_reads_as_file_line_and_reason() {
+        let problem = Problem { source: "a.jsonl".to_owned(), line: 12, what: "bad".to_owned() };
+        assert_eq!(problem.to_string(), "a.jsonl:12: bad");
+    }
+}

@@ -1,0 +1,288 @@
+//! A file as a stream of decompressed bytes, with the position in the file for progress and errors.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::{CorpusError, Damage};
+use super::files::name_of;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// One or more gzip members.
+    Gzip,
+    /// One or more zstd frames.
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Compression::None => "plain",
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+        })
+    }
+}
+
+impl Compression {
+    fn of(beginning: &[u8]) -> Compression {
+        match beginning {
+            // RFC 1952: two magic bytes, then the only method there is.
+            [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
+            // RFC 8878: a frame, or a skippable frame as parallel compressors put first.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            _ => Compression::None,
+        }
+    }
+}
+
+/// Counts the bytes that the layer above has used.
+struct Counted<R> {
+    inner: R,
+    bytes_used: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        self.bytes_used.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.bytes_used.fetch_add(length as u64, Ordering::Relaxed);
+        self.inner.consume(length);
+    }
+}
+
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// The largest window of a zstd frame (`zstd --long=31`), in bits.
+const ZSTD_WINDOW_BITS: u32 = 31;
+
+/// Finds out the compression of `input` and undoes it, adding to `bytes_used` what it takes from `input`.
+pub(super) fn decompressed(
+    input: impl Read + Send + 'static,
+    bytes_used: &Arc<AtomicU64>,
+) -> io::Result<(Compression, Box<dyn Read + Send>)> {
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
+    let mut beginning = Vec::with_capacity(4);
+    input.by_ref().take(4).read_to_end(&mut beginning)?;
+    let compression = Compression::of(&beginning);
+    let counted = Counted { inner: Cursor::new(beginning).chain(input), bytes_used: Arc::clone(bytes_used) };
+    let reader: Box<dyn Read + Send> = match compression {
+        Compression::None => Box::new(counted),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
+            decoder.window_log_max(ZSTD_WINDOW_BITS)?;
+            Box::new(decoder)
+        }
+    };
+    Ok((compression, reader))
+}
+
+/// The decompressed bytes of one file, without its byte order mark.
+pub(super) struct Stream {
+    source: Arc<str>,
+    compression: Compression,
+    reader: Box<dyn Read + Send>,
+    /// Bytes that were read and not handed out yet.
+    ahead: Vec<u8>,
+    bytes_used: Arc<AtomicU64>,
+    /// The value of `bytes_used` when this stream began.
+    bytes_used_before: u64,
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Stream {
+    pub(super) fn open(path: &Path, bytes_used: &Arc<AtomicU64>) -> Result<Stream, CorpusError> {
+        let name = name_of(path);
+        let file = File::open(path).map_err(|source| CorpusError::Open { path: name.to_string(), source })?;
+        Stream::new(name, file, bytes_used)
+    }
+
+    pub(super) fn new(
+        source: Arc<str>,
+        input: impl Read + Send + 'static,
+        bytes_used: &Arc<AtomicU64>,
+    ) -> Result<Stream, CorpusError> {
+        let bytes_used_before = bytes_used.load(Ordering::Relaxed);
+        let (compression, reader) = decompressed(input, bytes_used)
+            .map_err(|error| CorpusError::Open { path: source.to_string(), source: error })?;
+        let mut stream = Stream {
+            source,
+            compression,
+            reader,
+            ahead: Vec::new(),
+            bytes_used: Arc::clone(bytes_used),
+            bytes_used_before,
+        };
+        if stream.peek(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
+            stream.ahead.clear();
+        }
+        Ok(stream)
+    }
+
+    pub(super) fn source(&self) -> Arc<str> {
+        Arc::clone(&self.source)
+    }
+
+    /// The next `length` bytes, fewer at the end, without taking them.
+    pub(super) fn peek(&mut self, length: usize) -> Result<&[u8], CorpusError> {
+        if self.ahead.len() < length {
+            let mut ahead = std::mem::take(&mut self.ahead);
+            self.read_directly(&mut ahead, length)?;
+            self.ahead = ahead;
+        }
+        Ok(&self.ahead[..length.min(self.ahead.len())])
+    }
+
+    /// Appends `length` bytes to `bytes`, fewer only at the end; says how many.
+    pub(super) fn read_into(&mut self, bytes: &mut Vec<u8>, length: usize) -> Result<usize, CorpusError> {
+        let start = bytes.len();
+        let from_ahead = length.min(self.ahead.len());
+        bytes.extend(self.ahead.drain(..from_ahead));
+        if from_ahead < length {
+            self.read_directly(bytes, start + length)?;
+        }
+        Ok(bytes.len() - start)
+    }
+
+    /// Takes back the last bytes that were handed out.
+    pub(super) fn give_back(&mut self, mut tail: Vec<u8>) {
+        tail.append(&mut self.ahead);
+        self.ahead = tail;
+    }
+
+    /// Reads until `bytes` holds `target_length` bytes or the stream ends.
+    fn read_directly(&mut self, bytes: &mut Vec<u8>, target_length: usize) -> Result<(), CorpusError> {
+        let wanted = (target_length - bytes.len()) as u64;
+        match self.reader.by_ref().take(wanted).read_to_end(bytes) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failure(error)),
+        }
+    }
+
+    fn failure(&self, error: io::Error) -> CorpusError {
+        let path = self.source.to_string();
+        let position = self.bytes_used.load(Ordering::Relaxed) - self.bytes_used_before;
+        // Decoders pass the system's errors on; their own carry no code of the system.
+        if self.compression == Compression::None || error.raw_os_error().is_some() {
+            return CorpusError::Read { path, position, source: error };
+        }
+        CorpusError::Damaged { path, damage: Damage { compression: self.compression, position, error } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
+        zstd::encode_all(bytes, 1).unwrap()
+    }
+
+    fn read_all(bytes: Vec<u8>) -> Result<Vec<u8>, CorpusError> {
+        let mut stream = Stream::new("memory".into(), Cursor::new(bytes), &Arc::default())?;
+        let mut read = Vec::new();
+        while stream.read_into(&mut read, 7)? == 7 {}
+        Ok(read)
+    }
+
+    /// Gives one byte at a time, as a slow pipe may.
+    struct Drip(Cursor<Vec<u8>>);
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = buffer.len().min(1);
+            self.0.read(&mut buffer[..length])
+        }
+    }
+
+    #[test]
+    fn several_members_and_frames_are_read_as_one() {
+        let (first, second) = (b"first half, ".as_slice(), b"second half".as_slice());
+        let whole = [first, second].concat();
+        assert_eq!(read_all([gzip(first), gzip(second)].concat()).unwrap(), whole);
+        assert_eq!(read_all([zstd_frame(first), zstd_frame(second)].concat()).unwrap(), whole);
+        assert_eq!(read_all(whole.clone()).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_skippable_frame_may_come_first() {
+        let skippable = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
+        let bytes = [skippable.as_slice(), &zstd_frame(b"text")].concat();
+        assert_eq!(read_all(bytes).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_once_and_only_at_the_start() {
+        let text = b"\xef\xbb\xbf\xef\xbb\xbfa\xef\xbb\xbf";
+        assert_eq!(read_all(text.to_vec()).unwrap(), &text[3..]);
+        assert_eq!(read_all(gzip(text)).unwrap(), &text[3..]);
+        assert_eq!(read_all(b"\xef\xbb".to_vec()).unwrap(), b"\xef\xbb");
+    }
+
+    #[test]
+    fn the_compression_is_found_when_bytes_come_one_by_one() {
+        for bytes in [gzip(b"dripping"), zstd_frame(b"dripping")] {
+            let mut stream = Stream::new("pipe".into(), Drip(Cursor::new(bytes.clone())), &Arc::default()).unwrap();
+            let mut read = Vec::new();
+            assert_eq!(stream.read_into(&mut read, 100).unwrap(), 8);
+            assert_eq!(read, b"dripping");
+        }
+    }
+
+    #[test]
+    fn every_truncation_of_compressed_data_names_the_file_and_the_byte() {
+        let text: Vec<u8> = (0..3000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        for whole in [gzip(&text), zstd_frame(&text)] {
+            for length in [5, 20, 100, whole.len() / 2, whole.len() - 1] {
+                let error = read_all(whole[..length].to_vec()).unwrap_err().to_string();
+                assert!(error.starts_with("memory: the "), "{error}");
+                assert!(error.contains(&format!("ends too early, at byte {length};")), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_is_damage() {
+        let mut bytes = gzip(b"some text that is long enough to be compressed, compressed");
+        let last = bytes.len() - 6;
+        bytes[last] ^= 1;
+        let error = read_all(bytes).unwrap_err();
+        assert!(matches!(error, CorpusError::Damaged { .. }), "{error}");
+    }
+
+    #[test]
+    fn bytes_used_end_at_the_size_of_the_file() {
+        for bytes in [gzip(b"abc"), zstd_frame(b"abc"), b"abc".to_vec(), Vec::new()] {
+            let bytes_used = Arc::default();
+            let mut stream = Stream::new("memory".into(), Cursor::new(bytes.clone()), &bytes_used).unwrap();
+            stream.read_into(&mut Vec::new(), 100).unwrap();
+            assert_eq!(bytes_used.load(Ordering::Relaxed), bytes.len() as u64);
+        }
+    }
+}

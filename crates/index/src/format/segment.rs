@@ -1,0 +1,258 @@
+//! A segment file: a header, a table of sections, and the sections, each with a checksum.
+
+use super::{IndexError, NEWEST, OLDEST};
+use crate::codec::{CodecName, Codecs};
+use std::path::Path;
+
+/// The first bytes of a segment file.
+pub const MAGIC: [u8; 8] = *b"LANNERsg";
+/// Bytes of the header with its table.
+pub const HEADER_BYTES: usize = 1024;
+/// Sections start at multiples of this many bytes.
+pub const ALIGNMENT: u64 = 128;
+/// Consecutive documents in a window.
+pub const WINDOW: u32 = 32_768;
+/// The most documents of an index: one number stays free to mean "after the last".
+pub const MAX_DOCUMENTS: u64 = u32::MAX as u64 - 1;
+
+const FIXED_BYTES: usize = 128;
+const ENTRY_BYTES: usize = 32;
+/// Where the header's own checksum lies.
+pub const CHECKSUM: std::ops::Range<usize> = 12..16;
+
+/// What a section holds; the number is its tag in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Section {
+    /// Lists of at least a full block, with their directories.
+    LongLists = 1,
+    /// Lists of less than a full block.
+    ShortLists = 2,
+    /// Where each term's list lies.
+    Terms = 3,
+    /// From a term to its number: an FST.
+    Lexicon = 4,
+    /// Where each group of external ids starts.
+    IdGroups = 5,
+    /// The external ids, front-coded in groups.
+    Ids = 6,
+    /// One length code a document.
+    LengthCodes = 7,
+    /// The exact lengths.
+    Lengths = 8,
+    /// A static rank from 0 to 1 for each document, if given.
+    Ranks = 9,
+    /// Where each block of stored fields starts.
+    StoredBlocks = 10,
+    /// The stored fields, compressed block by block.
+    Stored = 11,
+}
+
+impl Section {
+    /// Every section this version knows, in the order of their tags.
+    pub const ALL: [Section; 11] = [
+        Section::LongLists,
+        Section::ShortLists,
+        Section::Terms,
+        Section::Lexicon,
+        Section::IdGroups,
+        Section::Ids,
+        Section::LengthCodes,
+        Section::Lengths,
+        Section::Ranks,
+        Section::StoredBlocks,
+        Section::Stored,
+    ];
+
+    /// Its name in errors, statistics and the documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Section::LongLists => "long-lists",
+            Section::ShortLists => "short-lists",
+            Section::Terms => "terms",
+            Section::Lexicon => "lexicon",
+            Section::IdGroups => "id-groups",
+            Section::Ids => "ids",
+            Section::LengthCodes => "length-codes",
+            Section::Lengths => "lengths",
+            Section::Ranks => "ranks",
+            Section::StoredBlocks => "stored-blocks",
+            Section::Stored => "stored",
+        }
+    }
+
+    /// Whether a segment may lack it.
+    fn is_optional(self) -> bool {
+        matches!(self, Section::Ranks | Section::StoredBlocks | Section::Stored)
+    }
+}
+
+/// One row of the section table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The section's tag; readers skip those they do not know.
+    pub tag: u32,
+    /// CRC-32 of the section's bytes.
+    pub checksum: u32,
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Its bytes, without what fills up to the next section.
+    pub length: u64,
+}
+
+/// What the header says of the whole segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the whole file.
+    pub file_bytes: u64,
+    /// Documents.
+    pub documents: u32,
+    /// Distinct terms.
+    pub terms: u64,
+    /// Pairs of term and document.
+    pub postings: u64,
+    /// Sum of the lengths of all documents.
+    pub tokens: u64,
+    /// Fingerprint of the statistics that bounds, k-th weights and impacts were made with.
+    pub fingerprint: u64,
+    /// How the streams are packed.
+    pub codecs: Codecs,
+    /// Whether blocks hold frequencies.
+    pub has_frequencies: bool,
+    /// Whether blocks hold impacts.
+    pub has_impacts: bool,
+    /// The sections, in the order of the file.
+    pub table: Vec<Entry>,
+}
+
+impl Header {
+    /// The header as it stands in the file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend(MAGIC);
+        bytes.extend(NEWEST.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend((HEADER_BYTES as u32).to_le_bytes());
+        bytes.extend((self.table.len() as u32).to_le_bytes());
+        bytes.extend(self.file_bytes.to_le_bytes());
+        bytes.extend(self.documents.to_le_bytes());
+        bytes.extend([0; 4]);
+        for number in [self.terms, self.postings, self.tokens, self.fingerprint] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let streams = u8::from(self.has_frequencies) | u8::from(self.has_impacts) << 1;
+        bytes.extend([self.codecs.documents as u8, self.codecs.weights as u8, streams]);
+        bytes.resize(FIXED_BYTES, 0);
+        for entry in &self.table {
+            bytes.extend(entry.tag.to_le_bytes());
+            bytes.extend(entry.checksum.to_le_bytes());
+            bytes.extend(entry.offset.to_le_bytes());
+            bytes.extend(entry.length.to_le_bytes());
+            bytes.extend([0; 8]);
+        }
+        assert!(bytes.len() <= HEADER_BYTES, "the table has room for 28 sections");
+        bytes.resize(HEADER_BYTES, 0);
+        let checksum = checksum_of(&bytes);
+        bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads and checks the header and the table of a file of `file_bytes` bytes that starts with `bytes`.
+    pub fn decode(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Header, IndexError> {
+        let damaged = |what: &str| IndexError::damaged(path, "header", what);
+        let bytes = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("the file is shorter than a header"))?;
+        if bytes[..8] != MAGIC {
+            return Err(damaged("the first bytes are not those of a segment"));
+        }
+        let version = u32_at(bytes, 8);
+        let is_intact = u32_at(bytes, CHECKSUM.start) == checksum_of(bytes);
+        if is_intact && !(OLDEST..=NEWEST).contains(&version) {
+            return Err(IndexError::Version { path: path.to_owned(), found: version });
+        }
+        if !is_intact {
+            return Err(damaged("its checksum does not match"));
+        }
+        let header = Header::fields(bytes).ok_or_else(|| damaged("it names a codec this version does not know"))?;
+        if header.file_bytes != file_bytes {
+            let what = format!("the file has {file_bytes} bytes, not {}", header.file_bytes);
+            return Err(damaged(&what));
+        }
+        header.check_table().map_err(|what| IndexError::damaged(path, "section table", what))?;
+        Ok(header)
+    }
+
+    fn fields(bytes: &[u8]) -> Option<Header> {
+        let sections = (u32_at(bytes, 20) as usize).min((HEADER_BYTES - FIXED_BYTES) / ENTRY_BYTES);
+        let table = bytes[FIXED_BYTES..].chunks_exact(ENTRY_BYTES).take(sections).map(|entry| Entry {
+            tag: u32_at(entry, 0),
+            checksum: u32_at(entry, 4),
+            offset: u64_at(entry, 8),
+            length: u64_at(entry, 16),
+        });
+        Some(Header {
+            file_bytes: u64_at(bytes, 24),
+            documents: u32_at(bytes, 32),
+            terms: u64_at(bytes, 40),
+            postings: u64_at(bytes, 48),
+            tokens: u64_at(bytes, 56),
+            fingerprint: u64_at(bytes, 64),
+            codecs: Codecs { documents: CodecName::from_tag(bytes[72])?, weights: CodecName::from_tag(bytes[73])? },
+            has_frequencies: bytes[74] & 1 != 0,
+            has_impacts: bytes[74] & 2 != 0,
+            table: table.collect(),
+        })
+    }
+
+    /// Sections lie one after the other inside the file, aligned, and none that every segment has is missing.
+    fn check_table(&self) -> Result<(), String> {
+        let mut free = HEADER_BYTES as u64;
+        for entry in &self.table {
+            let end = entry.offset.checked_add(entry.length).filter(|&end| end <= self.file_bytes);
+            if entry.offset < free || entry.offset % ALIGNMENT != 0 || end.is_none() {
+                return Err(format!("the place of section {} cannot be", entry.tag));
+            }
+            free = entry.offset + entry.length;
+        }
+        for section in Section::ALL.into_iter().filter(|section| !section.is_optional()) {
+            if self.entry(section).is_none() {
+                return Err(format!("section '{}' is missing", section.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of a section.
+    pub fn entry(&self, section: Section) -> Option<&Entry> {
+        self.table.iter().find(|entry| entry.tag == section as u32)
+    }
+}
+
+/// CRC-32 of header and table, leaving out the place of the checksum itself.
+fn checksum_of(header: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&header[..CHECKSUM.start]);
+    hasher.update(&header[CHECKSUM.end..]);
+    hasher.finalize()
+}
+
+/// The little-endian number at a byte offset that the caller has checked.
+#[inline]
+pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The little-endian number at a byte offset that the caller has checked.
+#[inline]
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+/// The little-endian number at a byte offset that the caller has checked.
+#[inline]
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(number)
+}

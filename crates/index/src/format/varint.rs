@@ -1,0 +1,87 @@
+//! Variable-length integers: seven bits a byte, least significant first, the high bit set on all but the last.
+
+/// Appends `value`.
+#[inline]
+pub fn write(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Reads a value and moves `bytes` past it; `None` where the bytes end early or the value does not fit.
+#[inline]
+pub fn read(bytes: &mut &[u8]) -> Option<u64> {
+    let (&first, rest) = bytes.split_first()?;
+    if first < 0x80 {
+        *bytes = rest;
+        return Some(u64::from(first));
+    }
+    read_long(bytes)
+}
+
+fn read_long(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for (i, &byte) in bytes.iter().enumerate().take(10) {
+        let part = u64::from(byte & 0x7F);
+        if i == 9 && part > 1 {
+            return None;
+        }
+        value |= part << (7 * i);
+        if byte < 0x80 {
+            *bytes = &bytes[i + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Reads a value that must fit 32 bits.
+#[inline]
+pub fn read_u32(bytes: &mut &[u8]) -> Option<u32> {
+    read(bytes).and_then(|value| u32::try_from(value).ok())
+}
+
+/// Takes the next `count` bytes.
+#[inline]
+pub fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(values: Vec<u64>) {
+            let mut bytes = Vec::new();
+            for &value in &values {
+                write(value, &mut bytes);
+                write(value >> 40, &mut bytes);
+            }
+            let mut rest = &bytes[..];
+            for value in values {
+                prop_assert_eq!(read(&mut rest), Some(value));
+                prop_assert_eq!(read(&mut rest), Some(value >> 40));
+            }
+            prop_assert_eq!(read(&mut rest), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
+            let mut rest = &bytes[..];
+            while !rest.is_empty() && read(&mut rest).is_some() {}
+        }
+    }
+
+    #[test]
+    fn a_value_over_64_bits_is_refused() {
+        let mut bytes: &[u8] = &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02];
+        assert_eq!(read(&mut bytes), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! What the index knows of each document: its external id, its length, its rank, its stored fields.
+
+use super::segment::Segment;
+use crate::codec::{BLOCK, CodecName};
+use crate::format::segment::{Section, u32_at, u64_at};
+use crate::format::{IndexError, varint};
+
+/// External ids that share one row of the id table; each but the first leaves out what it shares with the one before.
+pub const IDS_IN_GROUP: u32 = 8;
+
+impl Segment {
+    /// The external id of a document.
+    pub fn id(&self, document: u32) -> Result<String, IndexError> {
+        let damaged = || self.damaged(Section::Ids, format!("the id of document {document} cannot be read"));
+        let mut id = Vec::new();
+        self.read_id(document, &mut id).ok_or_else(damaged)?;
+        String::from_utf8(id).map_err(|_| damaged())
+    }
+
+    /// Leaves the bytes of a document's id in `id`.
+    fn read_id(&self, document: u32, id: &mut Vec<u8>) -> Option<()> {
+        let mut bytes = self.id_group(document / IDS_IN_GROUP)?;
+        id.clear();
+        for _ in 0..=document % IDS_IN_GROUP {
+            read_front_coded(&mut bytes, id)?;
+        }
+        (document < self.documents()).then_some(())
+    }
+
+    fn id_group(&self, group: u32) -> Option<&[u8]> {
+        let groups = self.section(Section::IdGroups);
+        let at = group as usize * 8;
+        let start = groups.get(at..at + 8).map(|row| u64_at(row, 0))?;
+        self.section(Section::Ids).get(usize::try_from(start).ok()?..)
+    }
+
+    /// The document of an external id, found by looking at all of them.
+    pub fn find(&self, id: &str) -> Result<Option<u32>, IndexError> {
+        let mut current = Vec::new();
+        let mut bytes: &[u8] = &[];
+        for document in 0..self.documents() {
+            if document % IDS_IN_GROUP == 0 {
+                bytes = self.id_group(document / IDS_IN_GROUP).unwrap_or(&[]);
+                current.clear();
+            }
+            read_front_coded(&mut bytes, &mut current)
+                .ok_or_else(|| self.damaged(Section::Ids, format!("the id of document {document} cannot be read")))?;
+            if current == id.as_bytes() {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The exact length of a document in tokens; 0 for one that there is not.
+    pub fn length(&self, document: u32) -> u32 {
+        let mut lengths = [0; BLOCK];
+        let count = self.decode_lengths(document as usize / BLOCK, &mut lengths);
+        lengths[..count].get(document as usize % BLOCK).copied().unwrap_or(0)
+    }
+
+    /// Decodes the lengths of documents `128 · block` and following, and returns how many there are.
+    pub fn decode_lengths(&self, block: usize, out: &mut [u32; BLOCK]) -> usize {
+        let bytes = self.section(Section::Lengths);
+        let blocks = (self.documents() as usize).div_ceil(BLOCK);
+        let count = (self.documents() as usize).saturating_sub(block * BLOCK).min(BLOCK);
+        let Some(row) = bytes.get(block * 8..block * 8 + 8).filter(|_| block < blocks) else {
+            return 0;
+        };
+        // A row: where the block starts after the rows, and its directory byte.
+        let (offset, byte) = (u32_at(row, 0) as usize, row[4]);
+        let payload = bytes.get(blocks * 8 + offset..).unwrap_or(&[]);
+        CodecName::Bitpack.codec().decode_values(byte, payload, &mut out[..count]);
+        // Lengths may be 0 and values may not: they are stored plus one.
+        out[..count].iter_mut().for_each(|length| *length = length.wrapping_sub(1));
+        count
+    }
+
+    /// The length codes of all documents.
+    pub fn length_codes(&self) -> &[u8] {
+        self.section(Section::LengthCodes)
+    }
+
+    /// The static rank of a document, from 0 to 1, if the index has ranks.
+    pub fn rank(&self, document: u32) -> Option<f32> {
+        let at = document as usize * 4;
+        self.section(Section::Ranks).get(at..at + 4).map(|bytes| f32::from_bits(u32_at(bytes, 0)))
+    }
+
+    /// The stored fields of a document, in the order of the manifest; empty when nothing is stored.
+    pub fn stored(&self, document: u32) -> Result<Vec<String>, IndexError> {
+        let what = || format!("the stored fields of document {document} cannot be read");
+        let damaged = || self.damaged(Section::Stored, what());
+        let table = self.section(Section::StoredBlocks);
+        if table.is_empty() || document >= self.documents() {
+            return Ok(Vec::new());
+        }
+        // A row: first document of the block, bytes when decompressed, where it starts.
+        let (rows, _) = table.as_chunks::<16>();
+        let row = rows.partition_point(|row| u32_at(row, 0) <= document).checked_sub(1).ok_or_else(damaged)?;
+        let start = u64_at(&rows[row], 8) as usize;
+        let end = rows.get(row + 1).map_or(self.section(Section::Stored).len(), |next| u64_at(next, 8) as usize);
+        let compressed = self.section(Section::Stored).get(start..end).ok_or_else(damaged)?;
+        let size = u32_at(&rows[row], 4) as usize;
+        let block = decompress(compressed, size).ok_or_else(damaged)?;
+        read_stored(&block, document - u32_at(&rows[row], 0)).ok_or_else(damaged)
+    }
+}
+
+/// Replaces `id` by the next one: what it shares with `id`, then what it adds.
+fn read_front_coded(bytes: &mut &[u8], id: &mut Vec<u8>) -> Option<()> {
+    let shared = varint::read(bytes)? as usize;
+    let added = varint::read(bytes)? as usize;
+    let added = varint::take(bytes, added)?;
+    if shared > id.len() {
+        return None;
+    }
+    id.truncate(shared);
+    id.extend_from_slice(added);
+    Some(())
+}
+
+/// Decompresses a block that must have exactly `size` bytes. Memory grows with what is there, not with what is claimed.
+fn decompress(compressed: &[u8], size: usize) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut block = Vec::new();
+    let decoder = zstd::Decoder::with_buffer(compressed).ok()?;
+    decoder.take(size as u64 + 1).read_to_end(&mut block).ok()?;
+    (block.len() == size).then_some(block)
+}
+
+/// A document in a block: bytes of all its fields, then each field with its length before it.
+fn read_stored(block: &[u8], position: u32) -> Option<Vec<String>> {
+    let mut rest = block;
+    for _ in 0..position {
+        let skipped = varint::read(&mut rest)? as usize;
+        varint::take(&mut rest, skipped)?;
+    }
+    let length = varint::read(&mut rest)? as usize;
+    let mut fields = varint::take(&mut rest, length)?;
+    let mut stored = Vec::new();
+    while !fields.is_empty() {
+        let length = varint::read(&mut fields)? as usize;
+        let field = varint::take(&mut fields, length)?;
+        stored.push(String::from_utf8(field.to_vec()).ok()?);
+    }
+    Some(stored)
+}

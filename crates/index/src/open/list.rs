@@ -1,0 +1,307 @@
+//! A list as it lies in the file, opened: its directory at hand, its blocks decoded on demand.
+//!
+//! Opening checks that header and directory lie inside the list's bytes. What they say may still be wrong in a damaged
+//! file; decoding then gives wrong numbers, but stays inside the list and never panics.
+
+use crate::codec::{BLOCK, Codec, Codecs};
+use crate::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, STORED_K, UNIT, blocks_of, postings_in_block};
+use crate::format::segment::{u16_at, u32_at};
+use crate::format::varint;
+use crate::weight::{Norms, saturation, saturation_of};
+
+/// Room for the numbers of one block.
+pub type BlockBuffer = [u32; BLOCK];
+
+/// The two kinds of weights that a posting can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// How often the term occurs in the document.
+    Frequency,
+    /// An 8-bit weight made at build time.
+    Impact,
+}
+
+/// What the lists of a segment have in common.
+#[derive(Clone, Copy)]
+pub struct ListContext {
+    /// How streams are packed.
+    pub codecs: Codecs,
+    /// Whether blocks hold frequencies.
+    pub has_frequencies: bool,
+    /// Whether blocks hold impacts.
+    pub has_impacts: bool,
+    /// Windows of the collection.
+    pub windows: usize,
+}
+
+/// The postings of one term.
+#[derive(Clone, Copy)]
+pub struct List<'a> {
+    postings: u32,
+    documents: &'static dyn Codec,
+    weights: &'static dyn Codec,
+    body: Body<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Short(Short<'a>),
+    Long { bytes: &'a [u8], layout: LongLayout },
+}
+
+/// A list of one block, taken apart.
+#[derive(Clone, Copy)]
+struct Short<'a> {
+    first: u32,
+    documents: Option<Packed<'a>>,
+    frequencies: Option<Packed<'a>>,
+    impacts: Option<Packed<'a>>,
+}
+
+/// A stream with its directory byte.
+#[derive(Clone, Copy)]
+struct Packed<'a> {
+    byte: u8,
+    bytes: &'a [u8],
+}
+
+/// The largest saturations of a list: what bounds its weights, and what seeds a threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Largest {
+    /// The largest of all.
+    pub saturation: f32,
+    /// The k-th largest for each k of [`STORED_K`]; 0 where there are fewer postings or it is not known.
+    pub kth: [f32; STORED_K.len()],
+}
+
+impl<'a> List<'a> {
+    /// Opens a list of fewer than 128 postings; `None` where the bytes cannot be one.
+    pub fn short(context: &ListContext, bytes: &'a [u8]) -> Option<List<'a>> {
+        let (&head, mut rest) = bytes.split_first()?;
+        let postings = u32::from(head & !ALL_ONES);
+        let count = postings as usize;
+        let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
+        let first = varint::read_u32(&mut rest)?;
+        let others = if count > 1 { Some(Packed::read(&mut rest, documents, count - 1)?) } else { None };
+        let has_frequencies = context.has_frequencies && head & ALL_ONES == 0;
+        let frequencies = if has_frequencies { Some(Packed::read(&mut rest, weights, count)?) } else { None };
+        let impacts = if context.has_impacts { Some(Packed::read(&mut rest, weights, count)?) } else { None };
+        let body = Body::Short(Short { first, documents: others, frequencies, impacts });
+        (count > 0 && rest.is_empty()).then_some(List { postings, documents, weights, body })
+    }
+
+    /// Opens a list of at least 128 postings; `None` where the bytes cannot be one.
+    pub fn long(context: &ListContext, bytes: &'a [u8]) -> Option<List<'a>> {
+        let header = bytes.get(..LONG_HEADER_BYTES)?;
+        let postings = u32_at(header, 0);
+        let layout = LongLayout {
+            blocks: blocks_of(postings),
+            windows: u32_at(header, 4) as usize,
+            has_frequencies: context.has_frequencies,
+            has_impacts: context.has_impacts,
+        };
+        let is_sane = postings as usize >= BLOCK && (layout.windows == 0 || layout.windows == context.windows);
+        (is_sane && layout.payload() <= bytes.len()).then(|| List {
+            postings,
+            documents: context.codecs.documents.codec(),
+            weights: context.codecs.weights.codec(),
+            body: Body::Long { bytes, layout },
+        })
+    }
+
+    /// Documents that hold the term.
+    pub fn postings(&self) -> u32 {
+        self.postings
+    }
+
+    /// Blocks of up to 128 postings.
+    pub fn blocks(&self) -> usize {
+        blocks_of(self.postings)
+    }
+
+    /// The last document of a block; for a list of one unfinished block just something no document is above.
+    #[inline]
+    pub fn last_document(&self, block: usize) -> u32 {
+        match &self.body {
+            Body::Short(_) => u32::MAX,
+            Body::Long { bytes, layout } => u32_at(bytes, layout.last() + 4 * block),
+        }
+    }
+
+    /// The first block from `block` on whose last document is at least `target`; `blocks()` when there is none.
+    pub fn find_block(&self, block: usize, target: u32) -> usize {
+        let Body::Long { bytes, layout } = &self.body else {
+            return block;
+        };
+        let last = &bytes[layout.last()..layout.offset()];
+        let (last, _) = last.as_chunks::<4>();
+        let is_before = |last: &[u8; 4]| u32::from_le_bytes(*last) < target;
+        // Gallop from where the reader stands: targets are near more often than far.
+        let (mut low, mut step) = (block, 1);
+        while low + step <= last.len() && is_before(&last[low + step - 1]) {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(last.len());
+        low + last[low.min(high)..high].partition_point(is_before)
+    }
+
+    /// Decodes the documents of a block and returns how many there are.
+    pub fn decode_documents(&self, block: usize, out: &mut BlockBuffer) -> usize {
+        let count = postings_in_block(self.postings, block);
+        match &self.body {
+            Body::Short(short) => {
+                out[0] = short.first;
+                if let Some(others) = short.documents {
+                    let base = short.first.wrapping_add(1);
+                    self.documents.decode_documents(others.byte, others.bytes, base, &mut out[1..count]);
+                }
+            }
+            Body::Long { bytes, layout } => {
+                let base = if block == 0 { 0 } else { self.last_document(block - 1).wrapping_add(1) };
+                let byte = bytes[layout.document_byte() + block];
+                self.documents.decode_documents(byte, self.payload(block), base, &mut out[..count]);
+            }
+        }
+        count
+    }
+
+    /// Decodes the weights of a block and returns how many there are; ones where the stream is not stored.
+    pub fn decode_weights(&self, stream: Stream, block: usize, out: &mut BlockBuffer) -> usize {
+        let count = postings_in_block(self.postings, block);
+        let packed = match (&self.body, stream) {
+            (Body::Short(short), Stream::Frequency) => short.frequencies,
+            (Body::Short(short), Stream::Impact) => short.impacts,
+            (Body::Long { bytes, layout }, _) => self.packed_weights(bytes, layout, stream, block),
+        };
+        match packed {
+            Some(packed) => self.weights.decode_values(packed.byte, packed.bytes, &mut out[..count]),
+            None => out[..count].fill(1),
+        }
+        count
+    }
+
+    /// What bounds the saturations of a block: at least the largest of them.
+    #[inline]
+    pub fn saturation_bound(&self, block: usize) -> f32 {
+        match &self.body {
+            Body::Long { bytes, layout } if layout.has_frequencies => {
+                saturation_of(u16_at(bytes, layout.frequency_bound() + 2 * block))
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// What bounds the impacts of a block: the largest of them.
+    #[inline]
+    pub fn impact_bound(&self, block: usize) -> u32 {
+        match &self.body {
+            Body::Long { bytes, layout } if layout.has_impacts => u32::from(bytes[layout.impact_bound() + block]),
+            _ => 255,
+        }
+    }
+
+    /// Windows with a row of their own: all of the collection for a list with many blocks, none for others.
+    pub fn windows(&self) -> usize {
+        match &self.body {
+            Body::Short(_) => 0,
+            Body::Long { layout, .. } => layout.windows,
+        }
+    }
+
+    /// The first block that can hold a document of the window.
+    pub fn first_block(&self, window: usize) -> usize {
+        match &self.body {
+            Body::Long { bytes, layout } if window < layout.windows => {
+                u32_at(bytes, layout.first_block() + 4 * window) as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// What bounds the saturations inside a window; 0 where the list has none there.
+    pub fn window_saturation_bound(&self, window: usize) -> f32 {
+        match &self.body {
+            Body::Long { bytes, layout } if window < layout.windows && layout.has_frequencies => {
+                saturation_of(u16_at(bytes, layout.frequency_window_bound() + 2 * window))
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// What bounds the impacts inside a window; 0 where the list has none there.
+    pub fn window_impact_bound(&self, window: usize) -> u32 {
+        match &self.body {
+            Body::Long { bytes, layout } if window < layout.windows && layout.has_impacts => {
+                u32::from(bytes[layout.impact_window_bound() + window])
+            }
+            _ => 255,
+        }
+    }
+
+    /// The largest saturations: stored for long lists, computed from the postings of short ones.
+    pub fn largest(&self, norms: &Norms, length_codes: &[u8]) -> Largest {
+        if let Body::Long { bytes, .. } = &self.body {
+            let number = |at: usize| f32::from_bits(u32_at(bytes, at));
+            return Largest { saturation: number(8), kth: [number(12), number(16), number(20)] };
+        }
+        let (mut documents, mut frequencies) = ([0; BLOCK], [0; BLOCK]);
+        let count = self.decode_documents(0, &mut documents);
+        self.decode_weights(Stream::Frequency, 0, &mut frequencies);
+        let mut saturations = [0.0f32; BLOCK];
+        for i in 0..count {
+            let code = length_codes.get(documents[i] as usize).copied().unwrap_or(0);
+            saturations[i] = saturation(frequencies[i], norms.of(code));
+        }
+        let found = &mut saturations[..count];
+        found.sort_unstable_by(|a, b| b.total_cmp(a));
+        Largest { saturation: found[0], kth: STORED_K.map(|k| found.get(k - 1).copied().unwrap_or(0.0)) }
+    }
+
+    /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 where there are fewer postings).
+    pub fn largest_impacts(&self) -> (u32, [u32; STORED_K.len()]) {
+        if let Body::Long { bytes, .. } = &self.body {
+            return (u32::from(bytes[24]), [bytes[25], bytes[26], bytes[27]].map(u32::from));
+        }
+        let mut impacts = [0; BLOCK];
+        let count = self.decode_weights(Stream::Impact, 0, &mut impacts);
+        let found = &mut impacts[..count];
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        (found[0], STORED_K.map(|k| found.get(k - 1).copied().unwrap_or(0)))
+    }
+
+    /// From the first byte of a block of a long list to the end of the list.
+    fn payload(&self, block: usize) -> &'a [u8] {
+        let Body::Long { bytes, layout } = &self.body else {
+            return &[];
+        };
+        let offset = u32_at(bytes, layout.offset() + 4 * block) as usize * UNIT;
+        bytes.get(layout.payload() + offset..).unwrap_or(&[])
+    }
+
+    fn packed_weights(&self, bytes: &'a [u8], layout: &LongLayout, stream: Stream, block: usize) -> Option<Packed<'a>> {
+        let count = postings_in_block(self.postings, block);
+        let documents = self.documents.length(bytes[layout.document_byte() + block], count);
+        let mut start = documents;
+        if layout.has_frequencies {
+            let byte = bytes[layout.frequency_byte() + block];
+            if stream == Stream::Frequency {
+                return Some(Packed { byte, bytes: self.payload(block).get(start..).unwrap_or(&[]) });
+            }
+            start += self.weights.length(byte, count);
+        }
+        (stream == Stream::Impact && layout.has_impacts).then(|| Packed {
+            byte: bytes[layout.impact_byte() + block],
+            bytes: self.payload(block).get(start..).unwrap_or(&[]),
+        })
+    }
+}
+
+impl<'a> Packed<'a> {
+    fn read(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
+        let byte = varint::take(bytes, 1)?[0];
+        let bytes = varint::take(bytes, codec.length(byte, count))?;
+        Some(Packed { byte, bytes })
+    }
+}

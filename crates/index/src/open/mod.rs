@@ -1,0 +1,159 @@
+//! An index opened for reading: mapped, checked where opening can be cheap, decoded on demand.
+
+mod documents;
+mod export;
+mod list;
+mod map;
+mod segment;
+mod verify;
+
+pub use documents::IDS_IN_GROUP;
+pub use export::{ExportError, export_ciff};
+pub use list::{BlockBuffer, Largest, List, ListContext, Stream};
+pub use map::Bytes;
+pub use segment::Segment;
+pub use verify::Verified;
+
+use crate::format::IndexError;
+use crate::format::manifest::{Manifest, Statistics};
+use crate::text::Analyzer;
+use crate::weight::Norms;
+use crate::{DocId, TermId};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An index opened for reading.
+///
+/// It keeps the generation that it opened: a build that replaces the index meanwhile does not disturb it.
+pub struct Index {
+    folder: PathBuf,
+    manifest: Manifest,
+    analyzer: Analyzer,
+    norms: Norms,
+    segment: Segment,
+}
+
+impl Index {
+    /// Opens the current generation of the index in a folder. The time does not depend on the index's size: what is
+    /// read is the manifest, the header and the section table; [`Index::verify`] reads the rest.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Index, IndexError> {
+        let folder = folder.as_ref();
+        // A build may remove the generation between finding and opening it: look again, there is a newer one then.
+        for _ in 0..100 {
+            match Index::open_current(folder) {
+                Err(IndexError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
+        Index::open_current(folder)
+    }
+
+    fn open_current(folder: &Path) -> Result<Index, IndexError> {
+        let missing = || IndexError::Missing { path: folder.to_owned() };
+        let path = Manifest::current(folder)?.ok_or_else(missing)?;
+        let bytes = std::fs::read(&path).map_err(IndexError::io(&path))?;
+        let manifest = Manifest::decode(&path, &bytes)?;
+        let damaged = |what: String| IndexError::damaged(&path, "manifest", what);
+        let [entry] = &manifest.segments[..] else {
+            let count = manifest.segments.len();
+            return Err(damaged(format!("it names {count} segments, and this version reads indexes of one")));
+        };
+        if Path::new(&entry.file).file_name() != Some(entry.file.as_ref()) {
+            return Err(damaged(format!("{:?} is not a file of this folder", entry.file)));
+        }
+        let analyzer = Analyzer::parse(&manifest.chain).map_err(|error| damaged(error.to_string()))?;
+        let segment = Segment::open(&folder.join(&entry.file))?;
+        if segment.checksum() != entry.checksum {
+            return Err(IndexError::damaged(segment.path(), "header", "it is not the file that the manifest names"));
+        }
+        let norms = manifest.bm25.norms(manifest.statistics.average_length());
+        Ok(Index { folder: folder.to_owned(), manifest, analyzer, norms, segment })
+    }
+
+    /// The folder it was opened from.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What the current generation consists of.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The analyzer that documents went through and queries go through.
+    pub fn analyzer(&self) -> &Analyzer {
+        &self.analyzer
+    }
+
+    /// The one segment of the index.
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// The statistics that scores are made with.
+    pub fn statistics(&self) -> Statistics {
+        self.manifest.statistics
+    }
+
+    /// Replaces the statistics by those of a larger collection that this index holds a part of.
+    pub fn set_statistics(&mut self, statistics: Statistics) {
+        self.manifest.statistics = statistics;
+        self.norms = self.manifest.bm25.norms(statistics.average_length());
+    }
+
+    /// Whether stored bounds and k-th weights were made with the statistics in force; others must not be used.
+    pub fn bounds_hold(&self) -> bool {
+        self.statistics().fingerprint(&self.manifest.bm25) == self.segment.header().fingerprint
+    }
+
+    /// The norm of each length code.
+    pub fn norms(&self) -> &Norms {
+        &self.norms
+    }
+
+    /// Documents.
+    pub fn documents(&self) -> u32 {
+        self.segment.documents()
+    }
+
+    /// The number of a term, if it occurs.
+    pub fn lookup(&self, term: &str) -> Result<Option<TermId>, IndexError> {
+        Ok(self.segment.lookup(term)?.map(TermId))
+    }
+
+    /// The list of a term.
+    pub fn list(&self, term: TermId) -> Result<List<'_>, IndexError> {
+        self.segment.list(term.0)
+    }
+
+    /// The length codes of all documents.
+    pub fn length_codes(&self) -> &[u8] {
+        self.segment.length_codes()
+    }
+
+    /// The exact length of a document in tokens.
+    pub fn length(&self, document: DocId) -> u32 {
+        self.segment.length(document.0)
+    }
+
+    /// The external id of a document.
+    pub fn id(&self, document: DocId) -> Result<String, IndexError> {
+        self.segment.id(document.0)
+    }
+
+    /// The document of an external id.
+    pub fn find(&self, id: &str) -> Result<Option<DocId>, IndexError> {
+        Ok(self.segment.find(id)?.map(DocId))
+    }
+
+    /// The stored fields of a document with their names.
+    pub fn stored(&self, document: DocId) -> Result<Vec<(&str, String)>, IndexError> {
+        let names = self.manifest.stored.iter().map(String::as_str);
+        Ok(names.zip(self.segment.stored(document.0)?).collect())
+    }
+
+    /// Reads everything once: every checksum, then every structure.
+    pub fn verify(&self) -> Result<Verified, IndexError> {
+        verify::verify(self)
+    }
+}

@@ -1,0 +1,185 @@
+//! Verification: every byte against its checksum, then every structure against what it must be.
+
+use super::{BlockBuffer, Index, List, Segment, Stream};
+use crate::codec::BLOCK;
+use crate::format::IndexError;
+use crate::format::manifest::Statistics;
+use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
+use crate::weight::{Norms, length_code, saturation};
+use fst::Streamer;
+
+/// What a verification has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Verified {
+    /// Bytes of the segment.
+    pub bytes: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Terms.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+}
+
+/// Verifies all sections, checksums first, and returns the first that is broken as an error.
+pub fn verify(index: &Index) -> Result<Verified, IndexError> {
+    let segment = index.segment();
+    verify_checksums(segment)?;
+    verify_documents(segment)?;
+    let terms = verify_terms(segment)?;
+    let postings = verify_lists(index)?;
+    let header = segment.header();
+    if postings != header.postings {
+        let what = format!("there are {postings} postings, not {}", header.postings);
+        return Err(segment.damaged(Section::LongLists, what));
+    }
+    Ok(Verified { bytes: header.file_bytes, documents: u64::from(header.documents), terms, postings })
+}
+
+fn verify_checksums(segment: &Segment) -> Result<(), IndexError> {
+    let file = segment.file();
+    let mut free = HEADER_BYTES;
+    for entry in &segment.header().table {
+        let known = Section::ALL.into_iter().find(|&section| section as u32 == entry.tag);
+        let name = known.map_or("unknown to this version", Section::name);
+        let (start, end) = (entry.offset as usize, (entry.offset + entry.length) as usize);
+        if file[free..start].iter().any(|&byte| byte != 0) {
+            return Err(IndexError::damaged(segment.path(), name, "the bytes before it are not zero"));
+        }
+        if crc32fast::hash(&file[start..end]) != entry.checksum {
+            return Err(IndexError::damaged(segment.path(), name, "its checksum does not match"));
+        }
+        free = end;
+    }
+    match file[free..].iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(IndexError::damaged(segment.path(), "end of file", "the bytes there are not zero")),
+    }
+}
+
+fn verify_documents(segment: &Segment) -> Result<(), IndexError> {
+    let codes = segment.length_codes();
+    let (mut lengths, mut tokens) = ([0; BLOCK], 0u64);
+    for block in 0..codes.len().div_ceil(BLOCK) {
+        let count = segment.decode_lengths(block, &mut lengths);
+        let expected = &codes[block * BLOCK..];
+        if lengths[..count].iter().zip(expected).any(|(&length, &code)| length_code(length) != code) {
+            return Err(segment.damaged(Section::LengthCodes, "a code is not that of the length"));
+        }
+        tokens += lengths[..count].iter().map(|&length| u64::from(length)).sum::<u64>();
+    }
+    if tokens != segment.header().tokens {
+        return Err(segment.damaged(Section::Lengths, "they do not add up to the tokens of the header"));
+    }
+    for document in 0..segment.documents() {
+        segment.id(document)?;
+        if segment.rank(document).is_some_and(|rank| !(0.0..=1.0).contains(&rank)) {
+            return Err(segment.damaged(Section::Ranks, format!("the rank of document {document} is not in 0..=1")));
+        }
+    }
+    Ok(())
+}
+
+/// Terms are numbered in their order.
+fn verify_terms(segment: &Segment) -> Result<u64, IndexError> {
+    let mut stream = segment.lexicon()?.stream();
+    let mut terms = 0;
+    while let Some((_, number)) = stream.next() {
+        if number != terms {
+            return Err(segment.damaged(Section::Lexicon, format!("term {terms} has number {number}")));
+        }
+        terms += 1;
+    }
+    if terms != segment.header().terms {
+        return Err(segment.damaged(Section::Lexicon, format!("it has {terms} terms")));
+    }
+    Ok(terms)
+}
+
+fn verify_lists(index: &Index) -> Result<u64, IndexError> {
+    // Bounds are checked against the statistics they were made with.
+    let header = index.segment().header();
+    let statistics = Statistics { documents: u64::from(header.documents), tokens: header.tokens };
+    let norms = index.manifest().bm25.norms(statistics.average_length());
+    let mut postings = 0;
+    for term in 0..index.segment().header().terms {
+        let list = index.segment().list(term)?;
+        verify_list(index, &norms, &list).map_err(|what| {
+            let section = if (list.postings() as usize) < BLOCK { Section::ShortLists } else { Section::LongLists };
+            index.segment().damaged(section, format!("list of term {term}: {what}"))
+        })?;
+        postings += u64::from(list.postings());
+    }
+    Ok(postings)
+}
+
+/// Documents increase and exist, weights are at least 1, and every bound bounds.
+fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'static str> {
+    let header = index.segment().header();
+    let codes = index.length_codes();
+    let largest = header.has_frequencies.then(|| list.largest(norms, codes));
+    let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
+    let mut next = 0u64;
+    for block in 0..list.blocks() {
+        let count = list.decode_documents(block, &mut documents);
+        for &document in &documents[..count] {
+            if u64::from(document) < next || document >= header.documents {
+                return Err("its documents do not increase inside the collection");
+            }
+            next = u64::from(document) + 1;
+        }
+        if list.blocks() > 1 && documents[count - 1] != list.last_document(block) {
+            return Err("a block does not end with the document its directory names");
+        }
+        if let Some(largest) = &largest {
+            list.decode_weights(Stream::Frequency, block, &mut weights);
+            let bound = list.saturation_bound(block);
+            for (&document, &frequency) in documents[..count].iter().zip(&weights) {
+                let s = saturation(frequency, norms.of(codes[document as usize]));
+                let window = list.window_saturation_bound((document / WINDOW) as usize);
+                if frequency == 0 || s > bound || s > window || s > largest.saturation {
+                    return Err("a frequency is over its bound");
+                }
+            }
+        }
+        if header.has_impacts {
+            verify_impacts(list, block, &documents, &mut weights)?;
+        }
+    }
+    verify_windows(list, index.documents())?;
+    largest.map_or(Ok(()), |largest| match largest.kth.is_sorted_by(|a, b| a >= b) {
+        true => Ok(()),
+        false => Err("its k-th weights do not decrease"),
+    })
+}
+
+fn verify_impacts(
+    list: &List<'_>,
+    block: usize,
+    documents: &BlockBuffer,
+    impacts: &mut BlockBuffer,
+) -> Result<(), &'static str> {
+    let count = list.decode_weights(Stream::Impact, block, impacts);
+    let (largest, kth) = list.largest_impacts();
+    for (&document, &impact) in documents.iter().zip(&impacts[..count]) {
+        let window = list.window_impact_bound((document / WINDOW) as usize);
+        if impact == 0 || impact > list.impact_bound(block) || impact > window || impact > largest {
+            return Err("an impact is over its bound");
+        }
+    }
+    match kth.is_sorted_by(|a, b| a >= b) {
+        true => Ok(()),
+        false => Err("its k-th impacts do not decrease"),
+    }
+}
+
+/// A window starts with the first block that reaches into it.
+fn verify_windows(list: &List<'_>, documents: u32) -> Result<(), &'static str> {
+    for window in 0..list.windows() {
+        let start = window as u32 * WINDOW;
+        if start < documents && list.first_block(window) != list.find_block(0, start) {
+            return Err("a window does not start with the first block that reaches into it");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! What a build makes of its input: the same bytes every time, and a decided answer to everything odd.
+
+mod support;
+
+use lanner_index::build::{BuildError, BuildOptions, Quiet, build, build_from_ciff};
+use lanner_index::codec::{BLOCK, CodecName, Codecs};
+use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner_index::format::IndexError;
+use lanner_index::open::{Index, Stream, export_ciff};
+use lanner_index::text::Analyzer;
+use lanner_index::{DocId, TermId};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::{build_index, documents, options};
+
+fn segment_file(folder: &Path) -> PathBuf {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    names.into_iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("segment-")).unwrap()
+}
+
+fn postings(index: &Index, term: &str, stream: Stream) -> Vec<(u32, u32)> {
+    let Some(term) = index.lookup(term).unwrap() else {
+        return Vec::new();
+    };
+    let list = index.list(term).unwrap();
+    let (mut documents, mut weights, mut found) = ([0; BLOCK], [0; BLOCK], Vec::new());
+    for block in 0..list.blocks() {
+        let count = list.decode_documents(block, &mut documents);
+        assert_eq!(list.decode_weights(stream, block, &mut weights), count);
+        found.extend(documents[..count].iter().copied().zip(weights));
+    }
+    found
+}
+
+#[test]
+fn an_index_holds_exactly_the_postings_of_its_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = documents(3000, 400);
+    for documents_codec in CodecName::ALL {
+        for weights in CodecName::ALL {
+            let codecs = Codecs { documents: documents_codec, weights };
+            build_index(folder.path(), rows.clone(), &BuildOptions { codecs, ..options() }).unwrap();
+            let index = Index::open(folder.path()).unwrap();
+            index.verify().unwrap();
+            let mut expected: BTreeMap<&str, BTreeMap<u32, u32>> = BTreeMap::new();
+            for (number, (_, title, text)) in rows.iter().enumerate() {
+                for word in title.split(' ').chain(text.split(' ')) {
+                    *expected.entry(word).or_default().entry(number as u32).or_default() += 1;
+                }
+            }
+            assert_eq!(index.segment().header().terms, expected.len() as u64);
+            for (word, list) in &expected {
+                let list: Vec<(u32, u32)> = list.iter().map(|(&document, &frequency)| (document, frequency)).collect();
+                assert_eq!(postings(&index, word, Stream::Frequency), list, "{word} with {codecs:?}");
+            }
+            for (number, (id, title, text)) in rows.iter().enumerate().step_by(37) {
+                let document = DocId(number as u32);
+                assert_eq!(index.id(document).unwrap(), *id);
+                assert_eq!(index.find(id).unwrap(), Some(document));
+                assert_eq!(index.length(document) as usize, 2 + text.split(' ').count());
+                let stored = index.stored(document).unwrap();
+                assert_eq!(stored, [("title", title.clone()), ("text", text.clone())]);
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_the_same_bytes_for_any_threads_and_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    // Enough text that the smallest memory does not hold it.
+    let rows: Vec<_> = documents(90_000, 90_000);
+    let mut first: Option<Vec<u8>> = None;
+    for (threads, memory_bytes) in [(1, 1 << 30), (1, 32 << 20), (2, 1 << 30), (3, 32 << 20)] {
+        let report =
+            build_index(folder.path(), rows.clone(), &BuildOptions { threads, memory_bytes, ..options() }).unwrap();
+        assert_eq!(report.runs > 0, memory_bytes == 32 << 20, "{threads} threads: {} runs", report.runs);
+        let bytes = fs::read(segment_file(folder.path())).unwrap();
+        let first = first.get_or_insert_with(|| bytes.clone());
+        assert!(*first == bytes, "{threads} threads, {memory_bytes} bytes");
+    }
+    Index::open(folder.path()).unwrap().verify().unwrap();
+}
+
+#[test]
+fn impacts_are_scaled_weights_from_1_to_255_and_the_largest_is_255() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = documents(2000, 300);
+    build_index(folder.path(), rows, &BuildOptions { impacts: true, ..options() }).unwrap();
+    let index = Index::open(folder.path()).unwrap();
+    index.verify().unwrap();
+    let mut largest = 0;
+    for term in 0..index.segment().header().terms {
+        let list = index.list(TermId(term)).unwrap();
+        let (mut impacts, mut kept) = ([0; BLOCK], Vec::new());
+        for block in 0..list.blocks() {
+            let count = list.decode_weights(Stream::Impact, block, &mut impacts);
+            kept.extend_from_slice(&impacts[..count]);
+        }
+        kept.sort_unstable_by(|a, b| b.cmp(a));
+        assert!(kept.iter().all(|impact| (1..=255).contains(impact)));
+        let kth = |k: usize| kept.get(k - 1).copied().unwrap_or(0);
+        assert_eq!(list.largest_impacts(), (kth(1), [kth(10), kth(100), kth(1000)]));
+        largest = largest.max(kept[0]);
+    }
+    assert_eq!(largest, 255);
+}
+
+#[test]
+fn kth_saturations_are_those_of_the_postings() {
+    let folder = tempfile::tempdir().unwrap();
+    build_index(folder.path(), documents(9000, 50), &options()).unwrap();
+    let index = Index::open(folder.path()).unwrap();
+    for word in ["w0", "w7", "w49", "title", "17"] {
+        let list = index.list(index.lookup(word).unwrap().unwrap()).unwrap();
+        let code = |document: u32| index.length_codes()[document as usize];
+        let mut saturations: Vec<f32> = postings(&index, word, Stream::Frequency)
+            .into_iter()
+            .map(|(document, frequency)| lanner_index::weight::saturation(frequency, index.norms().of(code(document))))
+            .collect();
+        saturations.sort_unstable_by(|a, b| b.total_cmp(a));
+        let kth = |k: usize| saturations.get(k - 1).copied().unwrap_or(0.0);
+        let largest = list.largest(index.norms(), index.length_codes());
+        assert_eq!((largest.saturation, largest.kth), (kth(1), [kth(10), kth(100), kth(1000)]), "{word}");
+    }
+}
+
+#[test]
+fn a_repeated_id_keeps_the_first_document_or_stops_a_strict_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = documents(1000, 100);
+    rows[500].0 = "doc-3".to_owned();
+    rows[501].0 = "doc-3".to_owned();
+    rows[999].0 = "doc-998".to_owned();
+    let report = build_index(folder.path(), rows.clone(), &options()).unwrap();
+    assert_eq!((report.documents, report.duplicates), (997, 3));
+    assert!(report.problems[0].contains("\"doc-3\""), "{:?}", report.problems);
+    let index = Index::open(folder.path()).unwrap();
+    index.verify().unwrap();
+    let kept: Vec<_> = [&rows[..500], &rows[502..999]].concat();
+    for (number, (id, title, text)) in kept.iter().enumerate() {
+        let document = DocId(number as u32);
+        assert_eq!(index.id(document).unwrap(), *id);
+        assert_eq!(index.stored(document).unwrap(), [("title", title.clone()), ("text", text.clone())]);
+    }
+    // The index is the one that the kept documents alone would have given.
+    let other = tempfile::tempdir().unwrap();
+    build_index(other.path(), kept, &options()).unwrap();
+    let other = Index::open(other.path()).unwrap();
+    for word in ["w0", "w17", "title"] {
+        assert_eq!(postings(&index, word, Stream::Frequency), postings(&other, word, Stream::Frequency), "{word}");
+    }
+    let error = build_index(folder.path(), rows, &BuildOptions { strict: true, ..options() }).unwrap_err();
+    assert!(matches!(error, BuildError::Duplicate { document: 501, .. }), "{error}");
+    assert_eq!(Index::open(folder.path()).unwrap().documents(), 997, "the old index is untouched");
+}
+
+#[test]
+fn empty_documents_and_an_empty_collection_are_indexed() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = build_index(folder.path(), Vec::new(), &options()).unwrap();
+    assert_eq!((report.documents, report.terms), (0, 0));
+    Index::open(folder.path()).unwrap().verify().unwrap();
+    let empty = |id: &str| (id.to_owned(), String::new(), String::new());
+    build_index(folder.path(), vec![empty("a"), ("b".into(), "one".into(), "word".into()), empty("c")], &options())
+        .unwrap();
+    let index = Index::open(folder.path()).unwrap();
+    index.verify().unwrap();
+    assert_eq!([0, 1, 2].map(|document| index.length(DocId(document))), [0, 2, 0]);
+    assert_eq!(index.statistics().tokens, 2);
+}
+
+#[test]
+fn learned_weights_become_impacts() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("vectors.jsonl");
+    let build_vectors = |text: &str| {
+        fs::write(&input, text).unwrap();
+        let corpus_options = CorpusOptions { vector_field: Some("vector".into()), ..Default::default() };
+        let corpus = Corpus::open(&input, corpus_options).unwrap();
+        let analyzer = Analyzer::parse("pretokenized").unwrap();
+        let options = BuildOptions { analyzer, impacts: true, ..options() };
+        build(&folder.path().join("index"), corpus, &options, &Quiet).unwrap();
+        Index::open(folder.path().join("index")).unwrap()
+    };
+    let index = build_vectors("{\"id\":\"a\",\"vector\":{\"x\":7,\"y\":255}}\n{\"id\":\"b\",\"vector\":{\"x\":1}}\n");
+    assert_eq!(postings(&index, "x", Stream::Impact), [(0, 7), (1, 1)], "whole weights stay as they are");
+    assert_eq!(postings(&index, "y", Stream::Impact), [(0, 255)]);
+    assert_eq!(postings(&index, "y", Stream::Frequency), [(0, 255)]);
+    let index =
+        build_vectors("{\"id\":\"a\",\"vector\":{\"x\":0.5,\"y\":2.0}}\n{\"id\":\"b\",\"vector\":{\"x\":0.001}}\n");
+    assert_eq!(postings(&index, "x", Stream::Impact), [(0, 64), (1, 1)], "127.5 · 0.5 rounds half to even");
+    assert_eq!(postings(&index, "y", Stream::Impact), [(0, 255)]);
+}
+
+#[test]
+fn ranks_are_read_by_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let ranks = folder.path().join("ranks.tsv");
+    fs::write(&ranks, "doc-1\t0.5\ndoc-0\t2\nsomewhere-else\t1\n").unwrap();
+    let index = folder.path().join("index");
+    let report = build_index(&index, documents(3, 5), &BuildOptions { ranks: Some(ranks), ..options() }).unwrap();
+    assert_eq!(report.unranked, 1);
+    let index = Index::open(&index).unwrap();
+    index.verify().unwrap();
+    assert_eq!([0, 1, 2].map(|document| index.segment().rank(document)), [Some(1.0), Some(0.25), Some(0.0)]);
+}
+
+#[test]
+fn ciff_keeps_documents_frequencies_and_lengths() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    build_index(&first, documents(1500, 300), &options()).unwrap();
+    let index = Index::open(&first).unwrap();
+    let mut ciff = Vec::new();
+    export_ciff(&index, &mut ciff).unwrap();
+    let file = folder.path().join("index.ciff");
+    fs::write(&file, &ciff).unwrap();
+    build_from_ciff(&second, &file, &options(), &Quiet).unwrap();
+    let copy = Index::open(&second).unwrap();
+    copy.verify().unwrap();
+    assert_eq!(copy.statistics(), index.statistics());
+    for document in 0..1500 {
+        assert_eq!(copy.id(DocId(document)).unwrap(), index.id(DocId(document)).unwrap());
+        assert_eq!(copy.length(DocId(document)), index.length(DocId(document)));
+    }
+    let mut again = Vec::new();
+    export_ciff(&copy, &mut again).unwrap();
+    assert!(ciff == again, "the round trip changes nothing");
+}
+
+#[test]
+fn a_second_writer_is_refused_and_a_foreign_folder_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    fs::create_dir(&path).unwrap();
+    let lock = fs::File::create(path.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let error = build_index(&path, documents(3, 5), &options()).unwrap_err();
+    assert!(matches!(error, BuildError::Index(IndexError::Locked { .. })), "{error}");
+    drop(lock);
+    build_index(&path, documents(3, 5), &options()).unwrap();
+    fs::write(folder.path().join("thesis.txt"), "precious").unwrap();
+    let error = build_index(folder.path(), documents(3, 5), &options()).unwrap_err();
+    assert!(matches!(error, BuildError::Index(IndexError::Foreign { .. })), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_reader_keeps_its_generation_while_the_index_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    build_index(folder.path(), documents(100, 20), &options()).unwrap();
+    let old = Index::open(folder.path()).unwrap();
+    let before = postings(&old, "w3", Stream::Frequency);
+    build_index(folder.path(), documents(200, 20), &options()).unwrap();
+    assert_eq!(postings(&old, "w3", Stream::Frequency), before);
+    assert_eq!((old.documents(), old.id(DocId(99)).unwrap()), (100, "doc-99".to_owned()));
+    let new = Index::open(folder.path()).unwrap();
+    assert_eq!((new.documents(), new.manifest().generation), (200, 2));
+    let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["lock", "manifest-00000002", "segment-00000002"], "nothing old is left");
+}
+
+#[test]
+fn what_a_dead_writer_left_is_swept_away() {
+    let folder = tempfile::tempdir().unwrap();
+    build_index(folder.path(), documents(100, 20), &options()).unwrap();
+    fs::create_dir(folder.path().join("building")).unwrap();
+    fs::write(folder.path().join("building/run-0"), "half").unwrap();
+    fs::write(folder.path().join("segment-00000002"), "renamed, but no manifest came to name it").unwrap();
+    assert_eq!(Index::open(folder.path()).unwrap().documents(), 100);
+    build_index(folder.path(), documents(50, 20), &options()).unwrap();
+    assert_eq!(Index::open(folder.path()).unwrap().documents(), 50);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+}
