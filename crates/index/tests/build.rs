@@ -184,8 +184,12 @@ fn learned_weights_become_impacts() {
         build(&folder.path().join("index"), corpus, &options, &Quiet).unwrap();
         Index::open(folder.path().join("index")).unwrap()
     };
-    let index = build_vectors("{\"id\":\"a\",\"vector\":{\"x\":7,\"y\":255}}\n{\"id\":\"b\",\"vector\":{\"x\":1}}\n");
+    let index = build_vectors(
+        "{\"id\":\"a\",\"vector\":{\"x\":7,\"y\":255}}\n{\"id\":\"b\",\"vector\":{\"x\":1}}\n\
+                               {\"id\":\"c\",\"text\":\"x x\",\"vector\":{}}\n",
+    );
     assert_eq!(postings(&index, "x", Stream::Impact), [(0, 7), (1, 1)], "whole weights stay as they are");
+    assert_eq!([0, 1, 2].map(|document| index.length(DocId(document))), [262, 1, 0], "text beside a vector is none");
     assert_eq!(postings(&index, "y", Stream::Impact), [(0, 255)]);
     assert_eq!(postings(&index, "y", Stream::Frequency), [(0, 255)]);
     let index =

@@ -291,7 +291,7 @@ struct IdWriter {
 
 impl IdWriter {
     fn push(&mut self, id: &[u8]) {
-        if self.count % IDS_IN_GROUP == 0 {
+        if self.count.is_multiple_of(IDS_IN_GROUP) {
             self.groups.extend((self.written + self.bytes.len() as u64).to_le_bytes());
             self.last.clear();
         }
@@ -310,12 +310,12 @@ impl IdWriter {
     }
 }
 
-/// Exact lengths, 128 to a block, with a row for each: where it starts, its directory byte, three zeros.
+/// Exact lengths, 128 to a block, with a row for each: its directory byte, and in seven bytes where it starts.
 #[derive(Default)]
 struct LengthPacker {
     block: Vec<u32>,
     rows: Vec<u8>,
-    written: u32,
+    written: u64,
 }
 
 impl LengthPacker {
@@ -331,9 +331,8 @@ impl LengthPacker {
         }
         let mut packed = Vec::new();
         let byte = CodecName::Bitpack.codec().encode_values(&self.block, &mut packed);
-        self.rows.extend(self.written.to_le_bytes());
-        self.rows.extend([byte, 0, 0, 0]);
-        self.written += packed.len() as u32;
+        self.rows.extend((self.written << 8 | u64::from(byte)).to_le_bytes());
+        self.written += packed.len() as u64;
         self.block.clear();
         out.write(&packed)
     }

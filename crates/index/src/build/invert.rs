@@ -45,6 +45,8 @@ pub struct TermRow {
 /// Inverts batches one after the other, reusing its memory.
 pub struct Inverter {
     analyzer: Analyzer,
+    /// Whether documents come as vectors of weights instead of text.
+    learned: bool,
     scratch: Scratch,
     /// `latest[term]`: the last document with the term, plus one, and its place in `pairs`.
     latest: Vec<(u32, u32)>,
@@ -56,10 +58,11 @@ pub struct Inverter {
 }
 
 impl Inverter {
-    /// An inverter for that analyzer.
-    pub fn new(analyzer: Analyzer) -> Inverter {
+    /// An inverter of texts through an analyzer, or of vectors.
+    pub fn new(analyzer: Analyzer, learned: bool) -> Inverter {
         Inverter {
             analyzer,
+            learned,
             scratch: Scratch::default(),
             latest: Vec::new(),
             pairs: Vec::new(),
@@ -87,15 +90,15 @@ impl Inverter {
 
     fn add(&mut self, document: &Document<'_>, inverted: &mut Inverted) {
         let number = inverted.documents;
-        let length = if document.vector.is_empty() {
-            self.add_text(document, number, inverted)
-        } else {
+        let length = if self.learned {
             self.add_vector(document, number, inverted)
+        } else {
+            self.add_text(document, number, inverted)
         };
         self.ends.push(self.pairs.len() as u32);
         inverted.documents += 1;
         inverted.tokens += u64::from(length);
-        inverted.rows.push(&document.id, length);
+        inverted.rows.push(document.id, length);
         inverted.stored.push(&document.stored);
     }
 

@@ -233,11 +233,12 @@ pub fn build(
     let mut collected = Collected::new(&folder, options)?;
     collected.fields = corpus.fields();
     collected.stored = corpus.stored();
-    collected.learned = corpus.has_vectors();
+    let learned = corpus.has_vectors();
+    collected.learned = learned;
     let position = Mutex::new((0, None));
     let pipeline = Pipeline {
         threads: options.threads,
-        make: || Inverter::new(options.analyzer.clone()),
+        make: || Inverter::new(options.analyzer.clone(), learned),
         work: |inverter: &mut Inverter, batch| Ok(inverter.invert(&batch)),
     };
     pipeline.run(

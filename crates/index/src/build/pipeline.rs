@@ -129,7 +129,7 @@ mod tests {
             make: || (),
             work: |(): &mut (), number: u64| {
                 // Make every seventh item slow, so that later ones must wait for it.
-                if number % 7 == 0 {
+                if number.is_multiple_of(7) {
                     std::thread::sleep(std::time::Duration::from_micros(200));
                 }
                 if Some(number) == fail_at { Err(format!("item {number}")) } else { Ok(number * number) }

@@ -17,6 +17,7 @@ use std::path::Path;
 
 /// Writes the segment and makes it the current generation.
 pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<BuildReport, BuildError> {
+    collected.report.runs = collected.runs.len() as u64;
     let dropped = drop_duplicates(&mut collected, progress)?;
     let (length_codes, tokens) = collected.documents.length_codes(&dropped)?;
     let statistics = Statistics { documents: length_codes.len() as u64, tokens };
@@ -155,7 +156,6 @@ impl<'a> Job<'a> {
         segment: &mut SegmentWriter,
         progress: &dyn Progress,
     ) -> Result<(u64, u64), BuildError> {
-        collected.report.runs = collected.runs.len() as u64;
         let memory = std::mem::take(&mut collected.accumulator).sorted();
         let mut merge = Merge::new(open_runs(collected)?, Some(memory))?;
         let mut terms = TermsWriter::create(&collected.folder.building())?;
@@ -250,7 +250,7 @@ impl TermsWriter {
         let mut sizes = Vec::new();
         let mut start = 0;
         for &(end, list, postings) in &chunk.terms {
-            if self.terms % TERMS_IN_GROUP == 0 {
+            if self.terms.is_multiple_of(TERMS_IN_GROUP) {
                 self.rows.extend((self.sizes_written + sizes.len() as u64).to_le_bytes());
                 self.rows.extend(self.short_written.to_le_bytes());
                 self.rows.extend(self.long_written.to_le_bytes());

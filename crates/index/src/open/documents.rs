@@ -67,8 +67,8 @@ impl Segment {
         let Some(row) = bytes.get(block * 8..block * 8 + 8).filter(|_| block < blocks) else {
             return 0;
         };
-        // A row: where the block starts after the rows, and its directory byte.
-        let (offset, byte) = (u32_at(row, 0) as usize, row[4]);
+        // A row: the directory byte, then in seven bytes where the block starts after the rows.
+        let (offset, byte) = ((u64_at(row, 0) >> 8) as usize, row[0]);
         let payload = bytes.get(blocks * 8 + offset..).unwrap_or(&[]);
         CodecName::Bitpack.codec().decode_values(byte, payload, &mut out[..count]);
         // Lengths may be 0 and values may not: they are stored plus one.

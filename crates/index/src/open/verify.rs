@@ -1,8 +1,9 @@
 //! Verification: every byte against its checksum, then every structure against what it must be.
 
-use super::{BlockBuffer, Index, List, Segment, Stream};
+use super::{Index, Largest, List, Segment, Stream};
 use crate::codec::BLOCK;
 use crate::format::IndexError;
+use crate::format::list::STORED_K;
 use crate::format::manifest::Statistics;
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
 use crate::weight::{Norms, length_code, saturation};
@@ -113,12 +114,11 @@ fn verify_lists(index: &Index) -> Result<u64, IndexError> {
     Ok(postings)
 }
 
-/// Documents increase and exist, weights are at least 1, and every bound bounds.
+/// Documents increase and exist, weights are at least 1, every bound bounds, and k-th weights are the k-th.
 fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'static str> {
     let header = index.segment().header();
-    let codes = index.length_codes();
-    let largest = header.has_frequencies.then(|| list.largest(norms, codes));
     let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
+    let (mut saturations, mut impacts) = (Vec::new(), [0u32; 256]);
     let mut next = 0u64;
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
@@ -131,46 +131,57 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
         if list.blocks() > 1 && documents[count - 1] != list.last_document(block) {
             return Err("a block does not end with the document its directory names");
         }
-        if let Some(largest) = &largest {
+        let window = |document: u32| (document / WINDOW) as usize;
+        if header.has_frequencies {
             list.decode_weights(Stream::Frequency, block, &mut weights);
-            let bound = list.saturation_bound(block);
             for (&document, &frequency) in documents[..count].iter().zip(&weights) {
-                let s = saturation(frequency, norms.of(codes[document as usize]));
-                let window = list.window_saturation_bound((document / WINDOW) as usize);
-                if frequency == 0 || s > bound || s > window || s > largest.saturation {
+                let s = saturation(frequency, norms.of(index.length_codes()[document as usize]));
+                let bound = list.saturation_bound(block).min(list.window_saturation_bound(window(document)));
+                if frequency == 0 || s > bound {
                     return Err("a frequency is over its bound");
                 }
+                saturations.push(s);
             }
         }
         if header.has_impacts {
-            verify_impacts(list, block, &documents, &mut weights)?;
+            list.decode_weights(Stream::Impact, block, &mut weights);
+            for (&document, &impact) in documents[..count].iter().zip(&weights) {
+                let bound = list.impact_bound(block).min(list.window_impact_bound(window(document)));
+                if impact == 0 || impact > bound {
+                    return Err("an impact is over its bound");
+                }
+                impacts[impact as usize] += 1;
+            }
         }
     }
     verify_windows(list, index.documents())?;
-    largest.map_or(Ok(()), |largest| match largest.kth.is_sorted_by(|a, b| a >= b) {
+    let has_largest = !header.has_frequencies || list.largest(norms, index.length_codes()) == largest_of(saturations);
+    let has_largest_impacts = !header.has_impacts || list.largest_impacts() == largest_impacts_of(&impacts);
+    match has_largest && has_largest_impacts {
         true => Ok(()),
-        false => Err("its k-th weights do not decrease"),
-    })
+        false => Err("a stored k-th weight is not that of its postings"),
+    }
 }
 
-fn verify_impacts(
-    list: &List<'_>,
-    block: usize,
-    documents: &BlockBuffer,
-    impacts: &mut BlockBuffer,
-) -> Result<(), &'static str> {
-    let count = list.decode_weights(Stream::Impact, block, impacts);
-    let (largest, kth) = list.largest_impacts();
-    for (&document, &impact) in documents.iter().zip(&impacts[..count]) {
-        let window = list.window_impact_bound((document / WINDOW) as usize);
-        if impact == 0 || impact > list.impact_bound(block) || impact > window || impact > largest {
-            return Err("an impact is over its bound");
-        }
+/// The largest of all saturations and the k-th for each stored k.
+fn largest_of(mut saturations: Vec<f32>) -> Largest {
+    let kept = STORED_K[STORED_K.len() - 1];
+    if saturations.len() > kept {
+        saturations.select_nth_unstable_by(kept - 1, |a, b| b.total_cmp(a));
+        saturations.truncate(kept);
     }
-    match kth.is_sorted_by(|a, b| a >= b) {
-        true => Ok(()),
-        false => Err("its k-th impacts do not decrease"),
-    }
+    saturations.sort_unstable_by(|a, b| b.total_cmp(a));
+    let kth = |k: usize| saturations.get(k - 1).copied().unwrap_or(0.0);
+    Largest { saturation: kth(1), kth: STORED_K.map(kth) }
+}
+
+/// The same of impacts, from the number of postings with each.
+fn largest_impacts_of(counts: &[u32; 256]) -> (u32, [u32; STORED_K.len()]) {
+    let kth = |k: usize| {
+        let reaches = |least: &u32| counts[*least as usize..].iter().map(|&count| count as usize).sum::<usize>() >= k;
+        (1..256).rev().find(reaches).unwrap_or(0)
+    };
+    (kth(1), STORED_K.map(kth))
 }
 
 /// A window starts with the first block that reaches into it.

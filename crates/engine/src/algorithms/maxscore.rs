@@ -1,0 +1,130 @@
+//! OR, document at a time, by MaxScore: Turtle and Flood, *Query evaluation: strategies and optimizations* (1995).
+//!
+//! Lists are ordered by their largest weight. Those at the light end whose bounds together stay below the threshold
+//! are not *essential*: a document that occurs in them alone cannot enter. So only essential lists propose documents;
+//! the others are looked up, heaviest first, as long as the document can still enter. As the threshold rises, lists
+//! cease to be essential. Two things are added to the paper's algorithm:
+//! the bound of a block, known without decoding it, can end the lookups earlier; and when one list alone is essential,
+//! its blocks that are too light are skipped.
+//!
+//! The threshold is `TopK::threshold_in_order`: documents come in order, so a full heap is entered only above its worst
+//! score; the seed, as long as the heap is not full, is entered by equal scores.
+
+use super::cursor::{Cursor, END};
+use super::weigher::Weigher;
+use super::{Task, work_of};
+use crate::answer::Work;
+use crate::topk::TopK;
+use lanner_index::DocId;
+
+/// Answers an OR.
+pub fn cpu<W: Weigher>(task: &Task<'_>, cursors: Vec<Cursor<'_, W>>, top: &mut TopK) -> Work {
+    let mut lists = Lists::new(cursors, task.plan.static_bound);
+    let mut documents_scored = 0;
+    lists.set_threshold(top.threshold_in_order());
+    loop {
+        let candidate = lists.next_candidate();
+        if candidate == END {
+            return work_of(&lists.cursors, documents_scored);
+        }
+        if !task.passes(candidate) {
+            lists.pass(candidate);
+            continue;
+        }
+        let score = task.static_part(candidate).wrapping_add(lists.take_essential(candidate));
+        let Some(score) = lists.look_up_others(candidate, score) else {
+            continue;
+        };
+        documents_scored += 1;
+        if top.push(DocId(candidate), score) {
+            lists.set_threshold(top.threshold_in_order());
+        }
+    }
+}
+
+/// The lists, lightest first, divided into those that are looked up and those that propose documents.
+struct Lists<'a, W> {
+    cursors: Vec<Cursor<'a, W>>,
+    /// `heads[i]`: the document of cursor i, kept side by side for speed; not maintained for lists looked up.
+    heads: Vec<u32>,
+    /// `reach[i]`: the most that lists 0..i can add together.
+    reach: Vec<u32>,
+    /// The most that the static rank adds.
+    static_bound: u32,
+    /// Lists from here on are essential.
+    essential: usize,
+    /// The least score that can enter.
+    threshold: u32,
+}
+
+impl<'a, W: Weigher> Lists<'a, W> {
+    fn new(mut cursors: Vec<Cursor<'a, W>>, static_bound: u32) -> Lists<'a, W> {
+        cursors.sort_by_key(Cursor::bound);
+        let heads = cursors.iter().map(Cursor::document).collect();
+        let mut reach = vec![0u32];
+        for cursor in &cursors {
+            reach.push(reach[reach.len() - 1].saturating_add(cursor.bound()));
+        }
+        Lists { cursors, heads, reach, static_bound, essential: 0, threshold: 0 }
+    }
+
+    /// Takes a new threshold, which is not below the one before.
+    fn set_threshold(&mut self, threshold: u32) {
+        self.threshold = threshold;
+        let is_needed = |reach: &u32| reach.saturating_add(self.static_bound) >= threshold;
+        let lookups = self.reach[1..].iter().position(is_needed);
+        self.essential = lookups.unwrap_or(self.cursors.len());
+    }
+
+    /// The first document that an essential list proposes.
+    #[inline]
+    fn next_candidate(&mut self) -> u32 {
+        let last = self.cursors.len().wrapping_sub(1);
+        if self.essential == last {
+            let others = self.reach[last].saturating_add(self.static_bound);
+            self.heads[last] = self.cursors[last].skip_light_blocks(self.threshold.saturating_sub(others));
+            return self.heads[last];
+        }
+        self.heads[self.essential..].iter().copied().min().unwrap_or(END)
+    }
+
+    /// Moves the essential lists past the candidate.
+    fn pass(&mut self, candidate: u32) {
+        for i in self.essential..self.cursors.len() {
+            if self.heads[i] == candidate {
+                self.heads[i] = self.cursors[i].advance();
+            }
+        }
+    }
+
+    /// Moves the essential lists past the candidate and returns what they add to its score.
+    #[inline]
+    fn take_essential(&mut self, candidate: u32) -> u32 {
+        let mut score = 0u32;
+        for i in self.essential..self.cursors.len() {
+            if self.heads[i] == candidate {
+                score = score.wrapping_add(self.cursors[i].weight());
+                self.heads[i] = self.cursors[i].advance();
+            }
+        }
+        score
+    }
+
+    /// Adds what the other lists have for the candidate; `None` as soon as it cannot enter.
+    #[inline]
+    fn look_up_others(&mut self, candidate: u32, mut score: u32) -> Option<u32> {
+        for i in (0..self.essential).rev() {
+            if score.saturating_add(self.reach[i + 1]) < self.threshold {
+                return None;
+            }
+            let in_block = self.cursors[i].bound_at(candidate);
+            if score.saturating_add(in_block).saturating_add(self.reach[i]) < self.threshold {
+                return None;
+            }
+            if in_block > 0 && self.cursors[i].seek(candidate) == candidate {
+                score = score.wrapping_add(self.cursors[i].weight());
+            }
+        }
+        Some(score)
+    }
+}

@@ -1,0 +1,55 @@
+//! A set of documents, one bit each: what a filter lets through.
+
+use lanner_index::DocId;
+
+/// A set of documents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bitmap {
+    /// `words[i]`: documents `64 i` to `64 i + 63`, the least significant bit first.
+    words: Vec<u64>,
+}
+
+impl Bitmap {
+    /// Adds a document.
+    pub fn insert(&mut self, document: DocId) {
+        let word = document.0 as usize / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (document.0 % 64);
+    }
+
+    /// Whether the document is in the set.
+    #[inline]
+    pub fn contains(&self, document: DocId) -> bool {
+        self.words.get(document.0 as usize / 64).is_some_and(|word| word >> (document.0 % 64) & 1 == 1)
+    }
+
+    /// Documents in the set.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+impl FromIterator<DocId> for Bitmap {
+    fn from_iter<I: IntoIterator<Item = DocId>>(documents: I) -> Self {
+        let mut bitmap = Bitmap::default();
+        documents.into_iter().for_each(|document| bitmap.insert(document));
+        bitmap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bitmap_holds_what_was_inserted_and_nothing_else() {
+        let inserted = [0, 1, 63, 64, 1000, 99_999].map(DocId);
+        let bitmap: Bitmap = inserted.into_iter().collect();
+        let held: Vec<DocId> = (0..200_000).map(DocId).filter(|&document| bitmap.contains(document)).collect();
+        assert_eq!(held, inserted);
+        assert_eq!(bitmap.count(), 6);
+        assert!(!bitmap.contains(DocId(u32::MAX)));
+    }
+}

@@ -1,0 +1,81 @@
+//! What can go wrong while judgements, runs and query logs are read or written.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of this module: one line that names the place and says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// The file could not be opened or read to its end.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A line does not have the form its format asks for.
+    #[error("{}:{line}: {problem}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it and what was expected.
+        problem: String,
+    },
+    /// A file that must have content has none.
+    #[error("{}: holds no {what}; check that it is the right file", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// A measure that is not known.
+    #[error(
+        "measure '{name}' is not known; use nDCG[@k], AP[@k], RR[@k], P@k, R@k, Rprec, Judged[@k] or Success@k with k at least 1"
+    )]
+    UnknownMeasure {
+        /// The measure as it was given.
+        name: String,
+    },
+    /// A topic format that is not known.
+    #[error("topic format '{name}' is not known; use tsv, colon, lines, trec, trec-description or jsonl")]
+    UnknownTopicFormat {
+        /// The format as it was given.
+        name: String,
+    },
+    /// An id that cannot stand in a run, whose columns are separated by white space.
+    #[error(
+        "{kind} '{}' is empty or has white space or control characters, which a TREC run cannot hold; rename it",
+        id.escape_debug()
+    )]
+    UnprintableId {
+        /// Query id, document id or tag.
+        kind: &'static str,
+        /// The id.
+        id: String,
+    },
+    /// A hit scores higher than the one before it.
+    #[error(
+        "query '{query}': document '{document}' at rank {rank} scores more than the hit before it; sort hits by score"
+    )]
+    NotInRankOrder {
+        /// The query.
+        query: String,
+        /// The document that stands too low.
+        document: String,
+        /// Its rank, counted from 1.
+        rank: usize,
+    },
+    /// The value of one score unit makes scores that 32-bit floats cannot hold.
+    #[error("a score unit of {unit} is not usable; it must be above 0 and at most 7.9e28")]
+    UnusableUnit {
+        /// The value of one unit.
+        unit: f64,
+    },
+    /// The run could not be written.
+    #[error("the run cannot be written: {0}; what was written so far is incomplete")]
+    Write(#[source] io::Error),
+}

@@ -1,0 +1,243 @@
+//! Evaluation: query logs in, runs out, and how good a run is by relevance judgements.
+//!
+//! Files have the formats of TREC and BEIR, measures the names and values of `ir_measures` and
+//! `trec_eval`.
+//!
+//! ```
+//! use std::path::Path;
+//! use lanner::eval::{Measure, Qrels, Run, evaluate};
+//!
+//! let qrels = Qrels::read(Path::new("qrels"), &b"1 0 a 1\n1 0 b 0\n"[..])?;
+//! let run = Run::read(Path::new("run"), &b"1 Q0 b 1 2.5 x\n1 Q0 a 2 1.5 x\n"[..])?;
+//! let evaluation = evaluate(&qrels, &run, &Measure::parse_list("RR@10,R@100")?);
+//! assert_eq!(evaluation.mean, [0.5, 1.0]);
+//! # Ok::<(), lanner::eval::EvalError>(())
+//! ```
+
+mod by_query;
+mod error;
+mod lines;
+mod measures;
+mod qrels;
+mod run;
+mod topics;
+mod trec_topics;
+
+use std::fmt::Write;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+pub use error::EvalError;
+pub use measures::Measure;
+pub use qrels::Qrels;
+pub use run::{Run, RunHit, RunWriter};
+pub use topics::{Topic, TopicFormat, Topics};
+
+use measures::{HitOrder, Ranking};
+
+/// The values of a run.
+///
+/// As JSON: `measures`, `queries`, `queries_without_hits`, `queries_without_judgements`, `mean`
+/// (measure to value) and `per_query` (query to measure to value), in the orders given here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The measures, each once; all values stand in their order.
+    pub measures: Vec<Measure>,
+    /// The values of each judged query, in the order of the judgements.
+    pub per_query: Vec<QueryValues>,
+    /// The mean over all judged queries.
+    pub mean: Vec<f64>,
+    /// How many judged queries the run does not have; they count as 0 in the mean.
+    pub queries_without_hits: usize,
+    /// How many queries of the run are not judged; they are left out.
+    pub queries_without_judgements: usize,
+}
+
+/// The values of one query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryValues {
+    /// The query's id.
+    pub query: String,
+    /// Its values, in the order of the measures.
+    pub values: Vec<f64>,
+}
+
+/// Measures `run` by `qrels`: every judged query counts, whether the run has it or not.
+pub fn evaluate(qrels: &Qrels, run: &Run, measures: &[Measure]) -> Evaluation {
+    let measures = without_repeats(measures);
+    let per_query: Vec<QueryValues> = qrels
+        .iter()
+        .map(|(query, judgements)| {
+            let ranking = |order| Ranking::new(run.hits(query), judgements, order);
+            let (floats, doubles) = (ranking(HitOrder::Floats), ranking(HitOrder::Doubles));
+            let value = |measure: &Measure| match measure.order() {
+                HitOrder::Floats => measure.value(&floats),
+                HitOrder::Doubles => measure.value(&doubles),
+            };
+            QueryValues { query: query.to_owned(), values: measures.iter().map(value).collect() }
+        })
+        .collect();
+    let judged = run.iter().filter(|(query, _)| qrels.judges(query)).count();
+    Evaluation {
+        mean: mean(&per_query, measures.len()),
+        queries_without_hits: per_query.len() - judged,
+        queries_without_judgements: run.queries() - judged,
+        measures,
+        per_query,
+    }
+}
+
+fn without_repeats(measures: &[Measure]) -> Vec<Measure> {
+    let mut kept = Vec::new();
+    for measure in measures {
+        if !kept.contains(measure) {
+            kept.push(*measure);
+        }
+    }
+    kept
+}
+
+fn mean(per_query: &[QueryValues], measures: usize) -> Vec<f64> {
+    let sum = |measure: usize| per_query.iter().map(|query| query.values[measure]).sum();
+    let mean = |sum: f64| sum / per_query.len() as f64;
+    (0..measures).map(sum).map(mean).collect()
+}
+
+impl Evaluation {
+    /// The means as an aligned table, one measure a line.
+    pub fn mean_table(&self) -> String {
+        let names: Vec<String> = self.measures.iter().map(Measure::to_string).collect();
+        let width = names.iter().map(String::len).max().unwrap_or(0);
+        let mut table = String::new();
+        for (name, value) in names.iter().zip(&self.mean) {
+            writeln!(table, "{name:width$}  {value:.4}").expect("a String takes any text");
+        }
+        table
+    }
+
+    /// All values as an aligned table, one query a line, the mean last.
+    pub fn per_query_table(&self) -> String {
+        let ids = self.per_query.iter().map(|row| row.query.as_str());
+        let longest = ids.chain(["query"]).map(|id| id.chars().count()).max();
+        let width = longest.unwrap_or(0);
+        let mut table = format!("{:width$}", "query");
+        for measure in &self.measures {
+            write!(table, "  {measure:>6}").expect("a String takes any text");
+        }
+        table.push('\n');
+        for row in &self.per_query {
+            self.push_row(&mut table, &format!("{:width$}", row.query), &row.values);
+        }
+        self.push_row(&mut table, &format!("{:width$}", "mean"), &self.mean);
+        table
+    }
+
+    /// Adds a line whose values stand under the names of their measures.
+    fn push_row(&self, table: &mut String, head: &str, values: &[f64]) {
+        table.push_str(head);
+        for (measure, value) in self.measures.iter().zip(values) {
+            let width = measure.to_string().len().max("0.0000".len());
+            write!(table, "  {value:width$.4}").expect("a String takes any text");
+        }
+        table.push('\n');
+    }
+}
+
+impl Serialize for Evaluation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = |values| Named { measures: &self.measures, values };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("measures", &self.measures)?;
+        map.serialize_entry("queries", &self.per_query.len())?;
+        map.serialize_entry("queries_without_hits", &self.queries_without_hits)?;
+        map.serialize_entry("queries_without_judgements", &self.queries_without_judgements)?;
+        map.serialize_entry("mean", &named(&self.mean))?;
+        map.serialize_entry("per_query", &PerQuery(self))?;
+        map.end()
+    }
+}
+
+/// Values as a map from the names of their measures.
+struct Named<'a> {
+    measures: &'a [Measure],
+    values: &'a [f64],
+}
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.measures.iter().zip(self.values))
+    }
+}
+
+/// The values of all queries as a map from their ids.
+struct PerQuery<'a>(&'a Evaluation);
+
+impl Serialize for PerQuery<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let measures = &self.0.measures;
+        serializer.collect_map(self.0.per_query.iter().map(|row| {
+            let values = &row.values;
+            (&row.query, Named { measures, values })
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn evaluation(measures: &str) -> Evaluation {
+        let qrels = "q10 0 a 1\nq10 0 b 0\nq2 0 a 2\nq2 0 c 1\n";
+        let run = "q2 Q0 c 1 3 x\nq2 Q0 d 2 2 x\nq2 Q0 a 3 1 x\nextra Q0 a 1 1 x\n";
+        evaluate(
+            &Qrels::read(Path::new("qrels"), qrels.as_bytes()).unwrap(),
+            &Run::read(Path::new("run"), run.as_bytes()).unwrap(),
+            &Measure::parse_list(measures).unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_judged_query_without_hits_counts_as_zero() {
+        let evaluation = evaluation("RR,P@2");
+        assert_eq!(evaluation.per_query[0].query, "q10");
+        assert_eq!(evaluation.per_query[0].values, [0.0, 0.0]);
+        assert_eq!(evaluation.per_query[1].values, [1.0, 0.5]);
+        assert_eq!(evaluation.mean, [0.5, 0.25]);
+        assert_eq!(evaluation.queries_without_hits, 1);
+        assert_eq!(evaluation.queries_without_judgements, 1);
+    }
+
+    #[test]
+    fn a_measure_named_twice_is_reported_once() {
+        assert_eq!(evaluation("AP,MAP,RR").measures.len(), 2);
+    }
+
+    #[test]
+    fn tables_are_aligned() {
+        let evaluation = evaluation("nDCG@1000,AP");
+        assert_eq!(evaluation.mean_table(), "nDCG@1000  0.3801\nAP         0.4167\n");
+        assert_eq!(
+            evaluation.per_query_table(),
+            concat!(
+                "query  nDCG@1000      AP\n",
+                "q10       0.0000  0.0000\n",
+                "q2        0.7602  0.8333\n",
+                "mean      0.3801  0.4167\n",
+            )
+        );
+    }
+
+    #[test]
+    fn json_keeps_the_order_of_measures_and_queries() {
+        assert_eq!(
+            serde_json::to_string(&evaluation("RR,P@2")).unwrap(),
+            concat!(
+                r#"{"measures":["RR","P@2"],"queries":2,"queries_without_hits":1,"#,
+                r#""queries_without_judgements":1,"mean":{"RR":0.5,"P@2":0.25},"#,
+                r#""per_query":{"q10":{"RR":0.0,"P@2":0.0},"q2":{"RR":1.0,"P@2":0.5}}}"#,
+            )
+        );
+    }
+}

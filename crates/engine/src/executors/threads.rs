@@ -1,0 +1,62 @@
+//! A function over many items on several threads, each taking the next item when it is free.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Maps the items, in order, on up to `threads` threads. `make` gives each thread what it keeps from item to item.
+pub(crate) fn map_in_threads<T, S, R>(
+    items: &[T],
+    threads: usize,
+    make: impl Fn() -> S + Sync,
+    map: impl Fn(&mut S, &T) -> R + Sync,
+) -> Vec<R>
+where
+    T: Sync,
+    R: Send,
+{
+    let threads = threads.min(items.len());
+    if threads <= 1 {
+        let mut state = make();
+        return items.iter().map(|item| map(&mut state, item)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut state = make();
+        let mut results = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(i) else {
+                return results;
+            };
+            results.push((i, map(&mut state, item)));
+        }
+    };
+    let mut results = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let finished = workers.into_iter().map(|worker| match worker.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        finished.flatten().collect::<Vec<_>>()
+    });
+    results.sort_unstable_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_stand_in_the_order_of_their_items_for_any_number_of_threads() {
+        let items: Vec<u32> = (0..1000).collect();
+        let expected: Vec<u32> = items.iter().map(|item| item * 2).collect();
+        for threads in [0, 1, 2, 7, 2000] {
+            let double = |count: &mut u32, item: &u32| {
+                *count += 1;
+                item * 2
+            };
+            assert_eq!(map_in_threads(&items, threads, || 0, double), expected, "{threads} threads");
+        }
+        assert!(map_in_threads(&[], 4, || (), |(), item: &u32| *item).is_empty());
+    }
+}

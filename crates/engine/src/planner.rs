@@ -1,0 +1,309 @@
+//! From a query and an index to a plan: terms looked up, weights and bounds made, algorithms chosen.
+
+use crate::answer::Place;
+use crate::plan::{Operation, Plan, PlannedList, Stage, Width};
+use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
+use crate::score::{ScoreModel, static_units};
+use lanner_index::TermId;
+use lanner_index::format::IndexError;
+use lanner_index::format::list::STORED_K;
+use lanner_index::format::segment::Section;
+use lanner_index::open::{Index, Stream};
+use lanner_index::weight::{idf, impact_units, units};
+use std::collections::HashMap;
+
+/// Why there is no plan for a query.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The text of the query.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// BM25 needs frequencies.
+    #[error(
+        "the index has no frequencies, which {0} needs; score by impact, or rebuild the index with 'lanner index --weights tf'"
+    )]
+    NoFrequencies(ScoreModel),
+    /// The impact model needs impacts.
+    #[error("the index has no impacts; score by bm25, or rebuild the index with 'lanner index --weights tf,impact'")]
+    NoImpacts,
+    /// Impacts made from the documents of one shard do not compare with those of another.
+    #[error(
+        "the impacts were made with other statistics than those in force; score by bm25, or build one index of the whole collection"
+    )]
+    ForeignImpacts,
+    /// The rank model needs ranks.
+    #[error("the index has no static ranks; score by bm25, or rebuild the index with 'lanner index --rank FILE'")]
+    NoRanks,
+    /// A share that is none.
+    #[error("the share {0} of the static rank is out of range; give one from 0 to 1")]
+    Alpha(f32),
+    /// Scores that do not fit 32 bits.
+    #[error(
+        "scores could reach {largest} units, beyond 32 bits; lower the weights (word^WEIGHT) or the number of terms"
+    )]
+    ScoreTooLarge {
+        /// The sum of the lists' largest weights.
+        largest: u64,
+    },
+    /// An algorithm that does not answer the mode.
+    #[error("{algorithm} does not answer {mode} queries; choose {instead}, exhaustive or auto")]
+    Unsuitable {
+        /// The algorithm asked for.
+        algorithm: Algorithm,
+        /// The mode of the query.
+        mode: Mode,
+        /// The one that would do.
+        instead: Algorithm,
+    },
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// Makes plans for an index.
+pub struct Planner<'a> {
+    index: &'a Index,
+    document_frequencies: Option<&'a HashMap<String, u64>>,
+}
+
+/// A term that occurs in the collection, here or in another shard of it.
+struct KnownTerm {
+    term: QueryTerm,
+    /// Its number in this index; `None` if it occurs in other shards alone.
+    id: Option<TermId>,
+    document_frequency: u64,
+    idf: f64,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans with the index's own document frequencies.
+    pub fn new(index: &'a Index) -> Planner<'a> {
+        Planner { index, document_frequencies: None }
+    }
+
+    /// Plans with the document frequencies of a larger collection, of which the index holds a part. The number of
+    /// documents and their average length come from [`Index::set_statistics`].
+    pub fn with_document_frequencies(self, document_frequencies: &'a HashMap<String, u64>) -> Planner<'a> {
+        Planner { document_frequencies: Some(document_frequencies), ..self }
+    }
+
+    /// The plan of a query.
+    pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
+        let score = self.score_model(query)?;
+        let stages = stages(query)?;
+        let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
+        let (lists, missing) = self.lists(score, &known)?;
+        let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
+        let static_bound = match score {
+            ScoreModel::RankBm25 { alpha } => static_units(alpha, 1.0),
+            ScoreModel::Bm25 | ScoreModel::Impact => 0,
+        };
+        let largest = lists.iter().map(|list| u64::from(list.bound)).sum::<u64>() + u64::from(static_bound);
+        let width = Width::for_scores(largest).ok_or(PlanError::ScoreTooLarge { largest })?;
+        let can_run = |stage: &Stage| !lists.is_empty() && (stage.operation == Operation::Or || missing.is_empty());
+        Ok(Plan {
+            range: 0..self.index.documents(),
+            k: query.k,
+            mode: query.mode,
+            score,
+            static_bound,
+            block_bounds_hold: self.weights_hold(score),
+            largest_score: largest as u32,
+            width,
+            seed: seed(query, &lists),
+            filter: query.filter.clone(),
+            stages: stages.into_iter().filter(can_run).collect(),
+            lists: lists.into(),
+            missing: missing.into(),
+        })
+    }
+
+    /// The query's score model, or the index's default; checked against what the index stores.
+    fn score_model(&self, query: &Query) -> Result<ScoreModel, PlanError> {
+        let header = self.index.segment().header();
+        let default = if header.has_frequencies { ScoreModel::Bm25 } else { ScoreModel::Impact };
+        let score = query.score.unwrap_or(default);
+        match score.stream() {
+            Stream::Frequency if !header.has_frequencies => return Err(PlanError::NoFrequencies(score)),
+            Stream::Impact if !header.has_impacts => return Err(PlanError::NoImpacts),
+            Stream::Impact if !self.index.bounds_hold() && !self.has_learned_impacts() => {
+                return Err(PlanError::ForeignImpacts);
+            }
+            Stream::Frequency | Stream::Impact => {}
+        }
+        if let ScoreModel::RankBm25 { alpha } = score {
+            if !(0.0..=1.0).contains(&alpha) {
+                return Err(PlanError::Alpha(alpha));
+            }
+            if self.index.documents() > 0 && self.index.segment().section(Section::Ranks).is_empty() {
+                return Err(PlanError::NoRanks);
+            }
+        }
+        Ok(score)
+    }
+
+    fn has_learned_impacts(&self) -> bool {
+        self.index.manifest().impacts.is_some_and(|impacts| impacts.learned)
+    }
+
+    /// Whether stored bounds and k-th weights are those of the weights in force. Those of impacts always are: an
+    /// impact is what is stored, whatever the statistics.
+    fn weights_hold(&self, score: ScoreModel) -> bool {
+        score.stream() == Stream::Impact || self.index.bounds_hold()
+    }
+
+    /// Tells terms that occur in the collection from those that do not.
+    fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm>, Vec<String>), IndexError> {
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        for term in terms {
+            let id = self.index.lookup(&term.term)?;
+            let here = match id {
+                Some(id) => u64::from(self.index.list(id)?.postings()),
+                None => 0,
+            };
+            let everywhere = self.document_frequencies.and_then(|frequencies| frequencies.get(&term.term));
+            let document_frequency = everywhere.copied().unwrap_or(0).max(here);
+            if document_frequency == 0 {
+                unknown.push(term.term);
+                continue;
+            }
+            let idf = idf(self.index.statistics().documents, document_frequency);
+            known.push(KnownTerm { term, id, document_frequency, idf });
+        }
+        Ok((known, unknown))
+    }
+
+    /// The lists of the terms that this index has, and the terms that only other shards have.
+    fn lists(&self, score: ScoreModel, known: &[KnownTerm]) -> Result<(Vec<PlannedList>, Vec<String>), IndexError> {
+        // All shards must normalize alike, so terms of other shards count.
+        let sum = known.iter().map(|known| known.idf * known.term.weight).sum::<f64>();
+        let (mut lists, mut missing) = (Vec::new(), Vec::new());
+        for known in known {
+            let multiplier = match score {
+                ScoreModel::Bm25 => (known.idf * known.term.weight) as f32,
+                ScoreModel::Impact => known.term.weight as f32,
+                ScoreModel::RankBm25 { alpha } => {
+                    ((1.0 - f64::from(alpha)) * (known.idf * known.term.weight / sum)) as f32
+                }
+            };
+            match known.id {
+                Some(id) => lists.push(self.list(score, known, id, multiplier)?),
+                None => missing.push(known.term.term.clone()),
+            }
+        }
+        Ok((lists, missing))
+    }
+
+    fn list(
+        &self,
+        score: ScoreModel,
+        known: &KnownTerm,
+        id: TermId,
+        multiplier: f32,
+    ) -> Result<PlannedList, IndexError> {
+        let list = self.index.list(id)?;
+        let (bound, kth_weights) = if score.stream() == Stream::Impact {
+            let (largest, kth) = list.largest_impacts();
+            let weight = |impact| if impact > 0 { impact_units(multiplier, impact) } else { 0 };
+            (impact_units(multiplier, largest), kth.map(weight))
+        } else if self.weights_hold(score) {
+            let largest = list.largest(self.index.norms(), self.index.length_codes());
+            let weight = |saturation| if saturation > 0.0 { units(multiplier, saturation) } else { 0 };
+            (units(multiplier, largest.saturation), largest.kth.map(weight))
+        } else {
+            // No saturation is above 1.
+            (units(multiplier, 1.0), [0; STORED_K.len()])
+        };
+        Ok(PlannedList {
+            term: known.term.term.clone(),
+            id,
+            postings: list.postings(),
+            document_frequency: known.document_frequency,
+            query_weight: known.term.weight,
+            idf: known.idf,
+            multiplier,
+            bound,
+            kth_weights,
+        })
+    }
+}
+
+/// The largest k-th weight of the lists, from the next larger stored k: at least k documents have that weight for one
+/// term alone, and what other terms or a static rank add is never negative. A filter could remove those documents.
+fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
+    if query.filter.is_some() || query.mode == Mode::And || query.k == 0 {
+        return None;
+    }
+    let stored = STORED_K.iter().position(|&stored| stored >= query.k)?;
+    lists.iter().map(|list| list.kth_weights[stored]).max().filter(|&seed| seed > 0)
+}
+
+/// Which algorithm runs for which operation; the one named by the query where it applies.
+fn stages(query: &Query) -> Result<Vec<Stage>, PlanError> {
+    let stage = |operation, best| {
+        let algorithm = match query.algorithm {
+            Algorithm::Exhaustive => Algorithm::Exhaustive,
+            Algorithm::Auto | Algorithm::Conjunction | Algorithm::Maxscore => best,
+        };
+        Stage { operation, algorithm, place: Place::Cpu }
+    };
+    let and = stage(Operation::And, Algorithm::Conjunction);
+    let or = stage(Operation::Or, Algorithm::Maxscore);
+    let unsuitable = |instead| Err(PlanError::Unsuitable { algorithm: query.algorithm, mode: query.mode, instead });
+    match (query.mode, query.algorithm) {
+        (Mode::And, Algorithm::Maxscore) => unsuitable(Algorithm::Conjunction),
+        (Mode::Or, Algorithm::Conjunction) => unsuitable(Algorithm::Maxscore),
+        (Mode::And, _) => Ok(vec![and]),
+        (Mode::Or, _) => Ok(vec![or]),
+        (Mode::AndOr, _) => Ok(vec![and, or]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(kth_weights: [u32; 3]) -> PlannedList {
+        PlannedList {
+            term: "term".to_owned(),
+            id: TermId(0),
+            postings: 1,
+            document_frequency: 1,
+            query_weight: 1.0,
+            idf: 1.0,
+            multiplier: 1.0,
+            bound: 1,
+            kth_weights,
+        }
+    }
+
+    #[test]
+    fn the_seed_comes_from_the_next_larger_stored_k() {
+        let lists = [list([50, 40, 0]), list([60, 30, 10])];
+        let cases = [(1, Some(60)), (5, Some(60)), (10, Some(60)), (11, Some(40)), (100, Some(40)), (101, Some(10))];
+        for (k, expected) in cases.into_iter().chain([(1000, Some(10)), (1001, None), (0, None)]) {
+            assert_eq!(seed(&Query::new("").k(k), &lists), expected, "k = {k}");
+        }
+        assert_eq!(seed(&Query::new("").k(1000), &lists[..1]), None, "a weight of 0 is not known");
+        assert_eq!(seed(&Query::new("").mode(Mode::And), &lists), None);
+        assert_eq!(seed(&Query::new("").mode(Mode::AndOr), &lists), Some(60));
+        assert_eq!(seed(&Query::new("").filter(Default::default()), &lists), None);
+    }
+
+    #[test]
+    fn every_mode_has_its_algorithms() {
+        let names = |mode, algorithm| {
+            let stages = stages(&Query::new("").mode(mode).algorithm(algorithm))?;
+            Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
+        };
+        let message = |result: Result<Vec<&'static str>, PlanError>| result.map_err(|error| error.to_string());
+        assert_eq!(message(names(Mode::And, Algorithm::Auto)), Ok(vec!["conjunction"]));
+        assert_eq!(message(names(Mode::Or, Algorithm::Auto)), Ok(vec!["maxscore"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Auto)), Ok(vec!["conjunction", "maxscore"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Exhaustive)), Ok(vec!["exhaustive", "exhaustive"]));
+        let refused = "maxscore does not answer and queries; choose conjunction, exhaustive or auto";
+        assert_eq!(message(names(Mode::And, Algorithm::Maxscore)), Err(refused.to_owned()));
+        let refused = "conjunction does not answer or queries; choose maxscore, exhaustive or auto";
+        assert_eq!(message(names(Mode::Or, Algorithm::Conjunction)), Err(refused.to_owned()));
+    }
+}

@@ -1,0 +1,267 @@
+//! A short passage of a text around the words that a query asks for.
+//!
+//! The index keeps no positions, so the text is read again: word by word through the analyzer, so that a word matches
+//! if it yields one of the query's terms, whatever its ending or case.
+
+use lanner_index::text::{Analyzer, Scratch};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// How far into a text matches are looked for.
+const LONGEST_TEXT_BYTES: usize = 1 << 20;
+
+/// A passage of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Snippet {
+    /// The passage, its white space reduced to single spaces.
+    pub text: String,
+    /// Where words of the query lie in `text`, in bytes.
+    pub matches: Vec<Range<usize>>,
+    /// Whether something precedes the passage.
+    pub is_cut_before: bool,
+    /// Whether something follows it.
+    pub is_cut_after: bool,
+}
+
+/// A word of the text that the query asks for.
+struct Match {
+    bytes: Range<usize>,
+    /// Number of its term.
+    term: usize,
+}
+
+impl Snippet {
+    /// The passage of up to about `longest` characters with the most different terms, then the most matches; the
+    /// text's beginning where nothing matches.
+    pub fn new(text: &str, terms: &HashSet<String>, analyzer: &Analyzer, longest: usize) -> Snippet {
+        let text = &text[..text.floor_char_boundary(LONGEST_TEXT_BYTES)];
+        let matches = find_matches(text, terms, analyzer);
+        let start = best_start(text, &matches, longest);
+        let passage = passage(text, start, longest);
+        let mut snippet = Snippet {
+            is_cut_before: !text[..passage.start].trim().is_empty(),
+            is_cut_after: !text[passage.end..].trim().is_empty(),
+            ..Snippet::default()
+        };
+        let is_inside = |found: &&Match| passage.start <= found.bytes.start && found.bytes.end <= passage.end;
+        let mut rest = passage.start;
+        for found in matches.iter().filter(is_inside) {
+            snippet.push(&text[rest..found.bytes.start]);
+            let start = snippet.text.len();
+            snippet.push(&text[found.bytes.clone()]);
+            snippet.matches.push(start..snippet.text.len());
+            rest = found.bytes.end;
+        }
+        snippet.push(&text[rest..passage.end]);
+        snippet.text.truncate(snippet.text.trim_end().len());
+        snippet
+    }
+
+    /// Appends text, each run of white space as one space, none at the beginning.
+    fn push(&mut self, text: &str) {
+        for character in text.chars() {
+            if !character.is_whitespace() {
+                self.text.push(character);
+            } else if !self.text.is_empty() && !self.text.ends_with(' ') {
+                self.text.push(' ');
+            }
+        }
+    }
+}
+
+/// The words that yield a term of the query, in order.
+fn find_matches(text: &str, terms: &HashSet<String>, analyzer: &Analyzer) -> Vec<Match> {
+    let mut matches = Vec::new();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut scratch = Scratch::default();
+    let mut start = 0;
+    for segment in text.split_inclusive(char::is_whitespace) {
+        let word = segment.trim_end();
+        let mut yielded = 0;
+        let mut found = None;
+        analyzer.analyze(word, &mut scratch, &mut |term| {
+            yielded += 1;
+            if terms.contains(term) {
+                let next = numbers.len();
+                found = Some(*numbers.entry(term.to_owned()).or_insert(next));
+            }
+        });
+        match found {
+            Some(term) if yielded == 1 => matches.push(Match { bytes: shifted(trimmed(word), start), term }),
+            Some(_) => {
+                for part in parts(word) {
+                    analyzer.analyze(&word[part.clone()], &mut scratch, &mut |term| {
+                        if let Some(&term) = numbers.get(term).filter(|_| terms.contains(term)) {
+                            matches.push(Match { bytes: shifted(part.clone(), start), term });
+                        }
+                    });
+                }
+            }
+            None => {}
+        }
+        start += segment.len();
+    }
+    matches.dedup_by(|later, earlier| later.bytes == earlier.bytes);
+    matches
+}
+
+fn shifted(range: Range<usize>, by: usize) -> Range<usize> {
+    range.start + by..range.end + by
+}
+
+/// A word without the punctuation around it; all of it if it is nothing but punctuation.
+fn trimmed(word: &str) -> Range<usize> {
+    let is_punctuation = |character: char| !character.is_alphanumeric();
+    let start = word.len() - word.trim_start_matches(is_punctuation).len();
+    let end = word.trim_end_matches(is_punctuation).len();
+    if start < end { start..end } else { 0..word.len() }
+}
+
+/// The parts of a word that yields several terms: runs of letters and digits, and single characters of scripts that do
+/// not divide words by spaces.
+fn parts(word: &str) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut is_open = false;
+    for (at, character) in word.char_indices() {
+        let end = at + character.len_utf8();
+        let is_word = character.is_alphanumeric() || matches!(character, '\'' | '\u{2019}');
+        let is_alone = is_unspaced(character);
+        match parts.last_mut() {
+            Some(part) if is_open && is_word && !is_alone => part.end = end,
+            _ if is_word => parts.push(at..end),
+            _ => {}
+        }
+        is_open = is_word && !is_alone;
+    }
+    parts
+}
+
+/// Ideographs and kana, which stand for words or syllables by themselves.
+fn is_unspaced(character: char) -> bool {
+    matches!(character, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// Where the best passage starts: a little before its first match.
+fn best_start(text: &str, matches: &[Match], longest: usize) -> usize {
+    let mut best = (0, 0);
+    let mut first_of_best = None;
+    // counts[term]: matches of the term among matches[first..=last], whose span is at most `longest` bytes.
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    let mut first = 0;
+    for (last, found) in matches.iter().enumerate() {
+        *counts.entry(found.term).or_default() += 1;
+        while first < last && found.bytes.end - matches[first].bytes.start > longest {
+            let leaving = matches[first].term;
+            counts.entry(leaving).and_modify(|count| *count -= 1);
+            counts.retain(|_, count| *count > 0);
+            first += 1;
+        }
+        let value = (counts.len(), last + 1 - first);
+        if value > best {
+            (best, first_of_best) = (value, Some(first..last + 1));
+        }
+    }
+    let Some(chosen) = first_of_best else {
+        return 0;
+    };
+    let span = matches[chosen.start].bytes.start..matches[chosen.end - 1].bytes.end;
+    let context = longest.saturating_sub(span.len()) / 3;
+    // Near the end of the text there is room for more before the match.
+    let room = text.len() - text.char_indices().rev().take(longest).last().map_or(text.len(), |(at, _)| at);
+    word_start(text, span.start, context.max((span.start + room).saturating_sub(text.len())))
+}
+
+/// The start of a word at most `context` bytes before `at`, which is one.
+fn word_start(text: &str, at: usize, context: usize) -> usize {
+    let from = text.floor_char_boundary(at.saturating_sub(context));
+    if from == 0 {
+        return 0;
+    }
+    let spaces = text[from..at].char_indices().filter(|(_, character)| character.is_whitespace());
+    spaces.map(|(i, space)| from + i + space.len_utf8()).next().unwrap_or(at)
+}
+
+/// About `longest` characters from `start`, not ending inside a word unless the word is longer than that.
+fn passage(text: &str, start: usize, longest: usize) -> Range<usize> {
+    let rest = &text[start..];
+    let Some((end, next)) = rest.char_indices().nth(longest) else {
+        return start..text.len();
+    };
+    let is_word_end = next.is_whitespace() || is_unspaced(next);
+    let end = if is_word_end { end } else { rest[..end].rfind(char::is_whitespace).unwrap_or(end) };
+    start..start + end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn snippet(text: &str, query: &str, analyzer: &str, longest: usize) -> Snippet {
+        let analyzer = Analyzer::parse(analyzer).unwrap();
+        let terms = analyzer.terms(query).into_iter().collect();
+        Snippet::new(text, &terms, &analyzer, longest)
+    }
+
+    fn marked(snippet: &Snippet) -> Vec<&str> {
+        snippet.matches.iter().map(|range| &snippet.text[range.clone()]).collect()
+    }
+
+    #[test]
+    fn words_match_by_their_stems_and_without_punctuation() {
+        let found = snippet("The falcon (hunting)  hunts;\nFalcons' hunted-down prey.", "hunt falcons", "english", 200);
+        assert_eq!(found.text, "The falcon (hunting) hunts; Falcons' hunted-down prey.");
+        assert_eq!(marked(&found), ["falcon", "hunting", "hunts", "Falcons", "hunted"]);
+        assert!(!found.is_cut_before && !found.is_cut_after);
+    }
+
+    #[test]
+    fn the_passage_with_the_most_different_terms_is_shown() {
+        let filler = "word ".repeat(50);
+        let text = format!("{filler}apple apple apple {filler}apple and pear {filler}");
+        let found = snippet(&text, "apple pear", "simple", 60);
+        assert_eq!(marked(&found), ["apple", "pear"]);
+        assert!(found.text.len() <= 60 && found.is_cut_before && found.is_cut_after, "{found:?}");
+    }
+
+    #[test]
+    fn a_text_that_fits_is_shown_whole() {
+        let text = "one two three four five six";
+        assert_eq!(snippet(text, "six", "simple", text.len()).text, text);
+        assert_eq!(snippet(text, "six", "simple", text.len() - 2).text, "two three four five six");
+    }
+
+    #[test]
+    fn without_a_match_the_beginning_is_shown() {
+        let found = snippet("  one two three", "four", "simple", 9);
+        assert_eq!((found.text.as_str(), found.is_cut_before, found.is_cut_after), ("one two", false, true));
+        assert_eq!(snippet("", "four", "simple", 9), Snippet::default());
+    }
+
+    #[test]
+    fn text_without_spaces_is_cut_between_characters() {
+        let text = "中国猎隼是一种鸟".repeat(20);
+        let found = snippet(&text, "隼", "simple", 10);
+        assert!(marked(&found).iter().all(|&word| word == "隼") && !found.matches.is_empty(), "{found:?}");
+        assert!(found.text.chars().count() <= 10);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_passage_with_matches_inside_it(
+            text in "[ab\\s'^-é中カ한\u{1F600}]{0,80}", query in "[ab中カ한 é]{1,6}", longest in 0usize..40,
+        ) {
+            for analyzer in ["english", "simple", "whitespace"] {
+                let found = snippet(&text, &query, analyzer, longest);
+                prop_assert!(found.text.chars().count() <= longest + 1);
+                let mut end = 0;
+                for range in &found.matches {
+                    prop_assert!(range.start >= end && range.start < range.end);
+                    prop_assert!(found.text.get(range.clone()).is_some());
+                    end = range.end;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The engines that must agree, and the macro that runs one test body for each of them.
+
+use crate::collection::Collection;
+use lanner::executors::{Cpu, Executor};
+use lanner::planner::Planner;
+use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
+use lanner_index::codec::CodecName;
+use std::sync::Arc;
+
+/// One way to answer queries.
+#[derive(Clone, Copy, Debug)]
+pub struct Engine {
+    pub algorithm: Algorithm,
+    pub codec: CodecName,
+    pub threads: usize,
+}
+
+/// Makes a module of that name with a test of `body` for each algorithm, codec and number of threads. An algorithm, a
+/// codec or an executor that is added to the engine is added here, and all bodies test it.
+macro_rules! agreement {
+    ($name:ident, $body:expr) => {
+        mod $name {
+            use super::*;
+            agreement!(@engine exhaustive_bitpack, Exhaustive, Bitpack, 1, $body);
+            agreement!(@engine exhaustive_raw_threads, Exhaustive, Raw, 2, $body);
+            agreement!(@engine conjunction_bitpack, Conjunction, Bitpack, 1, $body);
+            agreement!(@engine conjunction_raw, Conjunction, Raw, 1, $body);
+            agreement!(@engine conjunction_bitpack_threads, Conjunction, Bitpack, 2, $body);
+            agreement!(@engine maxscore_bitpack, Maxscore, Bitpack, 1, $body);
+            agreement!(@engine maxscore_raw, Maxscore, Raw, 1, $body);
+            agreement!(@engine maxscore_bitpack_threads, Maxscore, Bitpack, 2, $body);
+            agreement!(@engine auto_bitpack_threads, Auto, Bitpack, 3, $body);
+        }
+    };
+    (@engine $test:ident, $algorithm:ident, $codec:ident, $threads:expr, $body:expr) => {
+        #[test]
+        fn $test() {
+            let body: fn($crate::engine::Engine) = $body;
+            body($crate::engine::Engine {
+                algorithm: lanner::Algorithm::$algorithm,
+                codec: lanner_index::codec::CodecName::$codec,
+                threads: $threads,
+            });
+        }
+    };
+}
+
+/// One question to an engine.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    ask: usize,
+    mode: Mode,
+    k: usize,
+    score: ScoreModel,
+}
+
+impl Engine {
+    /// The modes that the algorithm answers.
+    pub fn modes(&self) -> &'static [Mode] {
+        match self.algorithm {
+            Algorithm::Auto | Algorithm::Exhaustive => &[Mode::And, Mode::Or, Mode::AndOr],
+            Algorithm::Conjunction => &[Mode::And],
+            Algorithm::Maxscore => &[Mode::Or],
+        }
+    }
+
+    fn cases(&self, collection: &Collection, ks: &[usize]) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for ask in 0..collection.asks.len() {
+            for score in Collection::models() {
+                for &mode in self.modes() {
+                    cases.extend(ks.iter().map(|&k| Case { ask, mode, k, score }));
+                }
+            }
+        }
+        cases
+    }
+
+    fn query(&self, collection: &Collection, case: &Case) -> Query {
+        let query = collection.asks[case.ask].query();
+        query.mode(case.mode).k(case.k).score(case.score).algorithm(self.algorithm)
+    }
+
+    /// Asks everything in one batch and compares with the oracle.
+    pub fn check(&self, collection: &Collection, ks: &[usize]) {
+        let index = collection.index(self.codec);
+        let cases = self.cases(collection, ks);
+        let plan = |case| Planner::new(&index).plan(&self.query(collection, case)).unwrap();
+        let plans: Vec<Plan> = cases.iter().map(plan).collect();
+        let answers = Cpu::new(Arc::clone(&index), self.threads).run(&plans).unwrap();
+        assert_eq!(answers.len(), cases.len());
+        for (case, answer) in cases.iter().zip(answers) {
+            assert!(answer.exact);
+            self.compare(collection, case, &answer.hits, "");
+        }
+    }
+
+    /// Divides the documents at the given places and merges the answers of the parts.
+    pub fn check_parts(&self, collection: &Collection, ks: &[usize], cuts: &[u32]) {
+        let index = collection.index(self.codec);
+        let executor = Cpu::new(Arc::clone(&index), self.threads);
+        let mut ends = cuts.to_vec();
+        ends.push(index.documents());
+        ends.sort_unstable();
+        for case in self.cases(collection, ks) {
+            let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
+            let mut hits = Vec::new();
+            for staged in plan.staged() {
+                let starts = [0].iter().chain(&ends);
+                let parts: Vec<Plan> = starts.zip(&ends).map(|(&start, &end)| staged.over(start..end)).collect();
+                let answers = executor.run(&parts).unwrap();
+                hits = TopK::merge(case.k, answers.iter().map(|answer| &answer.hits));
+                if hits.len() >= case.k {
+                    break;
+                }
+            }
+            self.compare(collection, &case, &hits, "in parts");
+        }
+    }
+
+    /// Divides the collection into indexes of their own that know the statistics of the whole, and merges.
+    pub fn check_shards(&self, collection: &Collection, ks: &[usize], cut: usize) {
+        let statistics = collection.index(self.codec).statistics();
+        let frequencies = collection.oracle.document_frequencies();
+        let ranges = [0..cut, cut..collection.contents.len()];
+        let shards = ranges.map(|range| {
+            let mut index = collection.build(self.codec, &format!("shard-{}", range.start), range.clone());
+            index.set_statistics(statistics);
+            (range.start as u32, Arc::new(index))
+        });
+        let run = |index: &Arc<Index>, case: &Case, stage| -> Answer {
+            let planner = Planner::new(index).with_document_frequencies(&frequencies);
+            let plan = planner.plan(&self.query(collection, case)).unwrap();
+            let staged: Vec<Plan> = plan.staged().filter(|plan| plan.stages[0].operation == stage).collect();
+            Cpu::new(Arc::clone(index), self.threads).run(&staged).unwrap().pop().unwrap_or_default()
+        };
+        // Impacts and filters are those of one index: shards do not share them.
+        let is_shared = |case: &Case| case.score != ScoreModel::Impact && collection.asks[case.ask].filter.is_none();
+        for case in self.cases(collection, ks).into_iter().filter(is_shared) {
+            let mut hits = Vec::new();
+            for &stage in operations(case.mode) {
+                let answers = shards.iter().map(|(base, index)| shifted(run(index, &case, stage).hits, *base));
+                hits = TopK::merge(case.k, answers);
+                if hits.len() >= case.k {
+                    break;
+                }
+            }
+            self.compare(collection, &case, &hits, "in shards");
+        }
+    }
+
+    fn compare(&self, collection: &Collection, case: &Case, hits: &[Hit], how: &str) {
+        let expected = collection.expected(case.ask, case.mode, case.k, case.score);
+        assert_eq!(hits, expected, "{self:?} {how} {case:?} {:?}", collection.asks[case.ask].query().text);
+    }
+}
+
+fn operations(mode: Mode) -> &'static [lanner::plan::Operation] {
+    use lanner::plan::Operation::{And, Or};
+    match mode {
+        Mode::And => &[And],
+        Mode::Or => &[Or],
+        Mode::AndOr => &[And, Or],
+    }
+}
+
+fn shifted(hits: Vec<Hit>, base: u32) -> Vec<Hit> {
+    let shift = |hit: Hit| Hit { document: lanner::DocId(hit.document.0 + base), ..hit };
+    hits.into_iter().map(shift).collect()
+}

@@ -1,0 +1,9 @@
+//! Agreement: every algorithm, thread count, codec, k, mode and score model gives the oracle's hits, on random
+//! collections, on real ones and on one built to be nasty.
+
+mod collection;
+#[macro_use]
+mod engine;
+mod nasty;
+mod random;
+mod real;

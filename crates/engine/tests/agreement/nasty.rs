@@ -1,0 +1,170 @@
+//! A collection built to be nasty: more than three windows, dense lists, lists of more than 64 K postings, all scores
+//! tied, documents at the borders of blocks and windows, and questions that fit none of the usual cases.
+
+use crate::collection::{Ask, Collection, Content};
+use crate::engine::Engine;
+use lanner::answer::Work;
+use lanner::{Algorithm, Bitmap, DocId, Mode, Query, ScoreModel, Searcher};
+use lanner_index::codec::CodecName;
+use lanner_index::format::segment::WINDOW;
+use lanner_index::weight::Bm25;
+use std::sync::OnceLock;
+
+/// Three windows and a bit.
+const DOCUMENTS: u32 = 3 * WINDOW + 1696;
+/// Words that are spread over all documents.
+const SPREAD: u32 = 1100;
+
+/// The words of a document.
+fn words(document: u32) -> Vec<String> {
+    let mut words = vec!["all".to_owned()];
+    let mut add = |word: &str, times: u32| words.extend((0..times).map(|_| word.to_owned()));
+    add("half", u32::from(document.is_multiple_of(2)));
+    add("third", u32::from(document.is_multiple_of(3)) * (1 + document % 5));
+    add("rare", u32::from(document % 5000 == 77));
+    add("first", u32::from(document == 0));
+    add("last", u32::from(document == DOCUMENTS - 1));
+    add("edge", u32::from(matches!(document % WINDOW, 0 | 1 | 127 | 128) || document % WINDOW == WINDOW - 1));
+    add("cluster", u32::from((40_000..40_300).contains(&document)));
+    // Heavy documents come last, when thresholds have long been high.
+    add("late", if document + 300 > DOCUMENTS { 20 } else { u32::from(document.is_multiple_of(50)) });
+    for turn in 0..3 {
+        add(&format!("s{}", document.wrapping_mul(2_654_435_761).wrapping_add(turn * 367) % SPREAD), 1);
+    }
+    words
+}
+
+fn spread(count: u32) -> Ask {
+    Ask::weighted((0..count).map(|number| (format!("s{number}"), 1.0)).collect())
+}
+
+fn asks() -> Vec<Ask> {
+    let third: Bitmap = (0..DOCUMENTS).step_by(3).map(DocId).collect();
+    let plain = [
+        "",
+        "unknown",
+        "all",
+        "all unknown",
+        "half third",
+        "all half third",
+        "rare all",
+        "rare half third cluster",
+        "first last",
+        "first all last",
+        "edge half",
+        "edge cluster late",
+        "late all",
+        "cluster all half",
+    ];
+    let mut asks: Vec<Ask> = plain.into_iter().map(Ask::plain).collect();
+    asks.push(Ask::plain("all all all half all"));
+    asks.push(Ask::weighted(vec![("third".to_owned(), 1000.0), ("all".to_owned(), 0.001), ("rare".to_owned(), 2.5)]));
+    asks.push(Ask::plain("all late").filtered(third.clone()));
+    asks.push(Ask::plain("all half third").filtered(third));
+    asks.push(Ask::plain("all").filtered(Bitmap::default()));
+    asks.push(spread(2));
+    asks.push(spread(60));
+    asks
+}
+
+/// With b = 0 the length of a document does not count, so that equal frequencies tie.
+fn collection(asks: Vec<Ask>) -> Collection {
+    let contents = (0..DOCUMENTS).map(|document| Content::words(&words(document))).collect();
+    Collection::new("whitespace", Bm25 { k1: 0.9, b: 0.0 }, contents).with_asks(asks)
+}
+
+fn nasty() -> &'static Collection {
+    static NASTY: OnceLock<Collection> = OnceLock::new();
+    NASTY.get_or_init(|| collection(asks()))
+}
+
+/// The same words in fewer documents, for queries of many terms.
+fn many_terms() -> &'static Collection {
+    static MANY: OnceLock<Collection> = OnceLock::new();
+    MANY.get_or_init(|| {
+        let contents = (0..12_000).map(|document| Content::words(&words(document))).collect();
+        let asks = [1, 16, 17, 255, 1024].map(spread).to_vec();
+        Collection::new("whitespace", Bm25::default(), contents).with_asks(asks)
+    })
+}
+
+/// Short documents, then long ones: the statistics of either half make other weights than those of the whole.
+fn uneven() -> Collection {
+    let content = |document: u32| {
+        let filler = if document < 600 { 0 } else { 60 };
+        let times = 1 + (document % 11 * document % 7) as usize;
+        let words = vec![format!("w{}", document % 5); times];
+        let words = words.into_iter().chain(["common".to_owned()]).chain((0..filler).map(|i| format!("f{i}")));
+        Content::words(&words.collect::<Vec<_>>())
+    };
+    let asks = ["common", "w1", "w1 w2 common", "w0 w3 f7 f8"].map(Ask::plain).to_vec();
+    Collection::new("whitespace", Bm25 { k1: 1.2, b: 0.75 }, (0..1200).map(content).collect()).with_asks(asks)
+}
+
+agreement!(uneven_shards, |engine: Engine| {
+    engine.check_shards(&uneven(), &[1, 10, 100, 1000], 600);
+});
+
+agreement!(nasty_collection, |engine: Engine| {
+    engine.check(nasty(), &[0, 1, 10, 1000]);
+});
+
+agreement!(nasty_collection_with_more_k_than_hits, |engine: Engine| {
+    engine.check(nasty(), &[200_000]);
+});
+
+agreement!(nasty_collection_in_parts, |engine: Engine| {
+    engine.check_parts(nasty(), &[10], &[0, 1, WINDOW - 1, WINDOW, 40_100, 2 * WINDOW + 64]);
+});
+
+agreement!(queries_of_up_to_1024_terms, |engine: Engine| {
+    engine.check(many_terms(), &[10, 1000]);
+});
+
+#[test]
+fn a_query_of_stop_words_has_no_hits() {
+    let contents = vec![Content::Text("The title".to_owned(), "the text of it".to_owned())];
+    let collection = Collection::new("english", Bm25::default(), contents).with_asks(vec![Ask::plain("the of it")]);
+    let searcher = Searcher::new(collection.index(CodecName::Bitpack));
+    for mode in [Mode::And, Mode::Or, Mode::AndOr] {
+        assert_eq!(searcher.search(&collection.asks[0].query().mode(mode)).unwrap().hits, []);
+    }
+}
+
+fn work(query: &Query, algorithm: Algorithm) -> Work {
+    static SEARCHER: OnceLock<Searcher> = OnceLock::new();
+    let searcher = SEARCHER.get_or_init(|| Searcher::new(nasty().index(CodecName::Bitpack)));
+    searcher.search(&query.clone().algorithm(algorithm)).unwrap().work
+}
+
+#[test]
+fn the_work_of_exhaustive_is_every_posting() {
+    let work = work(&Query::new("all half"), Algorithm::Exhaustive);
+    assert_eq!(work.postings_decoded, u64::from(DOCUMENTS + DOCUMENTS / 2));
+    assert_eq!(work.blocks_decoded, u64::from(DOCUMENTS.div_ceil(128) + (DOCUMENTS / 2).div_ceil(128)));
+    assert_eq!((work.blocks_skipped, work.documents_scored), (0, u64::from(DOCUMENTS)));
+}
+
+#[test]
+fn maxscore_skips_most_of_what_exhaustive_reads() {
+    for text in ["all", "rare all half", "late all third", "edge cluster all"] {
+        for score in [ScoreModel::Bm25, ScoreModel::Impact] {
+            let query = Query::new(text).score(score);
+            let (skipping, all) = (work(&query, Algorithm::Maxscore), work(&query, Algorithm::Exhaustive));
+            assert!(skipping.postings_decoded * 4 < all.postings_decoded, "{text} {score}: {skipping:?}, {all:?}");
+            assert!(skipping.documents_scored * 4 < all.documents_scored, "{text} {score}: {skipping:?}, {all:?}");
+            let blocks = |work: Work| work.blocks_decoded + work.blocks_skipped;
+            assert_eq!(blocks(skipping), blocks(all), "{text} {score}");
+        }
+    }
+}
+
+#[test]
+fn conjunction_skips_most_of_what_exhaustive_reads() {
+    for text in ["rare all", "cluster all half", "edge late all third"] {
+        let query = Query::new(text).mode(Mode::And);
+        let (skipping, all) = (work(&query, Algorithm::Conjunction), work(&query, Algorithm::Exhaustive));
+        assert!(skipping.postings_decoded * 4 < all.postings_decoded, "{text}: {skipping:?}, {all:?}");
+        assert_eq!(skipping.documents_scored, all.documents_scored, "{text}");
+    }
+}

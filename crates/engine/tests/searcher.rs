@@ -1,0 +1,200 @@
+//! The searcher from outside: plans as text, explanations that add up, refused queries, damaged files.
+
+use lanner::build::{BuildOptions, Quiet, build};
+use lanner::corpus::{Corpus, CorpusOptions};
+use lanner::{Algorithm, Bitmap, DocId, Index, Mode, Query, ScoreModel, Searcher};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A thousand documents of a few words whose frequencies vary.
+fn documents(count: usize) -> Vec<(String, String, String)> {
+    let text = |document: usize| {
+        let mut text = format!("falcons hunt {}", "in pairs ".repeat(document % 7));
+        if document.is_multiple_of(3) {
+            text.push_str(&"over water ".repeat(1 + document % 4));
+        }
+        if document % 200 == 5 {
+            text.push_str("at dawn");
+        }
+        text
+    };
+    (0..count).map(|document| (format!("d{document}"), format!("Title {}", document % 10), text(document))).collect()
+}
+
+fn build_index(folder: &Path, options: BuildOptions) {
+    let corpus = Corpus::from_documents(documents(1000), CorpusOptions::default()).unwrap();
+    build(folder, corpus, &BuildOptions { threads: 1, ..options }, &Quiet).unwrap();
+}
+
+/// An index with everything that can be stored.
+fn full_index() -> (TempDir, Searcher) {
+    let folder = tempfile::tempdir().unwrap();
+    let ranks: String = (0..1000).map(|document| format!("d{document}\t{}\n", 1000 - document)).collect();
+    std::fs::write(folder.path().join("ranks"), ranks).unwrap();
+    let ranks = Some(folder.path().join("ranks"));
+    build_index(&folder.path().join("index"), BuildOptions { impacts: true, ranks, ..BuildOptions::default() });
+    let searcher = Searcher::open(folder.path().join("index")).unwrap();
+    (folder, searcher)
+}
+
+/// Compares with a file under `tests/golden`, or writes it when `UPDATE=1`.
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE").is_some_and(|update| update == "1") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{name} differs; UPDATE=1 rewrites it");
+}
+
+#[test]
+fn plans_print_as_in_the_golden_files() {
+    let (_folder, searcher) = full_index();
+    let plan = |query: Query| searcher.plan(&query).unwrap().to_string();
+    assert_golden("or.txt", &plan(Query::new("water falcons^2.5 water at dawn unknown").k(50)));
+    assert_golden("and-or.txt", &plan(Query::new("hunting water").mode(Mode::AndOr)));
+    assert_golden("nothing.txt", &plan(Query::new("hunting unknown").mode(Mode::And)));
+    let filter: Arc<Bitmap> = Arc::new((10..20).map(DocId).collect());
+    assert_golden("impact.txt", &plan(Query::new("pairs dawn").score(ScoreModel::Impact).filter(filter)));
+    let rank = ScoreModel::RankBm25 { alpha: 0.3 };
+    assert_golden("rank.txt", &plan(Query::new("pairs dawn").score(rank).algorithm(Algorithm::Exhaustive)));
+}
+
+#[test]
+fn explanations_print_as_in_the_golden_files() {
+    let (_folder, searcher) = full_index();
+    let explain = |query: Query| searcher.explain(&query, DocId(405)).unwrap().unwrap().to_string();
+    assert_golden("explain.txt", &explain(Query::new("water hunting dawn^2 unknown")));
+    let rank = ScoreModel::RankBm25 { alpha: 0.3 };
+    assert_golden("explain-rank.txt", &explain(Query::new("water unknown").mode(Mode::And).score(rank)));
+    assert_golden("explain-impact.txt", &explain(Query::new("water pairs").score(ScoreModel::Impact)));
+}
+
+#[test]
+fn every_hit_is_explained_by_weights_that_add_up_to_its_score() {
+    let (_folder, searcher) = full_index();
+    for score in [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.6 }] {
+        for mode in [Mode::And, Mode::Or] {
+            let query = Query::new("water^3 pairs falcon dawn").mode(mode).score(score).k(2000);
+            let answer = searcher.search(&query).unwrap();
+            assert!(!answer.hits.is_empty());
+            for hit in answer.hits {
+                let explanation = searcher.explain(&query, hit.document).unwrap().unwrap();
+                let terms = explanation.terms.iter().filter_map(|term| term.posting.as_ref());
+                let rank = explanation.static_part.map_or(0, |part| part.weight);
+                assert_eq!(terms.map(|posting| posting.weight).sum::<u32>() + rank, hit.score);
+                assert_eq!((explanation.score, explanation.matches), (hit.score, true));
+            }
+        }
+    }
+    assert_eq!(searcher.explain(&Query::new("water"), DocId(1000)).unwrap(), None);
+}
+
+#[test]
+fn hits_come_with_ids_fields_and_passages() {
+    let (_folder, searcher) = full_index();
+    let query = Query::new("dawn").k(1);
+    let hit = searcher.search(&query).unwrap().hits[0];
+    let document = searcher.document(hit.document).unwrap();
+    assert_eq!(document.id, searcher.id(hit.document).unwrap());
+    assert_eq!(document.field("title"), Some("Title 5"));
+    let snippet = searcher.snippet(&query, &document, 40).unwrap();
+    assert_eq!(&snippet.text[snippet.matches[0].clone()], "dawn");
+}
+
+#[test]
+fn a_batch_is_answered_as_its_queries_are_one_by_one() {
+    let (_folder, searcher) = full_index();
+    let words = ["water", "pairs dawn", "falcon water pairs", "", "unknown"];
+    let modes = [Mode::And, Mode::Or, Mode::AndOr];
+    let queries: Vec<Query> = (0..60).map(|i| Query::new(words[i % 5]).mode(modes[i % 3]).k(1 + i * 7)).collect();
+    for threads in [1, 3] {
+        let answers = searcher.search_batch(&queries, threads).unwrap();
+        for (query, answer) in queries.iter().zip(answers) {
+            assert_eq!(answer.hits, searcher.search(query).unwrap().hits, "{query:?}");
+        }
+    }
+    let bad = [Query::new("water"), Query::new("water^0")];
+    let error = searcher.search_batch(&bad, 2).unwrap_err().to_string();
+    assert_eq!(error, "query 2: the weight 0 of \"water\" is out of range; give one above 0 and up to 1000000");
+}
+
+#[test]
+fn the_and_part_of_an_and_or_query_answers_if_it_has_k_hits() {
+    let (_folder, searcher) = full_index();
+    let query = Query::new("dawn water").mode(Mode::AndOr);
+    let names = |k| {
+        let trace = searcher.search(&query.clone().k(k)).unwrap().trace;
+        trace.steps.iter().map(|step| step.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(1), ["plan", "conjunction"]);
+    assert_eq!(names(10), ["plan", "conjunction", "maxscore"]);
+}
+
+#[test]
+fn what_the_index_lacks_is_said_with_how_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    build_index(folder.path(), BuildOptions::default());
+    let searcher = Searcher::open(folder.path()).unwrap();
+    let error = |query: Query| searcher.plan(&query).unwrap_err().to_string();
+    assert!(error(Query::new("water").score(ScoreModel::Impact)).contains("--weights tf,impact"));
+    assert!(error(Query::new("water").score(ScoreModel::RankBm25 { alpha: 0.3 })).contains("--rank FILE"));
+    assert!(error(Query::new("water").score(ScoreModel::RankBm25 { alpha: 1.5 })).contains("from 0 to 1"));
+    assert!(error(Query::new("water^100000 pairs^100000")).contains("beyond 32 bits"));
+
+    let impacts_only = BuildOptions { impacts: true, frequencies: false, ..BuildOptions::default() };
+    build_index(folder.path(), impacts_only);
+    let searcher = Searcher::open(folder.path()).unwrap();
+    let error = searcher.plan(&Query::new("water").score(ScoreModel::Bm25)).unwrap_err().to_string();
+    assert!(error.contains("--weights tf"), "{error}");
+    assert_eq!(searcher.plan(&Query::new("water")).unwrap().score, ScoreModel::Impact, "the default");
+}
+
+#[test]
+fn with_statistics_from_elsewhere_stored_bounds_and_impacts_are_not_used() {
+    let (folder, _) = full_index();
+    let mut index = Index::open(folder.path().join("index")).unwrap();
+    let own = index.statistics();
+    index.set_statistics(lanner_index::format::manifest::Statistics { documents: own.documents * 9, ..own });
+    let searcher = Searcher::new(Arc::new(index));
+    let plan = searcher.plan(&Query::new("water")).unwrap();
+    assert_eq!((plan.seed, plan.block_bounds_hold), (None, false));
+    let unbounded = lanner_index::weight::units(plan.lists[0].multiplier, 1.0);
+    assert_eq!(plan.lists[0].bound, unbounded);
+    let error = searcher.plan(&Query::new("water").score(ScoreModel::Impact)).unwrap_err().to_string();
+    assert!(error.contains("made with other statistics"), "{error}");
+}
+
+/// Whatever the bytes of the lists say: an answer or an error, never a panic, never a hit that is no document.
+#[test]
+fn a_damaged_index_is_searched_without_panic() {
+    let (folder, searcher) = full_index();
+    let segment = searcher.index().segment().path().to_owned();
+    let intact = std::fs::read(&segment).unwrap();
+    drop(searcher);
+    let mut random = 12345u64;
+    for _ in 0..300 {
+        let mut bytes = intact.clone();
+        for _ in 0..40 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let place = 1024 + (random >> 33) as usize % (intact.len() - 1024);
+            bytes[place] = (random >> 20) as u8;
+        }
+        std::fs::write(&segment, &bytes).unwrap();
+        let searcher = Searcher::open(folder.path().join("index")).unwrap();
+        for score in [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }] {
+            for (mode, algorithm) in [
+                (Mode::And, Algorithm::Conjunction),
+                (Mode::Or, Algorithm::Maxscore),
+                (Mode::AndOr, Algorithm::Exhaustive),
+            ] {
+                let query = Query::new("falcon water pairs dawn title").mode(mode).algorithm(algorithm).score(score);
+                let Ok(answer) = searcher.search(&query) else {
+                    continue;
+                };
+                assert!(answer.hits.iter().all(|hit| hit.document.0 < 1000));
+            }
+        }
+    }
+}
