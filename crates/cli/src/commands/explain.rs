@@ -1,0 +1,133 @@
+//! `lanner explain`: how a query is answered, and why a document has its score.
+
+use crate::failure::Failure;
+use crate::query_options::QueryOptions;
+use crate::whole_file::stdout;
+use lanner::plan::{Stage, Width, decimal};
+use lanner::{Explanation, Plan, Searcher};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Show the plan of a query: lists, lengths, bounds, algorithm, where each step runs
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder of the index
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    #[command(flatten)]
+    options: QueryOptions,
+    /// Why the document of this id has its score, term by term
+    #[arg(long, value_name = "ID")]
+    doc: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// The words of the query; word^2.5 weighs one
+    #[arg(required = true, value_name = "QUERY")]
+    query: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let searcher = Searcher::open(&arguments.index)?;
+    let query = arguments.options.query(&arguments.query.join(" "))?;
+    let plan = searcher.plan(&query)?;
+    let explanation = match &arguments.doc {
+        Some(id) => {
+            let absent = || Failure::new(format!("no document has the id {id:?}; ids are those of the collection"));
+            let document = searcher.index().find(id)?.ok_or_else(absent)?;
+            Some(searcher.explain(&query, document)?.ok_or_else(absent)?)
+        }
+        None => None,
+    };
+    let mut out = stdout();
+    if arguments.json {
+        let explained = Explained { query: &query.text, plan: described(&plan), explanation };
+        serde_json::to_writer(&mut out, &explained).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{plan}")?;
+        if let (Some(explanation), Some(id)) = (explanation, &arguments.doc) {
+            write!(out, "\n{id}\n{explanation}")?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Explained<'a> {
+    query: &'a str,
+    plan: DescribedPlan<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation>,
+}
+
+#[derive(Serialize)]
+struct DescribedPlan<'a> {
+    mode: String,
+    k: usize,
+    score: String,
+    first_document: u32,
+    end_document: u32,
+    lists: Vec<DescribedList<'a>>,
+    missing: &'a [String],
+    largest_score: f64,
+    accumulator_bits: u32,
+    seed: Option<f64>,
+    block_bounds_hold: bool,
+    stages: Vec<DescribedStage>,
+}
+
+#[derive(Serialize)]
+struct DescribedList<'a> {
+    term: &'a str,
+    postings: u32,
+    document_frequency: u64,
+    query_weight: f64,
+    idf: f64,
+    bound: f64,
+    bound_units: u32,
+}
+
+#[derive(Serialize)]
+struct DescribedStage {
+    operation: String,
+    algorithm: &'static str,
+    place: String,
+}
+
+fn described(plan: &Plan) -> DescribedPlan<'_> {
+    let lists = plan.lists.iter().map(|list| DescribedList {
+        term: &list.term,
+        postings: list.postings,
+        document_frequency: list.document_frequency,
+        query_weight: list.query_weight,
+        idf: list.idf,
+        bound: decimal(plan.score, list.bound),
+        bound_units: list.bound,
+    });
+    let stages = plan.stages.iter().map(|Stage { operation, algorithm, place }| DescribedStage {
+        operation: operation.to_string(),
+        algorithm: algorithm.name(),
+        place: place.to_string(),
+    });
+    DescribedPlan {
+        mode: plan.mode.to_string(),
+        k: plan.k,
+        score: plan.score.to_string(),
+        first_document: plan.range.start,
+        end_document: plan.range.end,
+        lists: lists.collect(),
+        missing: &plan.missing,
+        largest_score: decimal(plan.score, plan.largest_score),
+        accumulator_bits: match plan.width {
+            Width::Bits16 => 16,
+            Width::Bits32 => 32,
+        },
+        seed: plan.seed.map(|seed| decimal(plan.score, seed)),
+        block_bounds_hold: plan.block_bounds_hold,
+        stages: stages.collect(),
+    }
+}

@@ -1,0 +1,10 @@
+//! The commands, one file for each.
+
+pub mod demo;
+pub mod eval;
+pub mod explain;
+pub mod export;
+pub mod index;
+pub mod search;
+pub mod stats;
+pub mod verify;

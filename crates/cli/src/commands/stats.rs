@@ -1,0 +1,205 @@
+//! `lanner stats`: what an index holds and what it costs.
+
+use crate::failure::Failure;
+use crate::list_sizes::{ListSizes, StreamBytes};
+use crate::quantity::{bytes, count};
+use crate::whole_file::stdout;
+use lanner::Index;
+use lanner_index::codec::Codecs;
+use lanner_index::format::manifest::Manifest;
+use lanner_index::format::segment::{HEADER_BYTES, Section};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Characters of a full bar.
+const BAR: usize = 24;
+
+/// Show documents, terms, postings, bytes by section, bits a posting, and the lengths of lists
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder of the index
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let index = Index::open(&arguments.index)?;
+    let report = Report::new(&index)?;
+    let mut out = stdout();
+    if arguments.json {
+        serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report.write(&mut out)?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    manifest: &'a Manifest,
+    documents: u32,
+    terms: u64,
+    postings: u64,
+    tokens: u64,
+    average_length: f64,
+    bytes: u64,
+    frequencies: bool,
+    impacts: bool,
+    codecs: Codecs,
+    sections: Vec<SectionSize>,
+    lists: ListSizes,
+}
+
+#[derive(Serialize)]
+struct SectionSize {
+    name: &'static str,
+    bytes: u64,
+}
+
+impl<'a> Report<'a> {
+    fn new(index: &'a Index) -> Result<Report<'a>, Failure> {
+        let header = index.segment().header();
+        let sections = Section::ALL.into_iter().filter_map(|section| {
+            let entry = header.entry(section)?;
+            Some(SectionSize { name: section.name(), bytes: entry.length })
+        });
+        Ok(Report {
+            manifest: index.manifest(),
+            documents: header.documents,
+            terms: header.terms,
+            postings: header.postings,
+            tokens: header.tokens,
+            average_length: index.statistics().average_length(),
+            bytes: header.file_bytes,
+            frequencies: header.has_frequencies,
+            impacts: header.has_impacts,
+            codecs: header.codecs,
+            sections: sections.collect(),
+            lists: ListSizes::of(index)?,
+        })
+    }
+
+    fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
+        self.write_overview(out)?;
+        self.write_sections(out)?;
+        self.write_bits(out)?;
+        self.write_lengths(out)
+    }
+
+    fn write_overview(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let Manifest { generation, analyzer, chain, fields, stored, bm25, impacts, .. } = self.manifest;
+        writeln!(out, "generation      {generation}")?;
+        writeln!(out, "documents       {}", count(u64::from(self.documents)))?;
+        writeln!(out, "terms           {}", count(self.terms))?;
+        writeln!(out, "postings        {}", count(self.postings))?;
+        writeln!(out, "tokens          {}", count(self.tokens))?;
+        writeln!(out, "average length  {:.2}", self.average_length)?;
+        let steps = if analyzer == chain { String::new() } else { format!(" ({chain})") };
+        writeln!(out, "analyzer        {analyzer}{steps}")?;
+        writeln!(out, "fields          {}", listed(fields))?;
+        writeln!(out, "stored          {}", listed(stored))?;
+        writeln!(out, "bm25            k1 {}, b {}", bm25.k1, bm25.b)?;
+        let weights = [("frequencies", self.frequencies), ("impacts", self.impacts)];
+        let weights: Vec<_> = weights.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name).collect();
+        writeln!(out, "weights         {}", weights.join(", "))?;
+        if let Some(impacts) = impacts {
+            let origin = if impacts.learned { "given with the documents" } else { "made from BM25" };
+            writeln!(out, "impacts         {origin}, scale {:.4}", impacts.scale)?;
+        }
+        Ok(())
+    }
+
+    fn write_sections(&self, out: &mut impl Write) -> Result<(), Failure> {
+        writeln!(out, "\n{:<14}  {:>14}  {:>6}", "section", "bytes", "share")?;
+        let share = |bytes: u64| 100.0 * bytes as f64 / self.bytes as f64;
+        let mut rest = self.bytes;
+        for SectionSize { name, bytes } in &self.sections {
+            writeln!(out, "{name:<14}  {:>14}  {:>5.1}%", count(*bytes), share(*bytes))?;
+            rest -= bytes;
+        }
+        let filling = format!("header of {HEADER_BYTES} bytes, and bytes that align sections");
+        writeln!(out, "{:<14}  {:>14}  {:>5.1}%  {filling}", "other", count(rest), share(rest))?;
+        writeln!(out, "{:<14}  {:>14}  100.0%  {}", "all", count(self.bytes), bytes(self.bytes))?;
+        Ok(())
+    }
+
+    fn write_bits(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let Codecs { documents, weights } = self.codecs;
+        writeln!(out, "\nbits a posting (documents by {documents}, weights by {weights})")?;
+        let names = ["documents", "frequencies", "impacts", "directory", "filling", "all"];
+        write!(out, "{:<6}  {:>11}  {:>14}", "lists", "lists", "postings")?;
+        names.iter().try_for_each(|name| write!(out, "  {name:>11}"))?;
+        writeln!(out)?;
+        let kinds = [("short", &self.lists.short), ("long", &self.lists.long), ("all", &self.lists.all())];
+        for (name, kind) in kinds {
+            write!(out, "{name:<6}  {:>11}  {:>14}", count(kind.lists), count(kind.postings))?;
+            let StreamBytes { documents, frequencies, impacts, directory, filling } = kind.bytes;
+            for bytes in [documents, frequencies, impacts, directory, filling, kind.bytes.all()] {
+                write!(out, "  {:>11.3}", bits(bytes, kind.postings))?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn write_lengths(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let lengths = &self.lists.lengths;
+        let most_lists = lengths.iter().map(|row| row.lists).max().unwrap_or(0);
+        let most_postings = lengths.iter().map(|row| row.postings).max().unwrap_or(0);
+        let label = |row: &crate::list_sizes::LengthRow| match row.from == row.to {
+            true => count(row.from),
+            false => format!("{}..={}", count(row.from), count(row.to)),
+        };
+        let width = lengths.iter().map(|row| label(row).len()).max().unwrap_or(0).max("list length".len());
+        writeln!(out, "\n{:>width$}  {:>11}  {:BAR$}  {:>14}", "list length", "lists", "", "postings")?;
+        for row in lengths {
+            let (lists, postings) = (bar(row.lists, most_lists), bar(row.postings, most_postings));
+            let line = format!(
+                "{:>width$}  {:>11}  {lists:BAR$}  {:>14}  {postings}",
+                label(row),
+                count(row.lists),
+                count(row.postings)
+            );
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn bits(bytes: u64, postings: u64) -> f64 {
+    if postings == 0 { 0.0 } else { 8.0 * bytes as f64 / postings as f64 }
+}
+
+/// A bar for a share of the largest, in eighths of a character.
+fn bar(value: u64, largest: u64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if value == 0 {
+        return String::new();
+    }
+    let eighths = (u128::from(value) * BAR as u128 * 8).div_ceil(u128::from(largest)) as usize;
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        assert_eq!(bar(100, 100), "█".repeat(BAR));
+        assert_eq!(bar(50, 100), "█".repeat(BAR / 2));
+        assert_eq!(bar(1, 1_000_000), "▏", "what is there can be seen");
+        assert_eq!(bar(0, 100), "");
+    }
+}

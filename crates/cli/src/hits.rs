@@ -1,0 +1,272 @@
+//! Answers as people and programs read them.
+
+use crate::failure::Failure;
+use crate::quantity::{count, counted, duration};
+use crate::terminal::{Style, printable, shortened};
+use lanner::answer::{Step, Work};
+use lanner::plan::decimal;
+use lanner::{Answer, Hit, Query, ScoreModel, Searcher, Snippet};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Characters of a snippet, and of a line of it.
+const SNIPPET: usize = 180;
+const LINE: usize = 96;
+const TITLE: usize = 96;
+const INDENT: &str = "      ";
+
+/// An answer with what it took.
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// From the text of the query to the hits; without ids, titles and snippets.
+    pub time: Duration,
+}
+
+impl Answered {
+    /// How many hits in what time.
+    pub fn outcome(&self) -> String {
+        let found = match self.answer.hits.len() {
+            0 => "no hits".to_owned(),
+            hits => counted(hits as u64, "hit"),
+        };
+        format!("{found} in {}", duration(self.time))
+    }
+}
+
+/// Answers a query on this thread.
+pub fn answer(searcher: &Searcher, query: &Query) -> Result<Answered, Failure> {
+    let start = Instant::now();
+    let answer = searcher.search(query)?;
+    Ok(Answered { answer, time: start.elapsed() })
+}
+
+/// Writes answers for one index and one score model.
+pub struct Presenter<'a> {
+    /// Where documents come from.
+    pub searcher: &'a Searcher,
+    /// What scores mean.
+    pub model: ScoreModel,
+    /// How matches are marked.
+    pub style: Style,
+    /// Whether steps and work are shown.
+    pub trace: bool,
+}
+
+impl Presenter<'_> {
+    /// Hits with rank, score, id, title and snippet, then the time.
+    pub fn write_text(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
+        self.write_hits(query, &answered.answer.hits, out)?;
+        writeln!(out, "{}", self.style.faint(&answered.outcome()))?;
+        if self.trace {
+            write_trace(&answered.answer, out)?;
+        }
+        Ok(())
+    }
+
+    /// Hits with rank, score, id, title and snippet.
+    pub fn write_hits(&self, query: &Query, hits: &[Hit], out: &mut impl Write) -> Result<(), Failure> {
+        (1..).zip(hits).try_for_each(|(rank, hit)| self.write_hit(query, rank, hit, out))
+    }
+
+    fn write_hit(&self, query: &Query, rank: usize, hit: &Hit, out: &mut impl Write) -> Result<(), Failure> {
+        let document = self.searcher.document(hit.document)?;
+        let id = self.style.id(&printable(&document.id));
+        writeln!(out, "{rank:>4}. {}  {id}", self.score_text(hit.score))?;
+        let title = document.field("title").map(printable).unwrap_or_default();
+        if !title.trim().is_empty() && title != document.id {
+            writeln!(out, "{INDENT}{}", self.style.bold(&shortened(title.trim(), TITLE)))?;
+        }
+        let snippet = self.searcher.snippet(query, &document, SNIPPET)?;
+        for line in snippet_lines(&snippet, self.style) {
+            writeln!(out, "{INDENT}{line}")?;
+        }
+        Ok(())
+    }
+
+    fn score_text(&self, units: u32) -> String {
+        let score = decimal(self.model, units);
+        match self.model {
+            ScoreModel::Impact => format!("{score}"),
+            ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => format!("{score:.4}"),
+        }
+    }
+
+    /// The answer as one line of JSON, with titles and snippets.
+    pub fn write_json(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
+        let hits = (1..).zip(&answered.answer.hits);
+        let hits = hits.map(|(rank, hit)| self.described_hit(query, rank, hit)).collect::<Result<Vec<_>, Failure>>()?;
+        self.write_line(None, query, answered, hits, out)
+    }
+
+    /// The answer to a query of a log as one line of JSON: ids and exact scores alone.
+    pub fn write_log_line(
+        &self,
+        id: &str,
+        query: &Query,
+        answered: &Answered,
+        ids: &[String],
+        out: &mut impl Write,
+    ) -> Result<(), Failure> {
+        let hits = (1..).zip(answered.answer.hits.iter().zip(ids));
+        let hits = hits.map(|(rank, (hit, id))| self.plain_hit(rank, hit, id.clone())).collect();
+        self.write_line(Some(id), query, answered, hits, out)
+    }
+
+    fn write_line(
+        &self,
+        id: Option<&str>,
+        query: &Query,
+        answered: &Answered,
+        hits: Vec<HitLine>,
+        out: &mut impl Write,
+    ) -> Result<(), Failure> {
+        let Answered { answer, time } = answered;
+        let line = AnswerLine {
+            id,
+            query: &query.text,
+            mode: query.mode.to_string(),
+            k: query.k,
+            score: self.model.to_string(),
+            exact: answer.exact,
+            microseconds: time.as_nanos() as f64 / 1000.0,
+            hits,
+            work: self.trace.then_some(&answer.work),
+            trace: self.trace.then_some(&answer.trace.steps),
+        };
+        serde_json::to_writer(&mut *out, &line).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        Ok(())
+    }
+
+    fn plain_hit(&self, rank: usize, hit: &Hit, id: String) -> HitLine {
+        let score = decimal(self.model, hit.score);
+        HitLine { rank, id, score, units: hit.score, document: hit.document.0, title: None, snippet: None }
+    }
+
+    fn described_hit(&self, query: &Query, rank: usize, hit: &Hit) -> Result<HitLine, Failure> {
+        let document = self.searcher.document(hit.document)?;
+        let snippet = self.searcher.snippet(query, &document, SNIPPET)?;
+        let title = document.field("title").map(str::to_owned);
+        let has_text = !document.fields.is_empty();
+        Ok(HitLine { title, snippet: has_text.then_some(snippet), ..self.plain_hit(rank, hit, document.id) })
+    }
+}
+
+#[derive(Serialize)]
+struct AnswerLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    query: &'a str,
+    mode: String,
+    k: usize,
+    score: String,
+    exact: bool,
+    microseconds: f64,
+    hits: Vec<HitLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work: Option<&'a Work>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a Vec<Step>>,
+}
+
+#[derive(Serialize)]
+struct HitLine {
+    rank: usize,
+    id: String,
+    /// Exact: `units` divided by a power of two.
+    score: f64,
+    units: u32,
+    document: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<Snippet>,
+}
+
+fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
+    for step in &answer.trace.steps {
+        writeln!(out, "  {:<12} on {:<4} {:>10}", step.name, step.place, duration(step.duration))?;
+    }
+    let Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded } = answer.work;
+    let mut line =
+        format!("  decoded {} in {}", counted(postings_decoded, "posting"), counted(blocks_decoded, "block"));
+    let _ = write!(line, ", skipped {}", counted(blocks_skipped, "block"));
+    let _ = write!(line, ", scored {}", counted(documents_scored, "document"));
+    if bytes_uploaded > 0 {
+        let _ = write!(line, ", uploaded {} bytes", count(bytes_uploaded));
+    }
+    writeln!(out, "{line}")?;
+    Ok(())
+}
+
+/// A snippet in lines, broken at spaces, its matches marked.
+fn snippet_lines(snippet: &Snippet, style: Style) -> Vec<String> {
+    if snippet.text.trim().is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new()];
+    let mut column = 0;
+    if snippet.is_cut_before {
+        lines[0].push_str("… ");
+        column = 2;
+    }
+    let mut start = 0;
+    for word in snippet.text.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + width > LINE {
+            lines.push(String::new());
+            column = 0;
+        } else if start > 0 {
+            lines.last_mut().expect("there is a line").push(' ');
+            column += 1;
+        }
+        let marked = mark_word(word, start, &snippet.matches, style);
+        lines.last_mut().expect("there is a line").push_str(&marked);
+        column += width;
+        start += word.len() + 1;
+    }
+    if snippet.is_cut_after {
+        lines.last_mut().expect("there is a line").push_str(" …");
+    }
+    lines
+}
+
+/// A word that starts at `start`, with the parts of it that match marked.
+fn mark_word(word: &str, start: usize, matches: &[std::ops::Range<usize>], style: Style) -> String {
+    let mut marked = String::new();
+    let mut rest = 0;
+    for found in matches {
+        let from = found.start.saturating_sub(start).clamp(rest, word.len());
+        let to = found.end.saturating_sub(start).clamp(from, word.len());
+        if from < to {
+            marked.push_str(&printable(&word[rest..from]));
+            marked.push_str(&style.matched(&printable(&word[from..to])));
+            rest = to;
+        }
+    }
+    marked.push_str(&printable(&word[rest..]));
+    marked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_is_broken_at_spaces_with_its_matches_marked() {
+        let text = format!("the falcon {} hunts (falcons) there", "x".repeat(80));
+        let at = |word: &str| text.find(word).unwrap()..text.find(word).unwrap() + word.len();
+        let matches = vec![at("falcon"), at("falcons")];
+        let snippet = Snippet { matches, text, is_cut_before: true, is_cut_after: true };
+        let lines = snippet_lines(&snippet, Style::coloured());
+        let expected = [
+            format!("… the \x1b[1;33mfalcon\x1b[0m {}", "x".repeat(80)),
+            "hunts (\x1b[1;33mfalcons\x1b[0m) there …".to_owned(),
+        ];
+        assert_eq!(lines, expected);
+        assert!(snippet_lines(&Snippet::default(), Style::plain()).is_empty());
+    }
+}

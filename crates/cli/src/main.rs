@@ -1,0 +1,63 @@
+//! The program `lanner`: reads the command line, runs one command, and turns what went wrong into one line.
+
+mod commands;
+mod demo_text;
+mod failure;
+mod hits;
+mod list_sizes;
+mod progress;
+mod quantity;
+mod query_log;
+mod query_options;
+mod terminal;
+#[cfg(unix)]
+mod truncation;
+mod whole_file;
+
+use clap::{Parser, Subcommand};
+use commands::{demo, eval, explain, export, index, search, stats, verify};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Searches text: builds an index of a collection and answers queries over it, exactly.
+#[derive(Parser)]
+#[command(name = "lanner", version, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Index(index::Arguments),
+    Search(search::Arguments),
+    Explain(explain::Arguments),
+    Eval(eval::Arguments),
+    Stats(stats::Arguments),
+    Verify(verify::Arguments),
+    Export(export::Arguments),
+    Demo(demo::Arguments),
+}
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    #[cfg(unix)]
+    truncation::report_truncated_files();
+    let result = match line.command {
+        Command::Index(arguments) => index::run(&arguments),
+        Command::Search(arguments) => search::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+    };
+    match result {
+        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Err(Failure::Message(message)) => {
+            terminal::tell(&format!("error: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}

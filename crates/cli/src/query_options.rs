@@ -1,0 +1,45 @@
+//! The options that commands about queries share.
+
+use crate::failure::Failure;
+use lanner::{Algorithm, Mode, Query, ScoreModel};
+
+/// How queries are answered.
+#[derive(clap::Args, Clone, Debug)]
+pub struct QueryOptions {
+    /// How words combine: `and`, `or`, or `and-or` (AND if it has k hits, else OR)
+    #[arg(long, default_value = "or", value_name = "MODE")]
+    pub mode: Mode,
+    /// How many hits
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub k: u32,
+    /// How hits are scored: `bm25`, `impact` or `rank-bm25` [default: bm25 where the index has frequencies]
+    #[arg(long, value_name = "MODEL")]
+    pub score: Option<ScoreModel>,
+    /// The share of the static rank in `--score rank-bm25`, from 0 to 1 [default: 0.3]
+    #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
+    pub alpha: Option<f32>,
+    /// `auto`, `exhaustive`, `conjunction` or `maxscore`; the answer is the same, the time is not
+    #[arg(long, default_value = "auto", value_name = "NAME")]
+    pub algorithm: Algorithm,
+}
+
+impl QueryOptions {
+    /// A query with these options.
+    pub fn query(&self, text: &str) -> Result<Query, Failure> {
+        let query = Query::new(text).mode(self.mode).k(self.k as usize).algorithm(self.algorithm);
+        Ok(match self.score_model()? {
+            Some(model) => query.score(model),
+            None => query,
+        })
+    }
+
+    fn score_model(&self) -> Result<Option<ScoreModel>, Failure> {
+        match (self.score, self.alpha) {
+            (Some(ScoreModel::RankBm25 { .. }), Some(alpha)) => Ok(Some(ScoreModel::RankBm25 { alpha })),
+            (_, Some(_)) => {
+                Err(Failure::new("--alpha belongs to --score rank-bm25; leave it out or choose that score"))
+            }
+            (model, None) => Ok(model),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a terminal is told and how: lines on standard error, and marks that other readers do not get.
+
+use std::io::{self, IsTerminal, Write};
+
+/// Writes a line to standard error. Where that is closed there is nobody to tell.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// How text is marked: with colours in a terminal, not at all elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    is_coloured: bool,
+}
+
+impl Style {
+    /// For standard output; `NO_COLOR` (https://no-color.org) and a dumb terminal ask for plain text.
+    pub fn of_stdout() -> Style {
+        let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+        Style { is_coloured: io::stdout().is_terminal() && !has("NO_COLOR") && !is_dumb }
+    }
+
+    /// No marks.
+    #[cfg(test)]
+    pub fn plain() -> Style {
+        Style { is_coloured: false }
+    }
+
+    /// Colours.
+    #[cfg(test)]
+    pub fn coloured() -> Style {
+        Style { is_coloured: true }
+    }
+
+    /// A word that the query asked for.
+    pub fn matched(self, text: &str) -> String {
+        self.marked("1;33", text)
+    }
+
+    /// A title or heading.
+    pub fn bold(self, text: &str) -> String {
+        self.marked("1", text)
+    }
+
+    /// What matters less.
+    pub fn faint(self, text: &str) -> String {
+        self.marked("2", text)
+    }
+
+    /// An id.
+    pub fn id(self, text: &str) -> String {
+        self.marked("36", text)
+    }
+
+    fn marked(self, code: &str, text: &str) -> String {
+        if self.is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Text of a document on one line, without characters that would steer the terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// The first `longest` characters, with a mark where something was left out.
+pub fn shortened(text: &str, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_stand_around_text_in_a_terminal_only() {
+        assert_eq!(Style::plain().matched("word"), "word");
+        assert_eq!(Style::coloured().matched("word"), "\x1b[1;33mword\x1b[0m");
+    }
+
+    #[test]
+    fn a_document_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2J\nb\u{9b}c"), "a [2J b c");
+    }
+
+    #[test]
+    fn text_is_shortened_at_characters() {
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("äö ü", 3), "äö…");
+    }
+}

@@ -1,0 +1,12 @@
+//! The program as users run it: the built binary, in folders of its own.
+
+mod bad_input;
+mod commands;
+mod effectiveness;
+mod full_disk;
+mod golden;
+mod identical_files;
+mod interruptions;
+mod logs;
+mod program;
+mod texts;
