@@ -1,0 +1,102 @@
+//! Why a measurement was not made; each message says what to do.
+
+use lanner::searcher::SearchError;
+use lanner_index::build::BuildError;
+use lanner_index::corpus::CorpusError;
+use lanner_index::format::IndexError;
+use lanner_index::text::AnalyzerError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a measurement was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A suite that cannot be read or contradicts itself.
+    #[error("suite {name}: {what}")]
+    Suite {
+        /// Its name.
+        name: String,
+        /// What is wrong, and what to write instead.
+        what: String,
+    },
+    /// A file that the suite needs is not in the data folder.
+    #[error("the suite needs {file} in the data folder; set LANNER_DATA or give --data")]
+    MissingData {
+        /// The file below the data folder.
+        file: String,
+    },
+    /// A result that the report must not show.
+    #[error("{}: {what}", path.display())]
+    Result {
+        /// The result file.
+        path: PathBuf,
+        /// What it lacks.
+        what: String,
+    },
+    /// An answer that is not the oracle's: no time is printed then.
+    #[error("{engine} answers {query:?} ({mode}, k {k}) other than the oracle: {difference}; nothing was timed")]
+    Disagreement {
+        /// Who answered.
+        engine: String,
+        /// The query.
+        query: String,
+        /// How its terms combine.
+        mode: String,
+        /// How many hits were asked for.
+        k: usize,
+        /// The first difference.
+        difference: String,
+    },
+    /// A process that was started to measure a build has failed.
+    #[error("the measuring process of {what} failed: {message}")]
+    Child {
+        /// What it measured.
+        what: String,
+        /// What it said.
+        message: String,
+    },
+    /// A plot that could not be drawn.
+    #[error("{}: cannot draw: {message}", path.display())]
+    Plot {
+        /// The picture.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// Arguments that contradict each other or are out of range.
+    #[error("{0}")]
+    Usage(String),
+    /// The collection.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// The analyzer.
+    #[error(transparent)]
+    Analyzer(#[from] AnalyzerError),
+    /// A build.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// An index.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A query.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// Tantivy.
+    #[error("tantivy: {0}")]
+    Tantivy(#[from] tantivy::TantivyError),
+}
+
+impl BenchError {
+    /// Names the file that an I/O error is about.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> BenchError {
+        move |source| BenchError::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,170 @@
+//! The program `lanner-bench`: runs suites, scales collections, gathers results.
+
+use clap::{Parser, Subcommand};
+use lanner_bench::child::{self, ChildArguments};
+use lanner_bench::error::BenchError;
+use lanner_bench::report;
+use lanner_bench::run::{self, RunOptions};
+use lanner_bench::scale::{self, Generator, Profile, Source};
+use lanner_bench::suite::Suite;
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner_index::open::Index;
+use lanner_index::text::Analyzer;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Measures Lanner beside its peers; every result says where it comes from.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a suite: checks the answers, then measures, and writes JSON and plots.
+    Run(RunArguments),
+    /// Makes a large collection of a real one.
+    Scale(ScaleArguments),
+    /// Gathers all results of a folder into report.md.
+    Report {
+        /// The folder of the results.
+        #[arg(long, default_value = "docs/benchmarks")]
+        out: PathBuf,
+    },
+    /// Builds one index and reports; suites start this as a process of its own.
+    #[command(hide = true)]
+    ChildBuild(ChildArguments),
+}
+
+#[derive(clap::Args)]
+struct RunArguments {
+    /// The suite: a name from --list, or a TOML file.
+    #[arg(required_unless_present = "list")]
+    suite: Option<String>,
+    /// Where the files of suites are; $LANNER_DATA if absent.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Where results go.
+    #[arg(long, default_value = "docs/benchmarks")]
+    out: PathBuf,
+    /// Lists the suites.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(clap::Args)]
+struct ScaleArguments {
+    /// The real collection, in any format that 'lanner index' finds out by itself.
+    #[arg(long)]
+    input: PathBuf,
+    /// How many documents to make.
+    #[arg(long)]
+    documents: u64,
+    /// A file for them: JSON lines, compressed if its name ends in .zst.
+    #[arg(long, required_unless_present = "index")]
+    out: Option<PathBuf>,
+    /// A folder for an index of them (analyzer simple, nothing stored), built without writing text.
+    #[arg(long, conflicts_with = "out")]
+    index: Option<PathBuf>,
+    /// Another seed gives other documents.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads; as many as there are processors if absent.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Skips the comparison with the source, which needs an index of each.
+    #[arg(long)]
+    no_compare: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Run(arguments) => run_suite(&arguments),
+        Command::Scale(arguments) => scale_collection(&arguments),
+        Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
+        Command::ChildBuild(arguments) => child::build_here(&arguments)
+            .map(|report| println!("{}", serde_json::to_string(&report).expect("a report is plain data"))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
+    if arguments.list {
+        for (name, title) in Suite::list() {
+            println!("{name:12} {title}");
+        }
+    }
+    let Some(name) = &arguments.suite else {
+        return Ok(());
+    };
+    let suite = Suite::load(name)?;
+    let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
+    let command = if *name == suite.name {
+        format!("lanner-bench run {name}")
+    } else {
+        format!("lanner-bench run {}.toml", suite.name)
+    };
+    let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
+    let options = RunOptions { data: data.unwrap_or_default(), out: arguments.out.clone(), program, command };
+    let start = Instant::now();
+    let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
+    let result = run::run(&suite, &options, &say)?;
+    say("done");
+    println!("{}\n{}", result.title, result.to_text());
+    Ok(())
+}
+
+fn scale_collection(arguments: &ScaleArguments) -> Result<(), BenchError> {
+    let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let start = Instant::now();
+    let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
+    let options = BuildOptions { analyzer: Analyzer::parse("simple")?, threads, ..BuildOptions::default() };
+    let corpus_options = || CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    say("reading the source");
+    let source = Source::read(Corpus::open(&arguments.input, corpus_options())?, &options.analyzer)?;
+    let generator = Arc::new(Generator::new(source, arguments.documents, arguments.seed));
+
+    let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
+    let index = match (&arguments.out, &arguments.index) {
+        (Some(out), _) => {
+            say("writing documents");
+            let written = scale::write_jsonl(&generator, out, threads)?;
+            say(&format!("{} written", lanner_bench::table::bytes(written)));
+            let folder = temporary.path().join("scaled");
+            if !arguments.no_compare {
+                say("indexing them for the comparison");
+                build(&folder, Corpus::open(out, corpus_options())?, &options, &Quiet)?;
+            }
+            folder
+        }
+        (None, folder) => {
+            let folder = folder.clone().unwrap_or_default();
+            say("building the index");
+            let documents = scale::documents(&generator, threads);
+            build(&folder, Corpus::from_documents(documents, corpus_options())?, &options, &Quiet)?;
+            folder
+        }
+    };
+    if !arguments.no_compare {
+        say("indexing the source for the comparison");
+        let source_index = temporary.path().join("source");
+        build(&source_index, Corpus::open(&arguments.input, corpus_options())?, &options, &Quiet)?;
+        let profiles = (Profile::of(&Index::open(&source_index)?)?, Profile::of(&Index::open(&index)?)?);
+        for table in scale::compare(&profiles.0, &profiles.1, generator.heaps_exponent()) {
+            print!("{}", table.to_text());
+        }
+    }
+    say("done");
+    Ok(())
+}

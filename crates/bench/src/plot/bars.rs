@@ -1,0 +1,181 @@
+//! Bars in groups, with the spread of the runs behind each.
+
+use super::letters;
+use super::scene::{Anchor, INK, PALE_INK, RULE, SERIES, Scene, Shape};
+use crate::table::number;
+
+/// A bar chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// How it was measured and how to read it.
+    pub subtitle: String,
+    /// What the colours stand for.
+    pub series: Vec<String>,
+    /// The unit of the values.
+    pub unit: String,
+    /// The groups from top to bottom.
+    pub groups: Vec<Group>,
+}
+
+/// Bars that belong together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// What they have in common.
+    pub label: String,
+    /// The bars from top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// Which series it belongs to.
+    pub series: usize,
+    /// How long it is.
+    pub value: f64,
+    /// The least and the most of the runs.
+    pub range: Option<(f64, f64)>,
+}
+
+const WIDTH: f64 = 820.0;
+const MARGIN: f64 = 28.0;
+const BAR: f64 = 18.0;
+const BAR_GAP: f64 = 4.0;
+const GROUP_GAP: f64 = 16.0;
+const LABEL: f64 = 13.0;
+/// Room for the value behind the longest bar.
+const VALUE_ROOM: f64 = 78.0;
+
+impl Chart {
+    /// Lays the chart out.
+    pub fn scene(&self) -> Scene {
+        let mut scene = Scene { width: WIDTH, ..Scene::default() };
+        scene.text(MARGIN, MARGIN + 14.0, 19.0, &self.title).is_bold = true;
+        scene.text(MARGIN, MARGIN + 36.0, LABEL, &self.subtitle).colour = PALE_INK;
+        let mut top = MARGIN + 56.0;
+        if self.series.len() > 1 {
+            self.draw_legend(&mut scene, top);
+            top += 28.0;
+        }
+        let widest = self.groups.iter().map(|group| letters::width(&group.label, LABEL)).fold(0.0, f64::max);
+        let left = MARGIN + widest + 14.0;
+        let right = WIDTH - MARGIN - VALUE_ROOM;
+        let heights = self.groups.iter().map(|group| group.bars.len() as f64 * (BAR + BAR_GAP) - BAR_GAP);
+        let bottom = top + heights.map(|height| height + GROUP_GAP).sum::<f64>();
+        let step = tick_step(self.largest());
+        let scale = (right - left) / ((self.largest() / step).ceil().max(1.0) * step);
+        let axis = Axis { left, scale };
+        self.draw_axis(&mut scene, &axis, step, [top - 6.0, bottom - 4.0]);
+        let mut y = top + GROUP_GAP / 2.0 - 4.0;
+        for group in &self.groups {
+            let height = group.bars.len() as f64 * (BAR + BAR_GAP) - BAR_GAP;
+            let label = scene.text(left - 12.0, y + height / 2.0 + LABEL * 0.34, LABEL, &group.label);
+            label.anchor = Anchor::End;
+            for (at, bar) in group.bars.iter().enumerate() {
+                self.draw_bar(&mut scene, bar, &axis, y + at as f64 * (BAR + BAR_GAP));
+            }
+            y += height + GROUP_GAP;
+        }
+        scene.height = bottom + 38.0;
+        scene
+    }
+
+    fn largest(&self) -> f64 {
+        let bars = self.groups.iter().flat_map(|group| &group.bars);
+        let largest = bars.map(|bar| bar.range.map_or(bar.value, |range| range.1.max(bar.value))).fold(0.0, f64::max);
+        if largest > 0.0 && largest.is_finite() { largest } else { 1.0 }
+    }
+
+    fn draw_legend(&self, scene: &mut Scene, y: f64) {
+        let mut x = MARGIN;
+        for (at, name) in self.series.iter().enumerate() {
+            scene.shapes.push(Shape::Rectangle([x, y - 3.0, 12.0, 12.0], SERIES[at % SERIES.len()]));
+            scene.text(x + 18.0, y + 7.6, LABEL, name);
+            x += 18.0 + letters::width(name, LABEL) + 24.0;
+        }
+    }
+
+    fn draw_axis(&self, scene: &mut Scene, axis: &Axis, step: f64, [top, bottom]: [f64; 2]) {
+        let ticks = (self.largest() / step).ceil().max(1.0) as usize;
+        for tick in 0..=ticks {
+            let value = tick as f64 * step;
+            let x = axis.x(value);
+            let colour = if tick == 0 { PALE_INK } else { RULE };
+            scene.shapes.push(Shape::Line([x, top, x, bottom], 1.0, colour));
+            let words = if tick == ticks { format!("{} {}", tick_label(value), self.unit) } else { tick_label(value) };
+            let label = scene.text(x, bottom + 18.0, 12.0, words);
+            (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
+        }
+    }
+
+    fn draw_bar(&self, scene: &mut Scene, bar: &Bar, axis: &Axis, y: f64) {
+        let colour = SERIES[bar.series % SERIES.len()];
+        let end = axis.x(bar.value);
+        scene.shapes.push(Shape::Rectangle([axis.left, y, (end - axis.left).max(1.0), BAR], colour));
+        let mut label_x = end;
+        if let Some((least, most)) = bar.range {
+            let (from, to, middle) = (axis.x(least), axis.x(most), y + BAR / 2.0);
+            if to - from >= 2.0 {
+                scene.shapes.push(Shape::Line([from, middle, to, middle], 1.4, INK));
+                for x in [from, to] {
+                    scene.shapes.push(Shape::Line([x, middle - 4.0, x, middle + 4.0], 1.4, INK));
+                }
+            }
+            label_x = label_x.max(to);
+        }
+        scene.text(label_x + 8.0, y + BAR / 2.0 + LABEL * 0.34, LABEL, number(bar.value)).is_bold = true;
+    }
+}
+
+struct Axis {
+    left: f64,
+    scale: f64,
+}
+
+impl Axis {
+    fn x(&self, value: f64) -> f64 {
+        self.left + value * self.scale
+    }
+}
+
+/// The distance of ticks that gives four to eight of them: 1, 2 or 5 and zeros.
+fn tick_step(largest: f64) -> f64 {
+    let rough = largest / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let nice = [1.0, 2.0, 5.0, 10.0].into_iter().find(|nice| nice * power >= rough * 0.999);
+    nice.unwrap_or(10.0) * power
+}
+
+fn tick_label(value: f64) -> String {
+    let rounded = (value * 1e6).round() / 1e6;
+    if rounded >= 1000.0 { crate::table::count(rounded as u64) } else { rounded.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        assert_eq!([0.7, 4.2, 18.0, 990.0].map(tick_step), [0.2, 1.0, 5.0, 200.0]);
+        assert_eq!([0.2 * 3.0, 1500.0].map(tick_label), ["0.6", "1,500"]);
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_values() {
+        let bar = |value| Bar { series: 0, value, range: None };
+        let groups = vec![Group { label: "a".to_owned(), bars: vec![bar(1.0), bar(3.0)] }];
+        let scene = Chart { groups, ..Chart::default() }.scene();
+        let widths: Vec<f64> = scene
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Rectangle([_, _, width, _], _) => Some(*width),
+                _ => None,
+            })
+            .collect();
+        assert!((widths[1] / widths[0] - 3.0).abs() < 1e-9);
+    }
+}

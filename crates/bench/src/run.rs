@@ -1,0 +1,120 @@
+//! Running a suite: prepare, build, open, check, ask, and write down what came of it.
+
+use crate::collection;
+use crate::error::BenchError;
+use crate::experiments::build::Builds;
+use crate::experiments::query::{Log, Queries};
+use crate::experiments::{Findings, open};
+use crate::machine::Provenance;
+use crate::plot;
+use crate::query_log;
+use crate::result::{Measurement, Processor, SuiteResult, TargetResult};
+use crate::suite::{QueryPart, Suite, Target};
+use lanner_index::text::Analyzer;
+use std::path::{Path, PathBuf};
+
+/// How a suite is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Where the files of suites are.
+    pub data: PathBuf,
+    /// Where results go.
+    pub out: PathBuf,
+    /// This program.
+    pub program: PathBuf,
+    /// The command that makes the result again, without paths of this machine.
+    pub command: String,
+}
+
+/// Runs a suite, writes its result and plots, and returns the result. `say` is told what happens meanwhile.
+pub fn run(suite: &Suite, options: &RunOptions, say: &dyn Fn(&str)) -> Result<SuiteResult, BenchError> {
+    let mut provenance = Provenance::start(options.command.clone());
+    let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
+    let analyzer = Analyzer::parse(&suite.collection.analyzer)?;
+
+    say("preparing the collection");
+    let logs = suite.query.as_ref().map_or(Ok(Vec::new()), |part| read_logs(part, suite, &options.data))?;
+    let input = collection::prepare(&suite.collection, &options.data, temporary.path())?;
+
+    say("building the indexes");
+    let builds = Builds { suite, input: &input, temporary: temporary.path(), program: &options.program };
+    let (mut findings, indexes) = builds.run()?;
+    if let Some(part) = &suite.open {
+        say("opening the indexes");
+        findings.extend(open::run(part, &indexes, &analyzer)?);
+    }
+    if let Some(part) = &suite.query {
+        say("checking the answers, then asking");
+        let queries = Queries { suite, part, input: &input, indexes: &indexes, logs: &logs, analyzer: &analyzer };
+        findings.extend(queries.run()?);
+    }
+    provenance.finish();
+    finish(suite, provenance, findings, &options.out)
+}
+
+/// Writes the result and the plots.
+fn finish(suite: &Suite, provenance: Provenance, findings: Findings, out: &Path) -> Result<SuiteResult, BenchError> {
+    std::fs::create_dir_all(out).map_err(BenchError::io(out))?;
+    let mut plots = Vec::new();
+    for (ending, chart) in &findings.charts {
+        let name = format!("{}-{ending}", suite.name);
+        plot::write(chart, out, &name)?;
+        plots.push((name, chart.title.clone()));
+    }
+    let result = SuiteResult {
+        suite: suite.name.clone(),
+        title: suite.title.clone(),
+        notes: suite.notes.clone(),
+        ran_on: Processor::Cpu,
+        provenance,
+        targets: suite.targets.iter().map(|target| judge(target, &findings.measurements)).collect(),
+        measurements: findings.measurements,
+        tables: findings.tables,
+        plots,
+    };
+    result.write(out)?;
+    Ok(result)
+}
+
+fn read_logs(part: &QueryPart, suite: &Suite, data: &Path) -> Result<Vec<Log>, BenchError> {
+    let read = |log: &crate::suite::LogPart| {
+        let queries = match &log.file {
+            Some(file) => query_log::read(&collection::data_file(data, file)?)?,
+            None => collection::synthetic_queries(suite.collection.synthetic.unwrap_or(0)),
+        };
+        Ok(Log { name: log.name.clone(), queries: query_log::sample(&queries, log.sample) })
+    };
+    part.logs.iter().map(read).collect()
+}
+
+/// Compares a claim with the largest of the values it is about; a claim about nothing does not hold.
+fn judge(target: &Target, measurements: &[Measurement]) -> TargetResult {
+    let values =
+        measurements.iter().filter(|row| row.is(&target.kind, &target.labels)).map(|row| row.value(&target.value));
+    let measured = values.fold(f64::NAN, |largest, value| if value <= largest { largest } else { value });
+    let is_met = measured <= target.at_most;
+    TargetResult { what: target.what.clone(), measured, at_most: target.at_most, is_met }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_claim_holds_only_if_every_measurement_it_is_about_keeps_it() {
+        let row = |k: &str, ratio| Measurement::new("query", &[("engine", "lanner"), ("k", k)]).with("ratio", ratio);
+        let rows = [row("10", 0.4), row("100", 0.9), row("1000", 0.5)];
+        let target = |k: Option<&str>, at_most| Target {
+            what: "time".to_owned(),
+            kind: "query".to_owned(),
+            labels: k.map(|k| ("k".to_owned(), k.to_owned())).into_iter().collect::<BTreeMap<_, _>>(),
+            value: "ratio".to_owned(),
+            at_most,
+        };
+        assert_eq!(judge(&target(None, 0.8), &rows).measured, 0.9);
+        assert!(!judge(&target(None, 0.8), &rows).is_met);
+        assert!(judge(&target(Some("10"), 0.8), &rows).is_met);
+        assert!(!judge(&target(Some("7"), 0.8), &rows).is_met, "nothing was measured");
+    }
+}

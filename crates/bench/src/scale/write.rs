@@ -1,0 +1,155 @@
+//! Scaled documents on their way out: as lines of JSON, or straight to a build; made on several threads, in order.
+
+use super::generate::{Generator, Made};
+use crate::error::BenchError;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// Documents that one thread makes at a time.
+const CHUNK: u64 = 2048;
+/// Chunks that a thread may be ahead.
+const AHEAD: usize = 2;
+/// Text of this kind is large and read once: what counts is the speed.
+const ZSTD_LEVEL: i32 = 1;
+
+/// Chunks made on `threads` threads, in order: thread t makes chunks t, t + threads, and so on.
+struct Chunks<T> {
+    receivers: Vec<Receiver<T>>,
+    next: usize,
+}
+
+impl<T: Send + 'static> Chunks<T> {
+    fn start(
+        generator: &Arc<Generator>,
+        threads: usize,
+        make: impl Fn(&Generator, std::ops::Range<u64>) -> T + Clone + Send + 'static,
+    ) -> Chunks<T> {
+        let threads = threads.max(1);
+        let start = |thread: usize| {
+            let (sender, receiver) = sync_channel(AHEAD);
+            let (generator, make) = (Arc::clone(generator), make.clone());
+            std::thread::spawn(move || {
+                let firsts = (thread as u64 * CHUNK..generator.documents()).step_by(threads * CHUNK as usize);
+                for first in firsts {
+                    let last = (first + CHUNK).min(generator.documents());
+                    // Nobody listens any more: the other side has failed and says so itself.
+                    if sender.send(make(&generator, first..last)).is_err() {
+                        break;
+                    }
+                }
+            });
+            receiver
+        };
+        Chunks { receivers: (0..threads).map(start).collect(), next: 0 }
+    }
+}
+
+impl<T> Iterator for Chunks<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let chunk = self.receivers[self.next].recv().ok()?;
+        self.next = (self.next + 1) % self.receivers.len();
+        Some(chunk)
+    }
+}
+
+/// All documents as (id, title, text), made on `threads` threads while they are taken.
+pub fn documents(
+    generator: &Arc<Generator>,
+    threads: usize,
+) -> impl Iterator<Item = (String, String, String)> + Send + 'static {
+    let to_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let chunks = Chunks::start(generator, threads, move |generator, numbers| {
+        let mut made = Made::default();
+        let mut chunk = Vec::with_capacity(CHUNK as usize);
+        for number in numbers {
+            generator.make(number, &mut made);
+            chunk.push((made.id.clone(), to_text(&made.title), to_text(&made.text)));
+        }
+        chunk
+    });
+    chunks.flatten()
+}
+
+/// Writes all documents as JSON lines, compressed if the name ends in `.zst`, and returns the bytes written.
+pub fn write_jsonl(generator: &Arc<Generator>, path: &Path, threads: usize) -> Result<u64, BenchError> {
+    let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
+    let mut file = std::fs::File::create(path).map_err(BenchError::io(path))?;
+    let mut written = 0;
+    let chunks = Chunks::start(generator, threads, move |generator, numbers| {
+        let lines = json_lines(generator, numbers);
+        // Frames one after the other are a stream again, so each thread compresses its own.
+        if is_compressed { zstd::bulk::compress(&lines, ZSTD_LEVEL) } else { Ok(lines) }
+    });
+    for chunk in chunks {
+        let chunk = chunk.map_err(BenchError::io(path))?;
+        file.write_all(&chunk).map_err(BenchError::io(path))?;
+        written += chunk.len() as u64;
+    }
+    Ok(written)
+}
+
+fn json_lines(generator: &Generator, numbers: std::ops::Range<u64>) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(CHUNK as usize * 800);
+    let mut made = Made::default();
+    for number in numbers {
+        generator.make(number, &mut made);
+        lines.extend_from_slice(b"{\"id\":");
+        serde_json::to_writer(&mut lines, &made.id).expect("memory takes everything");
+        // Words hold nothing that JSON would want escaped.
+        lines.extend_from_slice(b",\"title\":\"");
+        lines.extend_from_slice(&made.title);
+        lines.extend_from_slice(b"\",\"text\":\"");
+        lines.extend_from_slice(&made.text);
+        lines.extend_from_slice(b"\"}\n");
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::tests::source;
+    use super::*;
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+
+    fn generator() -> Arc<Generator> {
+        Arc::new(Generator::new(source(900), 9000, 4))
+    }
+
+    #[test]
+    fn files_are_the_same_for_any_number_of_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, threads| {
+            let path = folder.path().join(name);
+            let written = write_jsonl(&generator(), &path, threads).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            assert_eq!(bytes.len() as u64, written);
+            bytes
+        };
+        let plain = write("1.jsonl", 1);
+        assert!(write("3.jsonl", 3) == plain);
+        let compressed = write("1.jsonl.zst", 1);
+        assert!(write("2.jsonl.zst", 2) == compressed);
+        assert!(zstd::stream::decode_all(&compressed[..]).unwrap() == plain);
+    }
+
+    #[test]
+    fn what_is_read_from_a_file_is_what_a_build_would_get_directly() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scaled.jsonl.zst");
+        write_jsonl(&generator(), &path, 2).unwrap();
+        let mut corpus = Corpus::open(&path, CorpusOptions::default()).unwrap();
+        let mut read = Vec::new();
+        while let Some(batch) = corpus.next_batch().unwrap() {
+            batch.documents(&mut |record| {
+                let document = record.unwrap();
+                read.push((document.id.to_owned(), document.stored[0].to_owned(), document.stored[1].to_owned()));
+            });
+        }
+        assert_eq!(read.len(), 9000);
+        assert!(read.into_iter().eq(documents(&generator(), 3)));
+    }
+}

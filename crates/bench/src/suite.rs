@@ -1,0 +1,322 @@
+//! A suite: one TOML file, one experiment.
+
+use crate::error::BenchError;
+use lanner::Mode;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// The suites that the program carries; others are given by path.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("foundation", include_str!("../suites/foundation.toml")),
+    ("memory", include_str!("../suites/memory.toml")),
+    ("tiny", include_str!("../suites/tiny.toml")),
+];
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// Its name, which its result has too.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is about.
+    pub title: String,
+    /// What a reader must know to judge it.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The documents.
+    pub collection: CollectionPart,
+    /// How fast indexes are built, and how large they are.
+    pub build: BuildPart,
+    /// How fast they are opened.
+    pub open: Option<OpenPart>,
+    /// How fast queries are answered.
+    pub query: Option<QueryPart>,
+    /// What is claimed.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+}
+
+/// The documents of a suite, and how all engines see them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CollectionPart {
+    /// A file below the data folder.
+    pub file: Option<String>,
+    /// So many made-up documents instead.
+    pub synthetic: Option<usize>,
+    /// Makes a larger collection of them first.
+    pub scale: Option<ScalePart>,
+    /// What turns text into terms, for every engine.
+    pub analyzer: String,
+    /// BM25: how soon repeated terms stop to count. Tantivy's is fixed at 1.2.
+    pub k1: f64,
+    /// BM25: how much the length of a document counts. Tantivy's is fixed at 0.75.
+    pub b: f64,
+}
+
+/// A larger collection made of a real one.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScalePart {
+    /// Documents.
+    pub documents: u64,
+    /// Another seed gives other documents.
+    pub seed: u64,
+}
+
+/// Builds to measure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildPart {
+    /// How often each is repeated, in turns.
+    pub repetitions: usize,
+    /// Memory that each may use, such as `1GiB`.
+    pub memory: String,
+    /// Who builds; ratios are to the one that is the baseline.
+    pub engines: Vec<Builder>,
+}
+
+/// Who builds an index.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Builder {
+    /// The engine and its way of building.
+    pub engine: BuildEngine,
+    /// Threads.
+    pub threads: usize,
+    /// Whether the process is kept on one processor.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Whether the others are compared with it.
+    #[serde(default)]
+    pub baseline: bool,
+}
+
+/// Ways to build an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum BuildEngine {
+    /// Lanner.
+    Lanner,
+    /// Tantivy's writer of a single segment, which works in the calling thread.
+    TantivySingle,
+    /// Tantivy's ordinary writer, whose workers run beside the thread that reads documents.
+    TantivyWriter,
+}
+
+/// Engines that answer queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryEngine {
+    /// Lanner.
+    Lanner,
+    /// Tantivy.
+    Tantivy,
+    /// Tantivy with the external ids of all documents kept in an array by whoever uses it: the least it can take.
+    TantivyIdsInMemory,
+}
+
+impl QueryEngine {
+    /// Whose index it reads.
+    pub fn index(self) -> QueryEngine {
+        match self {
+            QueryEngine::Lanner => QueryEngine::Lanner,
+            QueryEngine::Tantivy | QueryEngine::TantivyIdsInMemory => QueryEngine::Tantivy,
+        }
+    }
+}
+
+/// Openings to measure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenPart {
+    /// How often.
+    pub repetitions: usize,
+}
+
+/// Queries to measure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryPart {
+    /// Who answers; ratios are to the last one.
+    pub engines: Vec<QueryEngine>,
+    /// The query logs.
+    pub logs: Vec<LogPart>,
+    /// How terms combine.
+    pub modes: Vec<Mode>,
+    /// How many hits.
+    pub k: Vec<usize>,
+    /// Runs over a log before those that count.
+    pub warm_up: usize,
+    /// Runs over a log that count, the engines in turns.
+    pub repetitions: usize,
+    /// How many queries of each log the oracle checks; all if absent.
+    pub checked: Option<usize>,
+    /// Numbers of threads that answer at the same time, for throughput.
+    #[serde(default)]
+    pub threads: Vec<usize>,
+}
+
+/// A sample of a query log.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogPart {
+    /// Its name in results.
+    pub name: String,
+    /// A file below the data folder; absent for queries made up from a synthetic collection.
+    pub file: Option<String>,
+    /// How many queries, spread over the half of the log that is kept for reporting.
+    pub sample: usize,
+}
+
+/// A claim about measured values.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The claim in words.
+    pub what: String,
+    /// The kind of measurement.
+    pub kind: String,
+    /// Labels that the measurements have; each that fits must keep the claim.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// The name of the value.
+    pub value: String,
+    /// The value may be this large.
+    pub at_most: f64,
+}
+
+impl Suite {
+    /// The names and titles of the suites that the program carries.
+    pub fn list() -> Vec<(String, String)> {
+        BUILT_IN
+            .iter()
+            .map(|(name, text)| (*name, Suite::parse(name, text).map_or_else(|error| error.to_string(), |s| s.title)))
+            .map(|(name, title)| (name.to_owned(), title))
+            .collect()
+    }
+
+    /// A suite by name, or from a TOML file.
+    pub fn load(name_or_path: &str) -> Result<Suite, BenchError> {
+        if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
+            return Suite::parse(name, text);
+        }
+        let path = Path::new(name_or_path);
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            let what = format!("unknown; give one of {}, or a TOML file", known.join(", "));
+            return Err(BenchError::Suite { name: name_or_path.to_owned(), what });
+        }
+        let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
+        Suite::parse(&path.file_stem().unwrap_or_default().to_string_lossy(), &text)
+    }
+
+    /// Reads a suite and checks that it makes sense.
+    pub fn parse(name: &str, text: &str) -> Result<Suite, BenchError> {
+        let wrong = |what: String| BenchError::Suite { name: name.to_owned(), what };
+        let mut suite: Suite = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
+        name.clone_into(&mut suite.name);
+        match suite.fault() {
+            Some(what) => Err(wrong(what.to_owned())),
+            None => Ok(suite),
+        }
+    }
+
+    fn fault(&self) -> Option<&'static str> {
+        let collection = &self.collection;
+        let logs = self.query.iter().flat_map(|query| &query.logs);
+        if collection.file.is_some() == collection.synthetic.is_some() {
+            Some("[collection] needs either `file` or `synthetic`")
+        } else if parse_bytes(&self.build.memory).is_none() {
+            Some("[build] memory must be a number with a unit, such as 256MiB or 1GiB")
+        } else if self.build.repetitions == 0 || self.build.engines.is_empty() {
+            Some("[build] needs at least one engine and one repetition")
+        } else if self.build.engines.iter().filter(|engine| engine.baseline).count() > 1 {
+            Some("[build] compares with one baseline at most")
+        } else if self.query.as_ref().is_some_and(|q| q.repetitions == 0 || q.k.is_empty() || q.engines.is_empty()) {
+            Some("[query] needs at least one repetition, one k and one engine")
+        } else if collection.synthetic.is_none() && logs.clone().any(|log| log.file.is_none()) {
+            Some("[[query.logs]] needs `file`, except for a synthetic collection")
+        } else {
+            None
+        }
+    }
+
+    /// Memory that a build may use.
+    pub fn memory_bytes(&self) -> usize {
+        parse_bytes(&self.build.memory).expect("checked when the suite was read")
+    }
+}
+
+impl fmt::Display for BuildEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BuildEngine::Lanner => "lanner",
+            BuildEngine::TantivySingle => "tantivy-single",
+            BuildEngine::TantivyWriter => "tantivy-writer",
+        })
+    }
+}
+
+impl fmt::Display for QueryEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            QueryEngine::Lanner => "lanner",
+            QueryEngine::Tantivy => "tantivy",
+            QueryEngine::TantivyIdsInMemory => "tantivy-ids-in-memory",
+        })
+    }
+}
+
+/// Bytes of a size such as `256MiB`.
+pub fn parse_bytes(text: &str) -> Option<usize> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let (number, shift) = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))?;
+    number.trim().parse::<usize>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_suite_of_the_program_is_well_formed() {
+        for (name, _) in BUILT_IN {
+            let suite = Suite::load(name).unwrap();
+            assert_eq!(suite.name, name);
+            assert!(suite.build.repetitions >= 5 || suite.build.engines.len() == 1, "{name} compares single builds");
+        }
+        assert_eq!(Suite::list().len(), BUILT_IN.len());
+    }
+
+    #[test]
+    fn a_suite_is_read_in_full() {
+        let suite = Suite::load("foundation").unwrap();
+        let query = suite.query.unwrap();
+        assert_eq!((query.modes, query.k), (vec![Mode::Or, Mode::And], vec![10, 100, 1000]));
+        assert_eq!(suite.build.engines.iter().filter(|builder| builder.baseline).count(), 1);
+        assert_eq!(suite.collection.analyzer, "simple");
+    }
+
+    #[test]
+    fn mistakes_in_a_suite_are_named() {
+        let tiny = include_str!("../suites/tiny.toml");
+        let message = |text: &str| Suite::parse("tiny", text).unwrap_err().to_string();
+        assert!(message(&format!("colour = 1\n{tiny}")).contains("colour"));
+        assert!(message(&tiny.replace("synthetic = 300", "")).contains("either `file` or `synthetic`"));
+        assert!(message(&tiny.replace("64MiB", "64 megabytes")).contains("such as 256MiB"));
+        let unknown = Suite::load("nonsense").unwrap_err().to_string();
+        assert!(unknown.contains("foundation, memory, tiny"), "{unknown}");
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        assert_eq!(parse_bytes("256MiB"), Some(268_435_456));
+        assert_eq!(parse_bytes("2 GiB"), Some(2 << 30));
+        assert_eq!(parse_bytes("256"), None);
+        assert_eq!(parse_bytes("99999999999999999GiB"), None);
+    }
+}

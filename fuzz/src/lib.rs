@@ -1,0 +1,49 @@
+//! What the fuzz targets share: seeds written by code, and a small index to damage or to ask.
+
+use lanner::build::{BuildOptions, Quiet, build};
+use lanner::corpus::{Corpus, CorpusOptions};
+use lanner_index::codec::Codecs;
+use std::path::Path;
+
+/// Writes seeds into the folder that `LANNER_SEEDS` names, if it is set; the fuzzer reads them from there.
+pub fn write_seeds(seeds: impl IntoIterator<Item = Vec<u8>>) {
+    let Some(folder) = std::env::var_os("LANNER_SEEDS") else {
+        return;
+    };
+    std::fs::create_dir_all(&folder).expect("the folder for seeds");
+    for (number, seed) in seeds.into_iter().enumerate() {
+        std::fs::write(Path::new(&folder).join(format!("seed-{number}")), seed).expect("a seed");
+    }
+}
+
+/// Queries that reach short and long lists, lists that are missing, and all the syntax there is.
+pub const QUERIES: [&str; 5] =
+    ["common", "common even rare", "rare^2.5 word7 word8 nowhere", "even third fifth common^0.01", "word1 word2 word3"];
+
+/// Builds an index of 640 documents: lists of a few postings, of less than a block, of several blocks with windows; with
+/// impacts and ranks if `is_rich`.
+pub fn build_small_index(folder: &Path, codec: &str, is_rich: bool) {
+    let documents = (0..640u32).map(|number| {
+        let mut text = format!("common word{} word{}", number % 97, number % 41);
+        for (divisor, word) in [(2, "even"), (3, "third third third"), (5, "fifth"), (300, "rare")] {
+            if number % divisor == 0 {
+                text.push(' ');
+                text.push_str(word);
+            }
+        }
+        (format!("document-{number}"), format!("title {}", number % 10), text)
+    });
+    let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).expect("two fields");
+    let ranks = tempfile::NamedTempFile::new().expect("a temporary file");
+    let lines: String = (0..640).map(|number| format!("document-{number}\t{}\n", number % 7)).collect();
+    std::fs::write(ranks.path(), lines).expect("the ranks");
+    let options = BuildOptions {
+        threads: 1,
+        memory_bytes: 64 << 20,
+        codecs: codec.parse::<Codecs>().expect("a known codec"),
+        impacts: is_rich,
+        ranks: is_rich.then(|| ranks.path().to_owned()),
+        ..BuildOptions::default()
+    };
+    build(folder, corpus, &options, &Quiet).expect("a build of sound documents");
+}
