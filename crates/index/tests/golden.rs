@@ -1,0 +1,71 @@
+//! The bytes of an index, pinned: what was written before must open, and the same input must still give it.
+//!
+//! `UPDATE=1` writes the files anew, for a change of the format that is meant (see docs/format.md).
+
+mod support;
+
+use lanner_index::DocId;
+use lanner_index::build::BuildOptions;
+use lanner_index::codec::BLOCK;
+use lanner_index::open::{Index, Stream};
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::{build_index, documents, options};
+
+const FILES: [&str; 2] = ["manifest-00000001", "segment-00000001"];
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v0")
+}
+
+/// Short lists, long ones, impacts, ranks and stored fields; the last block of lists unfinished.
+fn build_golden(folder: &Path) {
+    let ranks = folder.join("ranks.tsv");
+    fs::write(&ranks, "doc-3\t1\ndoc-5\t0.25\n").unwrap();
+    let options = BuildOptions { impacts: true, ranks: Some(ranks), ..options() };
+    build_index(&folder.join("index"), documents(150, 9), &options).unwrap();
+}
+
+#[test]
+fn a_build_gives_the_golden_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    build_golden(folder.path());
+    for file in FILES {
+        let built = fs::read(folder.path().join("index").join(file)).unwrap();
+        if std::env::var_os("UPDATE").is_some() {
+            fs::create_dir_all(golden()).unwrap();
+            fs::write(golden().join(file), &built).unwrap();
+        }
+        let kept = fs::read(golden().join(file)).unwrap();
+        let differs = kept.iter().zip(&built).position(|(kept, built)| kept != built);
+        assert_eq!((kept.len(), differs), (built.len(), None), "{file}: first difference");
+    }
+}
+
+#[test]
+fn the_golden_index_opens_and_holds_what_was_put_in() {
+    let index = Index::open(golden()).unwrap();
+    index.verify().unwrap();
+    let rows = documents(150, 9);
+    let words = |row: &(String, String, String)| format!("{} {}", row.1, row.2);
+    for word in ["w0", "w8", "title", "149"] {
+        let frequency = |row| words(row).split(' ').filter(|found| *found == word).count() as u32;
+        let frequencies = rows.iter().map(frequency).enumerate().filter(|(_, frequency)| *frequency > 0);
+        let expected: Vec<(u32, u32)> = frequencies.map(|(document, count)| (document as u32, count)).collect();
+        let list = index.list(index.lookup(word).unwrap().unwrap()).unwrap();
+        let (mut numbers, mut counts, mut found) = ([0; BLOCK], [0; BLOCK], Vec::new());
+        for block in 0..list.blocks() {
+            let count = list.decode_documents(block, &mut numbers);
+            list.decode_weights(Stream::Frequency, block, &mut counts);
+            found.extend(numbers[..count].iter().copied().zip(counts));
+        }
+        assert_eq!(found, expected, "{word}");
+    }
+    for (number, row) in rows.iter().enumerate() {
+        let document = DocId(number as u32);
+        assert_eq!(index.id(document).unwrap(), row.0);
+        assert_eq!(index.length(document) as usize, words(row).split(' ').count());
+        assert_eq!(index.stored(document).unwrap(), [("title", row.1.clone()), ("text", row.2.clone())]);
+    }
+    assert_eq!([3, 4, 5].map(|document| index.segment().rank(document)), [Some(1.0), Some(0.0), Some(0.25)]);
+}
