@@ -199,6 +199,20 @@ fn learned_weights_become_impacts() {
 }
 
 #[test]
+fn the_longest_length_is_kept_and_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("vectors.jsonl");
+    let weights: Vec<String> = (0..300).map(|term| format!("\"t{term}\":16777216")).collect();
+    fs::write(&input, format!("{{\"id\":\"a\",\"vector\":{{{}}}}}\n", weights.join(","))).unwrap();
+    let corpus_options = CorpusOptions { vector_field: Some("vector".into()), ..Default::default() };
+    let corpus = Corpus::open(&input, corpus_options).unwrap();
+    build(&folder.path().join("index"), corpus, &options(), &Quiet).unwrap();
+    let index = Index::open(folder.path().join("index")).unwrap();
+    index.verify().unwrap();
+    assert_eq!(index.length(DocId(0)), u32::MAX - 1);
+}
+
+#[test]
 fn ranks_are_read_by_id() {
     let folder = tempfile::tempdir().unwrap();
     let ranks = folder.path().join("ranks.tsv");
@@ -245,10 +259,20 @@ fn a_second_writer_is_refused_and_a_foreign_folder_is_left_alone() {
     assert!(matches!(error, BuildError::Index(IndexError::Locked { .. })), "{error}");
     drop(lock);
     build_index(&path, documents(3, 5), &options()).unwrap();
-    fs::write(folder.path().join("thesis.txt"), "precious").unwrap();
-    let error = build_index(folder.path(), documents(3, 5), &options()).unwrap_err();
-    assert!(matches!(error, BuildError::Index(IndexError::Foreign { .. })), "{error}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    for name in ["thesis.txt", "segment-customers.csv", "building", "manifest-000000001", "segment-1"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), "precious").unwrap();
+        let error = build_index(folder.path(), documents(3, 5), &options()).unwrap_err();
+        assert!(matches!(error, BuildError::Index(IndexError::Foreign { .. })), "{name}: {error}");
+        assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"precious");
+        // Beside an index it is left alone, too, unless it has the very name of what a dead writer leaves.
+        if name != "building" {
+            fs::write(path.join(name), "precious").unwrap();
+            build_index(&path, documents(4, 5), &options()).unwrap();
+            assert_eq!(fs::read(path.join(name)).unwrap(), b"precious");
+            assert_eq!(Index::open(&path).unwrap().documents(), 4);
+        }
+    }
 }
 
 #[test]

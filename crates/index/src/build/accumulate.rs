@@ -71,6 +71,11 @@ impl Accumulator {
             + self.pieces.capacity() * size_of::<Piece>()
     }
 
+    /// Whether the next batch could bring more pieces than can be numbered.
+    pub fn is_full(&self) -> bool {
+        self.pieces.len() >= (END / 2) as usize
+    }
+
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 /// Stored fields are compressed together until they pass this many bytes.
 const STORED_BLOCK_BYTES: usize = 16 * 1024;
 const COMPRESSION_LEVEL: i32 = 3;
+/// A longer document counts as one of this length.
+pub const MAX_LENGTH: u32 = u32::MAX - 1;
 
 /// Ids and lengths of some documents: for each a varint of the id's bytes, the id, a varint of the length.
 #[derive(Default)]
@@ -23,8 +25,9 @@ pub struct DocumentRows {
 }
 
 impl DocumentRows {
-    /// Appends a document.
+    /// Appends a document. The longest length is one less than a `u32` holds: lengths are stored plus one.
     pub fn push(&mut self, id: &str, length: u32) {
+        let length = length.min(MAX_LENGTH);
         varint::write(id.len() as u64, &mut self.bytes);
         self.bytes.extend_from_slice(id.as_bytes());
         varint::write(u64::from(length), &mut self.bytes);
@@ -99,30 +102,21 @@ pub struct DocumentSpool {
     stored_rows: Vec<StoredRow>,
     /// Documents so far.
     pub count: u32,
-    /// Sum of their lengths.
-    pub tokens: u64,
 }
 
 impl DocumentSpool {
     /// A spool of two files.
     pub fn new(rows: Spool, stored: Spool) -> DocumentSpool {
-        DocumentSpool { rows, stored, stored_rows: Vec::new(), count: 0, tokens: 0 }
+        DocumentSpool { rows, stored, stored_rows: Vec::new(), count: 0 }
     }
 
     /// Appends the documents of the next batch.
-    pub fn push(
-        &mut self,
-        count: u32,
-        tokens: u64,
-        rows: &DocumentRows,
-        stored: &StoredBlocks,
-    ) -> Result<(), BuildError> {
+    pub fn push(&mut self, count: u32, rows: &DocumentRows, stored: &StoredBlocks) -> Result<(), BuildError> {
         self.rows.write(&rows.bytes)?;
         self.stored.write(&stored.bytes)?;
         let base = self.count;
         self.stored_rows.extend(stored.rows.iter().map(|row| StoredRow { first: base + row.first, ..*row }));
         self.count += count;
-        self.tokens += tokens;
         Ok(())
     }
 
@@ -132,10 +126,10 @@ impl DocumentSpool {
         let mut reader = self.rows.reader()?;
         let mut id = Vec::new();
         for document in 0..count {
-            let length = reader.varint()?;
-            reader.bytes(length as usize, &mut id)?;
-            let tokens = reader.varint()? as u32;
-            visit(document, &String::from_utf8_lossy(&id), tokens)?;
+            let id_bytes = reader.varint()? as usize;
+            reader.bytes(id_bytes, &mut id)?;
+            let length = reader.varint()? as u32;
+            visit(document, &String::from_utf8_lossy(&id), length)?;
         }
         Ok(())
     }
@@ -321,7 +315,7 @@ struct LengthPacker {
 impl LengthPacker {
     fn push(&mut self, length: u32, out: &mut Spool) -> Result<(), BuildError> {
         // Values are at least 1 and lengths may be 0.
-        self.block.push(length.saturating_add(1));
+        self.block.push(length + 1);
         if self.block.len() == BLOCK { self.finish(out) } else { Ok(()) }
     }
 

@@ -23,7 +23,7 @@ pub struct IndexFolder {
 impl IndexFolder {
     /// Creates the folder if there is none, takes the lock and removes what dead writers left.
     pub fn open(path: &Path) -> Result<IndexFolder, BuildError> {
-        fs::create_dir_all(path).map_err(BuildError::io(path))?;
+        create_folder(path)?;
         refuse_foreign(path)?;
         let lock_path = path.join(LOCK);
         let lock = File::options().create(true).append(true).open(&lock_path).map_err(BuildError::io(&lock_path))?;
@@ -33,7 +33,8 @@ impl IndexFolder {
             Err(TryLockError::Error(error)) => return Err(BuildError::io(&lock_path)(error)),
         }
         let current = Manifest::current(path)?;
-        let generation = current.as_deref().and_then(generation_of).map_or(1, |generation| generation + 1);
+        let before = current.as_deref().and_then(generation_of).unwrap_or(0);
+        let generation = before.checked_add(1).ok_or_else(|| IndexError::Foreign { path: path.to_owned() })?;
         let folder = IndexFolder { path: path.to_owned(), _lock: lock, generation };
         folder.sweep(current.as_deref())?;
         let building = folder.building();
@@ -53,21 +54,24 @@ impl IndexFolder {
 
     /// The name that the segment will have.
     pub fn segment_name(&self) -> String {
-        format!("{SEGMENT}{:08}", self.generation)
+        segment_name(self.generation)
     }
 
     /// Makes a finished segment file and its manifest the current generation.
     pub fn commit(&self, segment: &Path, manifest: &Manifest) -> Result<(), BuildError> {
-        let target = self.path.join(self.segment_name());
-        fs::rename(segment, &target).map_err(BuildError::io(&target))?;
+        // All that takes room on the disk comes before the first rename.
         let temporary = self.building().join("manifest");
         write_whole(&temporary, &manifest.encode()).map_err(BuildError::io(&temporary))?;
+        let target = self.path.join(self.segment_name());
+        fs::rename(segment, &target).map_err(BuildError::io(&target))?;
         // The segment's name must be on the disk before a manifest names it.
         sync_folder(&self.path)?;
         let target = self.path.join(Manifest::file_name(self.generation));
         fs::rename(&temporary, &target).map_err(BuildError::io(&target))?;
         sync_folder(&self.path)?;
-        self.sweep(Some(&target))
+        // The index has changed: what cannot be removed now is no failure, and the next writer removes it.
+        let _ = self.sweep(Some(&target));
+        Ok(())
     }
 
     /// Removes our files that the current manifest does not need. Readers that have them open keep them.
@@ -90,7 +94,7 @@ impl IndexFolder {
         for name in names(&self.path)? {
             let is_old_manifest =
                 Manifest::generation_of(&name).is_some() && current.is_none_or(|path| !path.ends_with(&name));
-            let is_old_segment = name.starts_with(SEGMENT) && !needed.contains(&name);
+            let is_old_segment = is_segment(&name) && !needed.contains(&name);
             if is_old_manifest || is_old_segment {
                 let path = self.path.join(&name);
                 fs::remove_file(&path).map_err(BuildError::io(&path))?;
@@ -111,15 +115,39 @@ fn generation_of(manifest: &Path) -> Option<u64> {
     Manifest::generation_of(manifest.file_name()?.to_str()?)
 }
 
-/// A folder without an index must not hold anything that is not ours: the user may have named the wrong one.
+fn segment_name(generation: u64) -> String {
+    format!("{SEGMENT}{generation:08}")
+}
+
+/// Whether a name is just what a segment of ours is called.
+fn is_segment(name: &str) -> bool {
+    let generation = name.strip_prefix(SEGMENT).and_then(|digits| digits.parse().ok());
+    generation.is_some_and(|generation| segment_name(generation) == name)
+}
+
+/// A folder without an index must not hold anything that is not ours: the user may have named the wrong one. A writer
+/// makes the lock before all else, so what a dead one left has it.
 fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
     let names = names(path)?;
     let is_index = names.iter().any(|name| Manifest::generation_of(name).is_some());
-    let is_ours = |name: &String| name == LOCK || name == BUILDING || name.starts_with(SEGMENT);
-    if is_index || names.iter().all(is_ours) {
+    let is_ours = |name: &String| name == LOCK || name == BUILDING || is_segment(name);
+    let is_unfinished = names.iter().any(|name| name == LOCK) && names.iter().all(is_ours);
+    if is_index || is_unfinished || names.is_empty() {
         return Ok(());
     }
     Err(IndexError::Foreign { path: path.to_owned() }.into())
+}
+
+/// Creates the folder if there is none; its own name, too, must survive a power loss.
+fn create_folder(path: &Path) -> Result<(), BuildError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(path).map_err(BuildError::io(path))?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        _ => sync_folder(Path::new(".")),
+    }
 }
 
 fn names(path: &Path) -> Result<Vec<String>, BuildError> {

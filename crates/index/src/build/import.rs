@@ -30,16 +30,23 @@ pub fn build_from_ciff(
     let folder = IndexFolder::open(folder)?;
     let mut collected = Collected::new(&folder, options)?;
     add_lists(&mut reader, &mut collected)?;
+    add_documents(&mut reader, &mut collected)?;
+    progress.inverted(u64::from(collected.documents.count), 1, Some(1));
+    segment::finish(collected, progress)
+}
+
+fn add_documents<R: Read>(reader: &mut CiffReader<R>, collected: &mut Collected<'_>) -> Result<(), BuildError> {
     let mut rows = DocumentRows::default();
-    let (mut count, mut tokens) = (0, 0);
+    let mut count = 0;
     while let Some(document) = reader.next_document()? {
         rows.push(&document.id, document.length);
         count += 1;
-        tokens += u64::from(document.length);
+        if rows.bytes.len() >= BATCH_BYTES {
+            collected.documents.push(count, &rows, &StoredBlocks::default())?;
+            (rows, count) = (DocumentRows::default(), 0);
+        }
     }
-    collected.documents.push(count, tokens, &rows, &StoredBlocks::default())?;
-    progress.inverted(u64::from(count), 1, Some(1));
-    segment::finish(collected, progress)
+    collected.documents.push(count, &rows, &StoredBlocks::default())
 }
 
 fn add_lists<R: Read>(reader: &mut CiffReader<R>, collected: &mut Collected<'_>) -> Result<(), BuildError> {
@@ -48,6 +55,10 @@ fn add_lists<R: Read>(reader: &mut CiffReader<R>, collected: &mut Collected<'_>)
     while let Some(list) = reader.next_list()? {
         if !seen.insert(hash(list.term.as_bytes())) {
             return Err(BuildError::RepeatedTerm(list.term));
+        }
+        // A list packs into at most ten bytes a posting, and its place is counted in 32 bits.
+        if list.postings.len() > (u32::MAX / 16) as usize {
+            return Err(BuildError::TooLongList(list.term));
         }
         push_list(&mut batch, &list);
         if batch.postings.len() >= BATCH_BYTES {

@@ -17,8 +17,6 @@ const MAX_LEARNED: f32 = 16_777_216.0;
 pub struct Inverted {
     /// Documents of the batch.
     pub documents: u32,
-    /// Sum of their lengths.
-    pub tokens: u64,
     /// Ids and lengths.
     pub rows: DocumentRows,
     /// Stored fields.
@@ -97,7 +95,6 @@ impl Inverter {
         };
         self.ends.push(self.pairs.len() as u32);
         inverted.documents += 1;
-        inverted.tokens += u64::from(length);
         inverted.rows.push(document.id, length);
         inverted.stored.push(&document.stored);
     }

@@ -8,6 +8,9 @@ use crate::format::varint;
 use crate::open::ListContext;
 use crate::weight::{Norms, idf, saturation, saturation_code};
 
+/// Room for this many postings is kept from list to list.
+const KEPT_POSTINGS: usize = 1 << 18;
+
 /// What the weights of a collection are made from.
 #[derive(Clone)]
 pub struct Weighing<'a> {
@@ -65,20 +68,17 @@ impl<'a> ListEncoder<'a> {
         ListEncoder { context, weighing, dropped, postings: Vec::new() }
     }
 
-    /// Makes room for a list of that many postings at once, so that reading it does not overshoot.
-    pub fn reserve(&mut self, postings: usize) {
-        self.postings.clear();
-        self.postings.reserve_exact(postings);
-    }
-
     /// Postings of the list that was read last.
     pub fn count(&self) -> usize {
         self.postings.len()
     }
 
-    /// Reads the pieces of a term; `None` when they are not what was written.
-    pub fn read(&mut self, mut pieces: &[u8]) -> Option<()> {
+    /// Reads the pieces of a term with so many postings; `None` when they are not what was written.
+    pub fn read(&mut self, postings: u32, mut pieces: &[u8]) -> Option<()> {
         self.postings.clear();
+        // A long list's memory is given back before the next list, and room is made at once, so as not to overshoot.
+        self.postings.shrink_to(KEPT_POSTINGS);
+        self.postings.reserve_exact(postings as usize);
         let Weighing { norms, length_codes, learned, .. } = self.weighing;
         let (dropped, postings) = (self.dropped, &mut self.postings);
         while !pieces.is_empty() {

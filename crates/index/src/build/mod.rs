@@ -32,7 +32,10 @@ use accumulate::Accumulator;
 use documents::DocumentSpool;
 use folder::IndexFolder;
 use invert::{Inverted, Inverter};
+use merge::Merge;
 use pipeline::Pipeline;
+use run::{RunReader, RunWriter};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -40,6 +43,10 @@ use write::Spool;
 
 /// The least memory a build can be given.
 pub const MIN_MEMORY_BYTES: usize = 32 << 20;
+/// What a worker needs for the batch it inverts.
+const WORKER_BYTES: usize = 8 << 20;
+/// More runs than this are merged into one, so that a merge opens few files and holds few buffers.
+const MAX_RUNS: usize = 128;
 /// Problems that a report names one by one.
 const REPORTED_PROBLEMS: usize = 20;
 
@@ -175,6 +182,9 @@ pub enum BuildError {
     /// A CIFF file.
     #[error(transparent)]
     Ciff(#[from] CiffError),
+    /// A CIFF file with a list over what an import holds.
+    #[error("the CIFF file has a list of over 268,435,455 postings, of the term {0:?}; index the documents instead")]
+    TooLongList(String),
     /// A CIFF file with two lists of one term.
     #[error("the CIFF file has two lists of the term {0:?}; export it again, a term has one list")]
     RepeatedTerm(String),
@@ -214,10 +224,15 @@ impl BuildOptions {
         Ok(())
     }
 
+    /// How many workers the memory has room for: as many as asked for, but they take at most four tenths of it.
+    fn workers(&self) -> usize {
+        self.threads.min((self.memory_bytes / 10 * 4 / WORKER_BYTES).max(1))
+    }
+
     /// What inverted batches may take before they become a run; the rest is for the batches being inverted.
     fn held_bytes(&self) -> usize {
-        let working = self.threads * (8 << 20);
-        (self.memory_bytes * 6 / 10).saturating_sub(working).max(self.memory_bytes / 4)
+        let working = self.workers() * WORKER_BYTES;
+        (self.memory_bytes / 10 * 6).saturating_sub(working).max(self.memory_bytes / 4)
     }
 }
 
@@ -237,7 +252,7 @@ pub fn build(
     collected.learned = learned;
     let position = Mutex::new((0, None));
     let pipeline = Pipeline {
-        threads: options.threads,
+        threads: options.workers(),
         make: || Inverter::new(options.analyzer.clone(), learned),
         work: |inverter: &mut Inverter, batch| Ok(inverter.invert(&batch)),
     };
@@ -272,6 +287,8 @@ struct Collected<'a> {
     stored: Vec<String>,
     /// Whether the postings carry learned weights.
     learned: bool,
+    /// Static ranks by id, if given.
+    ranks: Option<HashMap<String, f32>>,
     postings: u64,
 }
 
@@ -288,6 +305,7 @@ impl<'a> Collected<'a> {
             fields: Vec::new(),
             stored: Vec::new(),
             learned: false,
+            ranks: options.ranks.as_deref().map(ranks::read).transpose()?,
             postings: 0,
         })
     }
@@ -305,14 +323,14 @@ impl<'a> Collected<'a> {
             return Err(BuildError::TooManyDocuments);
         }
         self.add_postings(&mut inverted)?;
-        self.documents.push(inverted.documents, inverted.tokens, &inverted.rows, &inverted.stored)
+        self.documents.push(inverted.documents, &inverted.rows, &inverted.stored)
     }
 
     /// Takes the postings of the next batch, whose documents follow those that are here.
     fn add_postings(&mut self, inverted: &mut Inverted) -> Result<(), BuildError> {
         self.postings += inverted.terms.iter().map(|row| u64::from(row.count)).sum::<u64>();
         self.accumulator.add(self.documents.count, inverted);
-        if self.accumulator.bytes() > self.options.held_bytes() {
+        if self.accumulator.bytes() > self.options.held_bytes() || self.accumulator.is_full() {
             self.spill()?;
         }
         Ok(())
@@ -331,9 +349,92 @@ impl<'a> Collected<'a> {
         if self.accumulator.is_empty() {
             return Ok(());
         }
-        let path = self.folder.building().join(format!("run-{}", self.runs.len()));
-        run::write(&path, std::mem::take(&mut self.accumulator).sorted())?;
+        let path = self.next_run();
+        let mut writer = RunWriter::create(&path)?;
+        let mut sorted = std::mem::take(&mut self.accumulator).sorted();
+        let (mut text, mut pieces) = (Vec::new(), Vec::new());
+        while let Some(count) = sorted.next(&mut text, &mut pieces) {
+            writer.write(&text, count, &pieces)?;
+            pieces.clear();
+        }
+        writer.finish()?;
         self.runs.push(path);
+        if self.runs.len() == MAX_RUNS { self.merge_runs() } else { Ok(()) }
+    }
+
+    /// Makes one run of all: pieces follow each other in the order of the runs, as they would in the last merge.
+    fn merge_runs(&mut self) -> Result<(), BuildError> {
+        let path = self.next_run();
+        let mut merge = Merge::new(self.open_runs()?, None)?;
+        let mut writer = RunWriter::create(&path)?;
+        while let Some(chunk) = merge.next()? {
+            for (text, pieces, count) in chunk.iter() {
+                writer.write(text, count, pieces)?;
+            }
+        }
+        writer.finish()?;
+        for run in std::mem::replace(&mut self.runs, vec![path]) {
+            std::fs::remove_file(&run).map_err(BuildError::io(&run))?;
+        }
         Ok(())
+    }
+
+    fn open_runs(&self) -> Result<Vec<RunReader>, BuildError> {
+        self.runs.iter().map(|path| RunReader::open(path)).collect()
+    }
+
+    /// A name for the next run.
+    fn next_run(&mut self) -> PathBuf {
+        self.report.runs += 1;
+        self.folder.building().join(format!("run-{}", self.report.runs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::CorpusOptions;
+
+    /// Builds with a run for each batch, and merges the runs whenever there are `most` of them.
+    fn segment_with_runs(most: usize) -> Vec<u8> {
+        let place = tempfile::tempdir().unwrap();
+        let text = |number: u32| (0..20).map(|i| format!("w{} ", (number * (i + 7)) % 997)).collect::<String>();
+        let documents = (0..40_000).map(move |number| (number.to_string(), String::new(), text(number)));
+        let mut corpus = Corpus::from_documents(documents, CorpusOptions::default()).unwrap();
+        let options = BuildOptions { analyzer: Analyzer::parse("whitespace").unwrap(), ..Default::default() };
+        let folder = IndexFolder::open(place.path()).unwrap();
+        let mut collected = Collected::new(&folder, &options).unwrap();
+        let mut inverter = Inverter::new(options.analyzer.clone(), false);
+        let mut batches = 0;
+        while let Some(batch) = corpus.next_batch().unwrap() {
+            collected.add(inverter.invert(&batch), &Quiet).unwrap();
+            batches += 1;
+            if most > 0 {
+                collected.spill().unwrap();
+            }
+            if most > 0 && collected.runs.len() == most {
+                collected.merge_runs().unwrap();
+                assert_eq!(collected.runs.len(), 1);
+            }
+        }
+        assert!(batches > 3, "{batches} batches");
+        segment::finish(collected, &Quiet).unwrap();
+        std::fs::read(place.path().join("segment-00000001")).unwrap()
+    }
+
+    #[test]
+    fn runs_merged_on_the_way_give_the_same_bytes() {
+        let in_memory = segment_with_runs(0);
+        assert!(in_memory == segment_with_runs(usize::MAX), "a run for each batch");
+        assert!(in_memory == segment_with_runs(2), "two runs merged again and again");
+    }
+
+    #[test]
+    fn workers_are_as_many_as_the_memory_has_room_for() {
+        let workers = |threads, memory_bytes| BuildOptions { threads, memory_bytes, ..Default::default() }.workers();
+        assert_eq!(workers(2, 1 << 30), 2);
+        assert_eq!(workers(64, 256 << 20), 12);
+        assert_eq!(workers(64, MIN_MEMORY_BYTES), 1);
+        assert_eq!(workers(64, usize::MAX), 64);
     }
 }

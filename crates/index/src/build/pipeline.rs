@@ -20,6 +20,23 @@ struct Ordered<Result, Error> {
     next: u64,
     waiting: BTreeMap<u64, Result>,
     failure: Option<Error>,
+    /// A worker has panicked: its result will never come, so nobody must wait for it.
+    is_broken: bool,
+}
+
+/// Tells the other workers when this one panics.
+struct Alarm<'a, R, E> {
+    order: &'a Mutex<Ordered<R, E>>,
+    room: &'a Condvar,
+}
+
+impl<R, E> Drop for Alarm<'_, R, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(self.order).is_broken = true;
+            self.room.notify_all();
+        }
+    }
 }
 
 impl<Make, Work> Pipeline<Make, Work> {
@@ -44,12 +61,13 @@ impl<Make, Work> Pipeline<Make, Work> {
             return Ok(());
         }
         let source = Mutex::new((0u64, source));
-        let order = Mutex::new(Ordered { next: 0, waiting: BTreeMap::new(), failure: None });
+        let order = Mutex::new(Ordered { next: 0, waiting: BTreeMap::new(), failure: None, is_broken: false });
         let sink = Mutex::new(&mut sink);
         let room = Condvar::new();
         std::thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
+                    let _alarm = Alarm { order: &order, room: &room };
                     let mut state = (self.make)();
                     while self.wait_for_room(lock(&order), &room) {
                         let pulled = {
@@ -72,12 +90,12 @@ impl<Make, Work> Pipeline<Make, Work> {
         order.failure.map_or(Ok(()), Err)
     }
 
-    /// Waits while too many results wait for an earlier one; false once something has failed.
+    /// Waits while too many results wait for an earlier one; false once something has failed or panicked.
     fn wait_for_room<R, E>(&self, mut order: MutexGuard<'_, Ordered<R, E>>, room: &Condvar) -> bool {
-        while order.failure.is_none() && order.waiting.len() > self.threads {
+        while order.failure.is_none() && !order.is_broken && order.waiting.len() > self.threads {
             order = room.wait(order).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        order.failure.is_none()
+        order.failure.is_none() && !order.is_broken
     }
 }
 
@@ -162,6 +180,23 @@ mod tests {
             let expected: Vec<u64> = (0..40).map(|n| n * n).collect();
             assert!(expected.starts_with(&seen), "{threads} threads: {seen:?}");
         }
+    }
+
+    #[test]
+    fn a_panic_of_one_worker_is_not_waited_for() {
+        let result = std::panic::catch_unwind(|| {
+            let mut numbers = 0..100u64;
+            let pipeline = Pipeline {
+                threads: 3,
+                make: || (),
+                work: |(): &mut (), number: u64| {
+                    assert!(number != 5, "planted");
+                    Ok::<u64, String>(number)
+                },
+            };
+            pipeline.run(|| Ok(numbers.next()), |_| Ok(()))
+        });
+        assert!(result.is_err(), "the panic reaches the caller");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! and the pieces as [`super::accumulate::Sorted`] gives them.
 
 use super::BuildError;
-use super::accumulate::Sorted;
 use crate::format::varint;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -12,21 +11,36 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Writes a run.
-pub fn write(path: &Path, mut sorted: Sorted) -> Result<(), BuildError> {
-    let file = File::create(path).map_err(BuildError::io(path))?;
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-    let (mut text, mut pieces, mut head) = (Vec::new(), Vec::new(), Vec::new());
-    while let Some(count) = sorted.next(&mut text, &mut pieces) {
-        head.clear();
-        varint::write(text.len() as u64, &mut head);
-        head.extend_from_slice(&text);
-        varint::write(u64::from(count), &mut head);
-        varint::write(pieces.len() as u64, &mut head);
-        out.write_all(&head).and_then(|()| out.write_all(&pieces)).map_err(BuildError::io(path))?;
-        pieces.clear();
+/// Writes a run, term by term in the order of their bytes.
+pub struct RunWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+    head: Vec<u8>,
+}
+
+impl RunWriter {
+    /// Creates the file.
+    pub fn create(path: &Path) -> Result<RunWriter, BuildError> {
+        let file = File::create(path).map_err(BuildError::io(path))?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(RunWriter { path: path.to_owned(), file, head: Vec::new() })
     }
-    out.flush().map_err(BuildError::io(path))
+
+    /// Appends a term with its document count and its pieces.
+    pub fn write(&mut self, text: &[u8], count: u32, pieces: &[u8]) -> Result<(), BuildError> {
+        self.head.clear();
+        varint::write(text.len() as u64, &mut self.head);
+        self.head.extend_from_slice(text);
+        varint::write(u64::from(count), &mut self.head);
+        varint::write(pieces.len() as u64, &mut self.head);
+        let written = self.file.write_all(&self.head).and_then(|()| self.file.write_all(pieces));
+        written.map_err(BuildError::io(&self.path))
+    }
+
+    /// Waits until all is with the operating system.
+    pub fn finish(mut self) -> Result<(), BuildError> {
+        self.file.flush().map_err(BuildError::io(&self.path))
+    }
 }
 
 /// Reads a run.

@@ -3,9 +3,8 @@
 use super::list::{Encoded, ListEncoder, Lists, Weighing};
 use super::merge::{Chunk, Merge};
 use super::pipeline::Pipeline;
-use super::run::RunReader;
 use super::write::{SegmentWriter, Spool};
-use super::{BuildError, BuildOptions, BuildReport, Collected, Progress, ranks};
+use super::{BuildError, BuildReport, Collected, Progress};
 use crate::format::list::TERMS_IN_GROUP;
 use crate::format::manifest::{Impacts, Manifest, SegmentEntry, Statistics};
 use crate::format::segment::{Header, Section, WINDOW, u32_at};
@@ -17,7 +16,6 @@ use std::path::Path;
 
 /// Writes the segment and makes it the current generation.
 pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<BuildReport, BuildError> {
-    collected.report.runs = collected.runs.len() as u64;
     let dropped = drop_duplicates(&mut collected, progress)?;
     let (length_codes, tokens) = collected.documents.length_codes(&dropped)?;
     let statistics = Statistics { documents: length_codes.len() as u64, tokens };
@@ -121,17 +119,20 @@ impl<'a> Job<'a> {
 
     /// Reads all lists once to find the largest weight, from which the scale of impacts follows.
     fn scale_impacts(&mut self, collected: &mut Collected<'_>) -> Result<Impacts, BuildError> {
+        // All postings are read twice: they must lie on the disk. That is no sign of too little memory.
+        let runs = collected.report.runs;
         collected.spill()?;
+        collected.report.runs = runs;
         let learned = collected.learned;
         let (mut largest, mut is_whole) = (0.0f64, learned);
-        let mut merge = Merge::new(open_runs(collected)?, None)?;
+        let mut merge = Merge::new(collected.open_runs()?, None)?;
         let pipeline = Pipeline {
-            threads: collected.options.threads,
+            threads: collected.options.workers(),
             make: || self.encoder(learned),
             work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| {
                 let mut found = (0.0f64, true);
-                for (_, pieces, _) in chunk.iter() {
-                    encoder.read(pieces).ok_or_else(damaged_run)?;
+                for (_, pieces, count) in chunk.iter() {
+                    encoder.read(count, pieces).ok_or_else(damaged_run)?;
                     let (strongest, whole) = encoder.strongest();
                     found = (found.0.max(strongest), found.1 && (whole || encoder.count() == 0));
                 }
@@ -157,12 +158,12 @@ impl<'a> Job<'a> {
         progress: &dyn Progress,
     ) -> Result<(u64, u64), BuildError> {
         let memory = std::mem::take(&mut collected.accumulator).sorted();
-        let mut merge = Merge::new(open_runs(collected)?, Some(memory))?;
+        let mut merge = Merge::new(collected.open_runs()?, Some(memory))?;
         let mut terms = TermsWriter::create(&collected.folder.building())?;
         segment.begin(Section::LongLists)?;
         let (learned, total) = (collected.learned, collected.postings);
         let pipeline = Pipeline {
-            threads: collected.options.threads,
+            threads: collected.options.workers(),
             make: || self.encoder(learned),
             work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| encode_chunk(encoder, &chunk),
         };
@@ -179,21 +180,15 @@ impl<'a> Job<'a> {
     }
 
     fn write_documents(&self, collected: &mut Collected<'_>, segment: &mut SegmentWriter) -> Result<(), BuildError> {
-        let options: &BuildOptions = collected.options;
-        let ranks = options.ranks.as_deref().map(ranks::read).transpose()?;
         let spool = |name: &str| Spool::create(collected.folder.building().join(name));
         let spools = [spool("lengths")?, spool("ranks")?];
-        let ranked = collected.documents.write_rows(self.dropped, ranks.as_ref(), segment, spools)?;
+        let ranked = collected.documents.write_rows(self.dropped, collected.ranks.as_ref(), segment, spools)?;
         segment.section(Section::LengthCodes, self.length_codes)?;
-        if ranks.is_some() {
+        if collected.ranks.is_some() {
             collected.report.unranked = self.length_codes.len() as u64 - ranked;
         }
         collected.documents.write_stored(self.dropped, segment)
     }
-}
-
-fn open_runs(collected: &Collected<'_>) -> Result<Vec<RunReader>, BuildError> {
-    collected.runs.iter().map(|path| RunReader::open(path)).collect()
 }
 
 fn damaged_run() -> BuildError {
@@ -203,8 +198,7 @@ fn damaged_run() -> BuildError {
 fn encode_chunk(encoder: &mut ListEncoder<'_>, chunk: &Chunk) -> Result<EncodedChunk, BuildError> {
     let mut encoded = EncodedChunk::default();
     for (text, pieces, count) in chunk.iter() {
-        encoder.reserve(count as usize);
-        encoder.read(pieces).ok_or_else(damaged_run)?;
+        encoder.read(count, pieces).ok_or_else(damaged_run)?;
         let list = encoder.encode(&mut encoded.lists);
         if list != Encoded::Empty {
             encoded.text.extend_from_slice(text);

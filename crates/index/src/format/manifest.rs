@@ -109,7 +109,8 @@ impl Manifest {
 
     /// The generation that a file name stands for.
     pub fn generation_of(name: &str) -> Option<u64> {
-        name.strip_prefix("manifest-").filter(|digits| digits.len() >= 8)?.parse().ok()
+        let generation = name.strip_prefix("manifest-")?.parse().ok()?;
+        (Manifest::file_name(generation) == name).then_some(generation)
     }
 
     /// The manifest of the highest generation in a folder.

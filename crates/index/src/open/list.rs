@@ -214,7 +214,7 @@ impl<'a> List<'a> {
     pub fn first_block(&self, window: usize) -> usize {
         match &self.body {
             Body::Long { bytes, layout } if window < layout.windows => {
-                u32_at(bytes, layout.first_block() + 4 * window) as usize
+                (u32_at(bytes, layout.first_block() + 4 * window) as usize).min(layout.blocks)
             }
             _ => 0,
         }
