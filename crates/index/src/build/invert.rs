@@ -40,16 +40,38 @@ pub struct TermRow {
     pub postings_end: u32,
 }
 
+/// The terms of each document with their frequencies.
+#[derive(Default)]
+struct Pairs {
+    /// Term and frequency, document after document.
+    rows: Vec<(u32, u32)>,
+    /// `latest[term]`: the last document with the term, plus one, and its place in `rows`.
+    latest: Vec<(u32, u32)>,
+}
+
+impl Pairs {
+    /// The frequency of a term in the current document, 0 at first. A new term has the next number.
+    #[inline]
+    fn value(&mut self, term: u32, document: u32) -> &mut u32 {
+        if term as usize == self.latest.len() {
+            self.latest.push((0, 0));
+        }
+        let (seen, place) = &mut self.latest[term as usize];
+        if *seen != document + 1 {
+            (*seen, *place) = (document + 1, self.rows.len() as u32);
+            self.rows.push((term, 0));
+        }
+        &mut self.rows[*place as usize].1
+    }
+}
+
 /// Inverts batches one after the other, reusing its memory.
 pub struct Inverter {
     analyzer: Analyzer,
     /// Whether documents come as vectors of weights instead of text.
     learned: bool,
     scratch: Scratch,
-    /// `latest[term]`: the last document with the term, plus one, and its place in `pairs`.
-    latest: Vec<(u32, u32)>,
-    /// Term and frequency, document after document.
-    pairs: Vec<(u32, u32)>,
+    pairs: Pairs,
     /// `ends[document]`: where its pairs end.
     ends: Vec<u32>,
     grouped: Vec<(u32, u32)>,
@@ -62,8 +84,7 @@ impl Inverter {
             analyzer,
             learned,
             scratch: Scratch::default(),
-            latest: Vec::new(),
-            pairs: Vec::new(),
+            pairs: Pairs::default(),
             ends: Vec::new(),
             grouped: Vec::new(),
         }
@@ -72,10 +93,10 @@ impl Inverter {
     /// Inverts a batch.
     pub fn invert(&mut self, batch: &Batch) -> Inverted {
         // Batches are alike: the one before tells how many terms to expect.
-        let dictionary = Dictionary::with_capacity(self.latest.len());
+        let dictionary = Dictionary::with_capacity(self.pairs.latest.len());
         let mut inverted = Inverted { dictionary, ..Default::default() };
-        self.latest.clear();
-        self.pairs.clear();
+        self.pairs.latest.clear();
+        self.pairs.rows.clear();
         self.ends.clear();
         batch.documents(&mut |record| match record {
             Ok(document) => self.add(document, &mut inverted),
@@ -93,51 +114,33 @@ impl Inverter {
         } else {
             self.add_text(document, number, inverted)
         };
-        self.ends.push(self.pairs.len() as u32);
+        self.ends.push(self.pairs.rows.len() as u32);
         inverted.documents += 1;
         inverted.rows.push(document.id, length);
         inverted.stored.push(&document.stored);
     }
 
     fn add_text(&mut self, document: &Document<'_>, number: u32, inverted: &mut Inverted) -> u32 {
-        let Inverter { analyzer, scratch, latest, pairs, .. } = self;
+        let Inverter { analyzer, scratch, pairs, .. } = self;
         let mut length = 0u32;
         for text in &document.indexed {
             analyzer.analyze(text, scratch, &mut |term| {
                 let term = inverted.dictionary.number(term.as_bytes());
-                if term as usize == latest.len() {
-                    latest.push((0, 0));
-                }
-                let (seen, place) = &mut latest[term as usize];
-                if *seen == number + 1 {
-                    pairs[*place as usize].1 += 1;
-                } else {
-                    (*seen, *place) = (number + 1, pairs.len() as u32);
-                    pairs.push((term, 1));
-                }
+                *pairs.value(term, number) += 1;
                 length = length.saturating_add(1);
             });
         }
         length
     }
 
-    /// A learned weight travels as the bits of its `f32` in the place of the frequency.
+    /// A learned weight travels as the bits of its `f32` in the place of the frequency; zeros are those of 0.
     fn add_vector(&mut self, document: &Document<'_>, number: u32, inverted: &mut Inverted) -> u32 {
         let mut length = 0u32;
         for (term, weight) in &document.vector {
             let weight = weight.min(MAX_LEARNED);
             let term = inverted.dictionary.number(term.as_bytes());
-            if term as usize == self.latest.len() {
-                self.latest.push((0, 0));
-            }
-            let (seen, place) = &mut self.latest[term as usize];
-            if *seen == number + 1 {
-                let sum = &mut self.pairs[*place as usize].1;
-                *sum = (f32::from_bits(*sum) + weight).min(MAX_LEARNED).to_bits();
-            } else {
-                (*seen, *place) = (number + 1, self.pairs.len() as u32);
-                self.pairs.push((term, weight.to_bits()));
-            }
+            let sum = self.pairs.value(term, number);
+            *sum = (f32::from_bits(*sum) + weight).min(MAX_LEARNED).to_bits();
             length = length.saturating_add(learned_frequency(weight));
         }
         length
@@ -147,7 +150,7 @@ impl Inverter {
     fn group(&mut self, inverted: &mut Inverted) {
         let terms = inverted.dictionary.len();
         let mut starts = vec![0u32; terms + 1];
-        for &(term, _) in &self.pairs {
+        for &(term, _) in &self.pairs.rows {
             starts[term as usize + 1] += 1;
         }
         inverted.terms.reserve_exact(terms);
@@ -156,17 +159,17 @@ impl Inverter {
             starts[term + 1] += starts[term];
         }
         self.grouped.clear();
-        self.grouped.resize(self.pairs.len(), (0, 0));
+        self.grouped.resize(self.pairs.rows.len(), (0, 0));
         let mut at = 0;
         for (document, &end) in self.ends.iter().enumerate() {
-            for &(term, frequency) in &self.pairs[at..end as usize] {
+            for &(term, frequency) in &self.pairs.rows[at..end as usize] {
                 let place = &mut starts[term as usize];
                 self.grouped[*place as usize] = (document as u32, frequency);
                 *place += 1;
             }
             at = end as usize;
         }
-        inverted.postings.reserve(self.pairs.len() * 3 / 2);
+        inverted.postings.reserve(self.pairs.rows.len() * 3 / 2);
         let mut postings = &self.grouped[..];
         for row in &mut inverted.terms {
             let (own, rest) = postings.split_at(row.count as usize);

@@ -65,25 +65,12 @@ impl RunReader {
         if self.file.fill_buf()?.is_empty() {
             return Ok(None);
         }
-        let length = self.read_varint()?;
+        let length = varint::read_from(&mut self.file)?;
         self.read_exactly(length, text)?;
-        let count = self.read_varint()?;
-        let length = self.read_varint()?;
+        let count = varint::read_from(&mut self.file)?;
+        let length = varint::read_from(&mut self.file)?;
         self.read_exactly(length, pieces)?;
         Ok(Some(count as u32))
-    }
-
-    fn read_varint(&mut self) -> std::io::Result<u64> {
-        let mut value = 0;
-        for shift in (0..70).step_by(7) {
-            let mut byte = [0];
-            self.file.read_exact(&mut byte)?;
-            value |= u64::from(byte[0] & 0x7F) << shift;
-            if byte[0] < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(std::io::ErrorKind::InvalidData.into())
     }
 
     fn read_exactly(&mut self, length: u64, out: &mut Vec<u8>) -> std::io::Result<()> {

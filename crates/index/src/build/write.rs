@@ -2,6 +2,7 @@
 
 use super::BuildError;
 use crate::format::segment::{ALIGNMENT, Entry, HEADER_BYTES, Header, Section};
+use crate::format::varint;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -136,16 +137,7 @@ pub struct SpoolReader {
 impl SpoolReader {
     /// Reads a varint.
     pub fn varint(&mut self) -> Result<u64, BuildError> {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            let mut byte = [0];
-            self.file.read_exact(&mut byte).map_err(BuildError::io(&self.path))?;
-            value |= u64::from(byte[0] & 0x7F) << shift;
-            shift += 7;
-            if byte[0] < 0x80 || shift > 63 {
-                return Ok(value);
-            }
-        }
+        varint::read_from(&mut self.file).map_err(BuildError::io(&self.path))
     }
 
     /// Replaces `out` by the next `count` bytes.

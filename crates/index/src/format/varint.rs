@@ -1,5 +1,7 @@
 //! Variable-length integers: seven bits a byte, least significant first, the high bit set on all but the last.
 
+use std::io::{self, Read};
+
 /// Appends `value`.
 #[inline]
 pub fn write(mut value: u64, out: &mut Vec<u8>) {
@@ -37,6 +39,20 @@ fn read_long(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Reads a value from a file.
+pub fn read_from(input: &mut impl Read) -> io::Result<u64> {
+    let mut value = 0;
+    for i in 0..10 {
+        let mut byte = [0];
+        input.read_exact(&mut byte)?;
+        value |= u64::from(byte[0] & 0x7F) << (7 * i);
+        if byte[0] < 0x80 {
+            return Ok(value);
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
 /// Reads a value that must fit 32 bits.
 #[inline]
 pub fn read_u32(bytes: &mut &[u8]) -> Option<u32> {
@@ -64,12 +80,15 @@ mod tests {
                 write(value, &mut bytes);
                 write(value >> 40, &mut bytes);
             }
-            let mut rest = &bytes[..];
+            let (mut rest, mut file) = (&bytes[..], &bytes[..]);
             for value in values {
+                prop_assert_eq!(read_from(&mut file).unwrap(), value);
+                prop_assert_eq!(read_from(&mut file).unwrap(), value >> 40);
                 prop_assert_eq!(read(&mut rest), Some(value));
                 prop_assert_eq!(read(&mut rest), Some(value >> 40));
             }
             prop_assert_eq!(read(&mut rest), None);
+            prop_assert!(read_from(&mut file).is_err());
         }
 
         #[test]
