@@ -14,7 +14,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// For standard output; `NO_COLOR` (https://no-color.org) and a dumb terminal ask for plain text.
+    /// For standard output; `NO_COLOR` (<https://no-color.org>) and a dumb terminal ask for plain text.
     pub fn of_stdout() -> Style {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");

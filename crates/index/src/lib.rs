@@ -1,7 +1,7 @@
 //! The index of Lanner: analyzers, collections, codecs, the build and the file format.
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so):
-//! [`text`], [`corpus`], [`codec`], [`weight`], [`format`], [`open`], [`build`].
+//! [`text`], [`corpus`], [`codec`], [`weight`], [`format`](mod@format), [`open`], [`build`].
 
 pub mod text;
 

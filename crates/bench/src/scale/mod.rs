@@ -3,7 +3,7 @@
 //! Document number i is made of source document [`Generator::source_of`]`(i)` and the seed alone: any part can be made
 //! on any thread. Each pass over the source, a *copy*, visits groups of neighbouring documents in an order of its own.
 //! A document keeps most of its terms, swaps some with a neighbour's, and its frequencies are redrawn around those it
-//! has. Rare words get new names at the rate at which Heaps' law wants new words ([`names`]).
+//! has. Rare words get new names at the rate at which Heaps' law wants new words (`names`).
 
 mod generate;
 mod names;

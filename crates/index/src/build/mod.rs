@@ -1,8 +1,8 @@
 //! The build: invert ▸ merge ▸ weigh ▸ write.
 //!
-//! Batches of documents are inverted in parallel ([`invert`]) and held in memory ([`accumulate`]); when the budget is
-//! spent they become a sorted run on disk ([`run`]). The runs are merged term by term ([`merge`]), each list is encoded
-//! with its bounds ([`list`]), and all goes into one segment ([`write`]) that becomes visible by a rename ([`folder`]).
+//! Batches of documents are inverted in parallel (`invert`) and held in memory (`accumulate`); when the budget is
+//! spent they become a sorted run on disk (`run`). The runs are merged term by term (`merge`), each list is encoded
+//! with its bounds (`list`), and all goes into one segment (`write`) that becomes visible by a rename (`folder`).
 //! The files depend on the input and the options alone: not on threads, memory or the order in which work finishes.
 
 mod accumulate;
