@@ -1,15 +1,8 @@
 //! What is wrong with the input or the command line, one by one: a clear line, a status, nothing lost.
 
-use crate::program::{Place, verified};
+use crate::program::{Place, birds, verified};
 use crate::texts::BIRDS;
 use std::fs::File;
-
-fn birds() -> Place {
-    let place = Place::new();
-    place.write("birds.jsonl", BIRDS);
-    place.run("index --input birds.jsonl --index birds --quiet").succeeded();
-    place
-}
 
 #[test]
 fn a_missing_index_is_named_with_the_command_that_makes_one() {

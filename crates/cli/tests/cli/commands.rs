@@ -1,19 +1,11 @@
 //! Every command once, as the manual would show it.
 
 use crate::golden::assert_golden;
-use crate::program::{Outcome, Place, verified};
+use crate::program::{Outcome, Place, birds, verified};
 use crate::texts::{BIRDS, documents};
 use lanner_index::format::segment::Section;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
-
-/// A place with an index of the birds.
-fn birds() -> Place {
-    let place = Place::new();
-    place.write("birds.jsonl", BIRDS);
-    place.run("index --input birds.jsonl --index birds --quiet").succeeded();
-    place
-}
 
 #[test]
 fn index_prints_a_summary() {

@@ -1,5 +1,6 @@
 //! Runs the program and keeps what it said.
 
+use crate::texts::BIRDS;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -125,4 +126,12 @@ impl Outcome {
 pub fn verified(folder: &Path) -> (u64, u64) {
     let index = lanner::Index::open(folder).unwrap();
     (index.verify().unwrap().documents, index.manifest().generation)
+}
+
+/// A place with an index of the birds.
+pub fn birds() -> Place {
+    let place = Place::new();
+    place.write("birds.jsonl", BIRDS);
+    place.run("index --input birds.jsonl --index birds --quiet").succeeded();
+    place
 }
