@@ -5,6 +5,8 @@ mod support;
 use lanner_index::build::BuildOptions;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
+use lanner_index::format::manifest::Manifest;
+use lanner_index::format::segment::{CHECKSUM, Header, Section};
 use lanner_index::open::{Index, Stream};
 use lanner_index::{DocId, TermId};
 use std::fs;
@@ -116,6 +118,30 @@ fn a_segment_of_another_index_is_noticed() {
     build_index(other.path(), documents(51, 20), &options()).unwrap();
     fs::copy(other.path().join("segment-00000001"), one.path().join("segment-00000001")).unwrap();
     assert!(names_file_and_section(&error_of(one.path()).unwrap(), "segment-00000001"));
+}
+
+/// A threshold starts at a k-th weight, so one that is too large would keep hits out. No checksum tells: all are right.
+#[test]
+fn a_kth_weight_that_is_not_the_kth_fails_verification() {
+    let folder = tempfile::tempdir().unwrap();
+    build_index(folder.path(), documents(300, 12), &options()).unwrap();
+    let (path, manifest_path) = (folder.path().join("segment-00000001"), folder.path().join("manifest-00000001"));
+    let mut bytes = fs::read(&path).unwrap();
+    let mut header = Header::decode(&path, &bytes, bytes.len() as u64).unwrap();
+    let entry = header.table.iter_mut().find(|entry| entry.tag == Section::LongLists as u32).unwrap();
+    let (start, end) = (entry.offset as usize, (entry.offset + entry.length) as usize);
+    // In a long list's header the largest saturation is followed by the tenth.
+    assert_ne!(bytes[start + 8..start + 12], bytes[start + 12..start + 16], "the tenth is not the largest");
+    bytes.copy_within(start + 8..start + 12, start + 12);
+    entry.checksum = crc32fast::hash(&bytes[start..end]);
+    let encoded = header.encode();
+    bytes[..encoded.len()].copy_from_slice(&encoded);
+    fs::write(&path, &bytes).unwrap();
+    let mut manifest = Manifest::decode(&manifest_path, &fs::read(&manifest_path).unwrap()).unwrap();
+    manifest.segments[0].checksum = u32::from_le_bytes(encoded[CHECKSUM].try_into().unwrap());
+    fs::write(&manifest_path, manifest.encode()).unwrap();
+    let error = Index::open(folder.path()).unwrap().verify().unwrap_err();
+    assert!(matches!(error, IndexError::Damaged { section: "long-lists", .. }), "{error}");
 }
 
 #[test]
