@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use lanner::Index;
 use lanner_index::codec::BLOCK;
-use lanner_index::format::list::{ALL_ONES, LongLayout, postings_in_block};
+use lanner_index::format::dense::{DenseLayout, FREQUENCY_BITS_AT};
+use lanner_index::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, postings_in_block};
 use lanner_index::format::segment::{Section, u32_at};
 use lanner_index::format::varint;
 use lanner_index::open::ListContext;
@@ -17,6 +18,8 @@ pub struct ListSizes {
     pub short: KindSizes,
     /// Lists of at least a block.
     pub long: KindSizes,
+    /// Lists that are bitmaps.
+    pub dense: KindSizes,
     /// How many lists there are of each length, by powers of two.
     pub lengths: Vec<LengthRow>,
 }
@@ -88,27 +91,32 @@ impl ListSizes {
         // Lists of a kind lie one after the other in the order of their terms.
         let (mut short, mut long) = (segment.section(Section::ShortLists), segment.section(Section::LongLists));
         for term in 0..segment.header().terms {
-            let postings = segment.list(term)?.postings();
+            let list = segment.list(term)?;
+            let (postings, is_dense) = (list.postings(), list.dense().is_some());
             let length = segment.list_bytes(term).unwrap_or(0);
             let is_long = postings as usize >= BLOCK;
             let section = if is_long { Section::LongLists } else { Section::ShortLists };
             let rest = if is_long { &mut long } else { &mut short };
             let bytes = varint::take(rest, length);
-            let bytes = bytes
-                .and_then(|bytes| if is_long { long_bytes(&context, bytes) } else { short_bytes(&context, bytes) });
+            let (kind, bytes) = match bytes {
+                Some(bytes) if !is_long => (&mut sizes.short, short_bytes(&context, bytes)),
+                Some(bytes) if is_dense => (&mut sizes.dense, dense_bytes(&context, bytes)),
+                Some(bytes) => (&mut sizes.long, long_bytes(&context, bytes)),
+                None => (&mut sizes.long, None),
+            };
             let bytes =
                 bytes.ok_or_else(|| segment.damaged(section, format!("the list of term {term} cannot be read")))?;
-            let kind = if is_long { &mut sizes.long } else { &mut sizes.short };
             *kind += KindSizes { lists: 1, postings: u64::from(postings), bytes };
             sizes.count_length(u64::from(postings));
         }
         Ok(sizes)
     }
 
-    /// Both kinds together.
+    /// All kinds together.
     pub fn all(&self) -> KindSizes {
         let mut all = self.short;
         all += self.long;
+        all += self.dense;
         all
     }
 
@@ -169,6 +177,24 @@ fn long_bytes(context: &ListContext, bytes: &[u8]) -> Option<StreamBytes> {
             sizes.impacts += weights.length(*bytes.get(layout.impact_byte() + block)?, count) as u64;
         }
     }
+    sizes.filling = (bytes.len() as u64).checked_sub(sizes.all())?;
+    Some(sizes)
+}
+
+/// Takes a dense list apart; exceptions count as frequencies.
+fn dense_bytes(context: &ListContext, bytes: &[u8]) -> Option<StreamBytes> {
+    let layout = DenseLayout {
+        postings: u32_at(bytes.get(..LONG_HEADER_BYTES)?, 0) as usize,
+        documents: context.documents as usize,
+        exceptions: u32_at(bytes, 4) as usize,
+        frequency_bits: usize::from(bytes[FREQUENCY_BITS_AT]),
+        has_impacts: context.has_impacts,
+    };
+    let documents = 8 * layout.chunks() as u64;
+    let frequencies = (layout.postings * layout.frequency_bits).div_ceil(8) + 8 * layout.exceptions;
+    let impacts = if layout.has_impacts { layout.postings as u64 } else { 0 };
+    let directory = layout.words() as u64;
+    let mut sizes = StreamBytes { documents, frequencies: frequencies as u64, impacts, directory, filling: 0 };
     sizes.filling = (bytes.len() as u64).checked_sub(sizes.all())?;
     Some(sizes)
 }

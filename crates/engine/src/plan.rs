@@ -51,6 +51,8 @@ pub struct PlannedList {
     pub id: TermId,
     /// Postings of the list here.
     pub postings: u32,
+    /// Whether the list is a bitmap.
+    pub is_dense: bool,
     /// Documents with the term in the whole collection, which idf is made from.
     pub document_frequency: u64,
     /// How much the term counts in the query.

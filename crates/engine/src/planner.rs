@@ -9,7 +9,7 @@ use lanner_index::format::IndexError;
 use lanner_index::format::list::STORED_K;
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Index, Stream};
-use lanner_index::weight::{idf, impact_units, units};
+use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
 
 /// Why there is no plan for a query.
@@ -90,7 +90,7 @@ impl<'a> Planner<'a> {
     /// The plan of a query.
     pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
         let score = self.score_model(query)?;
-        let stages = stages(query)?;
+        check_algorithm(query)?;
         let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
         let (lists, missing) = self.lists(score, &known)?;
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
@@ -112,7 +112,7 @@ impl<'a> Planner<'a> {
             width,
             seed: seed(query, &lists),
             filter: query.filter.clone(),
-            stages: stages.into_iter().filter(can_run).collect(),
+            stages: stages(query, &lists, largest).into_iter().filter(can_run).collect(),
             lists: lists.into(),
             missing: missing.into(),
         })
@@ -218,6 +218,7 @@ impl<'a> Planner<'a> {
             term: known.term.term.clone(),
             id,
             postings: list.postings(),
+            is_dense: list.dense().is_some(),
             document_frequency: known.document_frequency,
             query_weight: known.term.weight,
             idf: known.idf,
@@ -238,25 +239,49 @@ fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
     lists.iter().map(|list| list.kth_weights[stored]).max().filter(|&seed| seed > 0)
 }
 
-/// Which algorithm runs for which operation; the one named by the query where it applies.
-fn stages(query: &Query) -> Result<Vec<Stage>, PlanError> {
-    let stage = |operation, best| {
-        let algorithm = match query.algorithm {
-            Algorithm::Exhaustive => Algorithm::Exhaustive,
-            Algorithm::Auto | Algorithm::Conjunction | Algorithm::Maxscore => best,
-        };
-        Stage { operation, algorithm, place: Place::Cpu }
-    };
-    let and = stage(Operation::And, Algorithm::Conjunction);
-    let or = stage(Operation::Or, Algorithm::Maxscore);
+/// Whether an algorithm answers queries of the mode, and which one would if not.
+fn check_algorithm(query: &Query) -> Result<(), PlanError> {
     let unsuitable = |instead| Err(PlanError::Unsuitable { algorithm: query.algorithm, mode: query.mode, instead });
     match (query.mode, query.algorithm) {
-        (Mode::And, Algorithm::Maxscore) => unsuitable(Algorithm::Conjunction),
-        (Mode::Or, Algorithm::Conjunction) => unsuitable(Algorithm::Maxscore),
-        (Mode::And, _) => Ok(vec![and]),
-        (Mode::Or, _) => Ok(vec![or]),
-        (Mode::AndOr, _) => Ok(vec![and, or]),
+        (_, Algorithm::Auto | Algorithm::Exhaustive) | (Mode::AndOr, _) => Ok(()),
+        (Mode::And, Algorithm::Conjunction) => Ok(()),
+        (Mode::Or, Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter) => Ok(()),
+        (Mode::And, _) => unsuitable(Algorithm::Conjunction),
+        (Mode::Or, Algorithm::Conjunction) => unsuitable(Algorithm::Scatter),
     }
+}
+
+/// Which algorithm runs for which operation: the one named by the query where it applies, else the cheapest.
+fn stages(query: &Query, lists: &[PlannedList], largest: u64) -> Vec<Stage> {
+    let stage = |operation, algorithm| Stage { operation, algorithm, place: Place::Cpu };
+    let and = match query.algorithm {
+        Algorithm::Exhaustive => Algorithm::Exhaustive,
+        _ => Algorithm::Conjunction,
+    };
+    let or = match query.algorithm {
+        Algorithm::Auto | Algorithm::Conjunction => cheapest_or(lists),
+        named => named,
+    };
+    // Bounds that might not fit 32 bits: MaxScore adds with saturation.
+    let or =
+        if or == Algorithm::Scatter && !chunk_bounds_fit(largest, lists) { Algorithm::BlockMaxMaxscore } else { or };
+    match query.mode {
+        Mode::And => vec![stage(Operation::And, and)],
+        Mode::Or => vec![stage(Operation::Or, or)],
+        Mode::AndOr => vec![stage(Operation::And, and), stage(Operation::Or, or)],
+    }
+}
+
+/// Whether the bounds of chunks that `scatter` adds up fit 32 bits: they are up to a step of a code above the weights
+/// they are made from, and a list's largest weight may be far below that of a saturation of 1.
+fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
+    let bounds = lists.iter().map(|list| 256.0 * (f64::from(list.multiplier) * f64::from(ONE) / 255.0 + 2.0));
+    bounds.sum::<f64>() + (largest as f64) < f64::from(u32::MAX)
+}
+
+/// The algorithm for an OR.
+fn cheapest_or(_lists: &[PlannedList]) -> Algorithm {
+    Algorithm::Scatter
 }
 
 #[cfg(test)]
@@ -268,6 +293,7 @@ mod tests {
             term: "term".to_owned(),
             id: TermId(0),
             postings: 1,
+            is_dense: false,
             document_frequency: 1,
             query_weight: 1.0,
             idf: 1.0,
@@ -293,17 +319,20 @@ mod tests {
     #[test]
     fn every_mode_has_its_algorithms() {
         let names = |mode, algorithm| {
-            let stages = stages(&Query::new("").mode(mode).algorithm(algorithm))?;
+            let query = Query::new("").mode(mode).algorithm(algorithm);
+            check_algorithm(&query)?;
+            let stages = stages(&query, &[list([0; 3])], 1);
             Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
         };
         let message = |result: Result<Vec<&'static str>, PlanError>| result.map_err(|error| error.to_string());
         assert_eq!(message(names(Mode::And, Algorithm::Auto)), Ok(vec!["conjunction"]));
-        assert_eq!(message(names(Mode::Or, Algorithm::Auto)), Ok(vec!["maxscore"]));
-        assert_eq!(message(names(Mode::AndOr, Algorithm::Auto)), Ok(vec!["conjunction", "maxscore"]));
+        assert_eq!(message(names(Mode::Or, Algorithm::Auto)), Ok(vec!["scatter"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Auto)), Ok(vec!["conjunction", "scatter"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Maxscore)), Ok(vec!["conjunction", "maxscore"]));
         assert_eq!(message(names(Mode::AndOr, Algorithm::Exhaustive)), Ok(vec!["exhaustive", "exhaustive"]));
         let refused = "maxscore does not answer and queries; choose conjunction, exhaustive or auto";
         assert_eq!(message(names(Mode::And, Algorithm::Maxscore)), Err(refused.to_owned()));
-        let refused = "conjunction does not answer or queries; choose maxscore, exhaustive or auto";
+        let refused = "conjunction does not answer or queries; choose scatter, exhaustive or auto";
         assert_eq!(message(names(Mode::Or, Algorithm::Conjunction)), Err(refused.to_owned()));
     }
 }

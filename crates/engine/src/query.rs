@@ -38,6 +38,10 @@ pub enum Algorithm {
     Conjunction,
     /// OR: lists that cannot bring a document into the answer by themselves are looked up only.
     Maxscore,
+    /// OR: maxscore with the bounds of blocks, which end lookups earlier.
+    BlockMaxMaxscore,
+    /// OR: sparse lists are scattered into accumulators, dense ones looked up for documents that can still enter.
+    Scatter,
 }
 
 /// A name that there is not, and those that there are.
@@ -78,8 +82,14 @@ impl FromStr for Mode {
 
 impl Algorithm {
     /// Every algorithm, `auto` first.
-    pub const ALL: [Algorithm; 4] =
-        [Algorithm::Auto, Algorithm::Exhaustive, Algorithm::Conjunction, Algorithm::Maxscore];
+    pub const ALL: [Algorithm; 6] = [
+        Algorithm::Auto,
+        Algorithm::Exhaustive,
+        Algorithm::Conjunction,
+        Algorithm::Maxscore,
+        Algorithm::BlockMaxMaxscore,
+        Algorithm::Scatter,
+    ];
 
     /// Its name in commands, plans and traces.
     pub fn name(self) -> &'static str {
@@ -88,6 +98,8 @@ impl Algorithm {
             Algorithm::Exhaustive => "exhaustive",
             Algorithm::Conjunction => "conjunction",
             Algorithm::Maxscore => "maxscore",
+            Algorithm::BlockMaxMaxscore => "block-max-maxscore",
+            Algorithm::Scatter => "scatter",
         }
     }
 }

@@ -129,7 +129,7 @@ fn the_and_part_of_an_and_or_query_answers_if_it_has_k_hits() {
         trace.steps.iter().map(|step| step.name).collect::<Vec<_>>()
     };
     assert_eq!(names(1), ["plan", "conjunction"]);
-    assert_eq!(names(10), ["plan", "conjunction", "maxscore"]);
+    assert_eq!(names(10), ["plan", "conjunction", "scatter"]);
 }
 
 #[test]

@@ -60,6 +60,11 @@ impl Norms {
     pub fn of(&self, code: u8) -> f32 {
         self.table[usize::from(code)]
     }
+
+    /// The norms in the order of their codes.
+    pub fn table(&self) -> &[f32; 256] {
+        &self.table
+    }
 }
 
 /// `ln(1 + (documents - frequency + 0.5) / (frequency + 0.5))`, the same on every platform.
@@ -100,6 +105,18 @@ pub fn saturation_code(saturation: f32) -> u16 {
 #[inline]
 pub fn saturation_of(code: u16) -> f32 {
     f32::from(code) / 65535.0
+}
+
+/// A saturation as 8 bits, rounded up so that it stays a bound.
+pub fn chunk_saturation_code(saturation: f32) -> u8 {
+    let code = (f64::from(saturation) * 255.0).ceil() as u8;
+    (code..=u8::MAX).find(|&code| chunk_saturation_of(code) >= saturation).unwrap_or(u8::MAX)
+}
+
+/// The saturation an 8-bit code stands for: at least what it was made from.
+#[inline]
+pub fn chunk_saturation_of(code: u8) -> f32 {
+    f32::from(code) / 255.0
 }
 
 /// The 8-bit code of a length, as Lucene's `SmallFloat.intToByte4`: exact up to 40, then 4 significant bits.
@@ -188,6 +205,9 @@ mod tests {
             let bound = saturation_of(saturation_code(s));
             prop_assert!(bound >= s);
             prop_assert!(bound <= s + 3.1e-5);
+            let bound = chunk_saturation_of(chunk_saturation_code(s));
+            prop_assert!(bound >= s);
+            prop_assert!(bound <= s + 0.004);
         }
 
         #[test]

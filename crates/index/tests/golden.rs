@@ -14,37 +14,50 @@ use support::{build_index, documents, options};
 
 const FILES: [&str; 2] = ["manifest-00000001", "segment-00000001"];
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v0")
+/// The kept indexes: with bitmaps, as by default, and with blocks alone.
+const INDEXES: [(&str, bool); 2] = [("dense", true), ("blocks", false)];
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v0").join(name)
 }
 
 /// Short lists, long ones, impacts, ranks and stored fields; the last block of lists unfinished.
-fn build_golden(folder: &Path) {
+fn build_golden(folder: &Path, dense: bool) {
     let ranks = folder.join("ranks.tsv");
     fs::write(&ranks, "doc-3\t1\ndoc-5\t0.25\n").unwrap();
-    let options = BuildOptions { impacts: true, ranks: Some(ranks), ..options() };
+    let options = BuildOptions { impacts: true, dense, ranks: Some(ranks), ..options() };
     build_index(&folder.join("index"), documents(150, 9), &options).unwrap();
 }
 
 #[test]
 fn a_build_gives_the_golden_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    build_golden(folder.path());
-    for file in FILES {
-        let built = fs::read(folder.path().join("index").join(file)).unwrap();
-        if std::env::var_os("UPDATE").is_some() {
-            fs::create_dir_all(golden()).unwrap();
-            fs::write(golden().join(file), &built).unwrap();
+    for (name, dense) in INDEXES {
+        let folder = tempfile::tempdir().unwrap();
+        build_golden(folder.path(), dense);
+        for file in FILES {
+            let built = fs::read(folder.path().join("index").join(file)).unwrap();
+            if std::env::var_os("UPDATE").is_some() {
+                fs::create_dir_all(golden(name)).unwrap();
+                fs::write(golden(name).join(file), &built).unwrap();
+            }
+            let kept = fs::read(golden(name).join(file)).unwrap();
+            let differs = kept.iter().zip(&built).position(|(kept, built)| kept != built);
+            assert_eq!((kept.len(), differs), (built.len(), None), "{name}/{file}: first difference");
         }
-        let kept = fs::read(golden().join(file)).unwrap();
-        let differs = kept.iter().zip(&built).position(|(kept, built)| kept != built);
-        assert_eq!((kept.len(), differs), (built.len(), None), "{file}: first difference");
     }
 }
 
 #[test]
-fn the_golden_index_opens_and_holds_what_was_put_in() {
-    let index = Index::open(golden()).unwrap();
+fn the_golden_indexes_open_and_hold_what_was_put_in() {
+    for (name, dense) in INDEXES {
+        let index = Index::open(golden(name)).unwrap();
+        let list = index.list(index.lookup("w0").unwrap().unwrap()).unwrap();
+        assert_eq!(list.dense().is_some(), dense, "{name}");
+        holds_what_was_put_in(&index);
+    }
+}
+
+fn holds_what_was_put_in(index: &Index) {
     index.verify().unwrap();
     let rows = documents(150, 9);
     let words = |row: &(String, String, String)| format!("{} {}", row.1, row.2);

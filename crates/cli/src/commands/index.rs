@@ -40,9 +40,10 @@ pub struct Arguments {
     /// How much memory the build may use, at least 32MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
     memory: usize,
-    /// raw or bitpack, for both streams or each: documents=bitpack,weights=raw
-    #[arg(long, value_name = "NAME", default_value = "bitpack")]
-    codec: Codecs,
+    /// raw or bitpack, for both streams or each: documents=bitpack,weights=raw; makes all lists sparse [default:
+    /// bitpack, and bitmaps for terms in at least one of 32 documents]
+    #[arg(long, value_name = "NAME")]
+    codec: Option<Codecs>,
     /// The order of documents: given
     #[arg(long, value_name = "ORDER", default_value = "given")]
     order: Order,
@@ -222,7 +223,8 @@ impl Arguments {
             analyzer: self.analyzer.clone().unwrap_or_else(usual),
             threads: self.threads.unwrap_or(defaults.threads),
             memory_bytes: self.memory,
-            codecs: self.codec,
+            codecs: self.codec.unwrap_or_default(),
+            dense: self.codec.is_none(),
             frequencies: weights.frequencies,
             impacts: weights.impacts,
             bm25: Bm25 { k1: self.k1, b: self.b },

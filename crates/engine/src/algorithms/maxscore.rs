@@ -3,9 +3,7 @@
 //! Lists are ordered by their largest weight. Those at the light end whose bounds together stay below the threshold
 //! are not *essential*: a document that occurs in them alone cannot enter. So only essential lists propose documents;
 //! the others are looked up, heaviest first, as long as the document can still enter. As the threshold rises, lists
-//! cease to be essential. Two things are added to the paper's algorithm:
-//! the bound of a block, known without decoding it, can end the lookups earlier; and when one list alone is essential,
-//! its blocks that are too light are skipped.
+//! cease to be essential. `block_max_maxscore` adds the bounds of blocks.
 //!
 //! The threshold is `TopK::threshold_in_order`: documents come in order, so a full heap is entered only above its worst
 //! score; the seed, as long as the heap is not full, is entered by equal scores.
@@ -19,7 +17,16 @@ use lanner_index::DocId;
 
 /// Answers an OR.
 pub fn cpu<W: Weigher>(task: &Task<'_>, cursors: Vec<Cursor<'_, W>>, top: &mut TopK) -> Work {
-    let mut lists = Lists::new(cursors, task.plan.static_bound);
+    run::<W, false>(task, cursors, top)
+}
+
+/// Answers an OR, with the bounds of blocks or without.
+pub(super) fn run<W: Weigher, const BLOCK_BOUNDS: bool>(
+    task: &Task<'_>,
+    cursors: Vec<Cursor<'_, W>>,
+    top: &mut TopK,
+) -> Work {
+    let mut lists = Lists::<W, BLOCK_BOUNDS>::new(cursors, task.plan.static_bound);
     let mut documents_scored = 0;
     lists.set_threshold(top.threshold_in_order());
     loop {
@@ -43,7 +50,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, cursors: Vec<Cursor<'_, W>>, top: &mut T
 }
 
 /// The lists, lightest first, divided into those that are looked up and those that propose documents.
-struct Lists<'a, W> {
+struct Lists<'a, W, const BLOCK_BOUNDS: bool> {
     cursors: Vec<Cursor<'a, W>>,
     /// `heads[i]`: the document of cursor i, kept side by side for speed; not maintained for lists looked up.
     heads: Vec<u32>,
@@ -57,8 +64,8 @@ struct Lists<'a, W> {
     threshold: u32,
 }
 
-impl<'a, W: Weigher> Lists<'a, W> {
-    fn new(mut cursors: Vec<Cursor<'a, W>>, static_bound: u32) -> Lists<'a, W> {
+impl<'a, W: Weigher, const BLOCK_BOUNDS: bool> Lists<'a, W, BLOCK_BOUNDS> {
+    fn new(mut cursors: Vec<Cursor<'a, W>>, static_bound: u32) -> Self {
         cursors.sort_by_key(Cursor::bound);
         let heads = cursors.iter().map(Cursor::document).collect();
         let mut reach = vec![0u32];
@@ -80,7 +87,7 @@ impl<'a, W: Weigher> Lists<'a, W> {
     #[inline]
     fn next_candidate(&mut self) -> u32 {
         let last = self.cursors.len().wrapping_sub(1);
-        if self.essential == last {
+        if BLOCK_BOUNDS && self.essential == last {
             let others = self.reach[last].saturating_add(self.static_bound);
             self.heads[last] = self.cursors[last].skip_light_blocks(self.threshold.saturating_sub(others));
             return self.heads[last];
@@ -117,11 +124,13 @@ impl<'a, W: Weigher> Lists<'a, W> {
             if score.saturating_add(self.reach[i + 1]) < self.threshold {
                 return None;
             }
-            let in_block = self.cursors[i].bound_at(candidate);
-            if score.saturating_add(in_block).saturating_add(self.reach[i]) < self.threshold {
-                return None;
+            if BLOCK_BOUNDS {
+                let in_block = self.cursors[i].bound_at(candidate);
+                if score.saturating_add(in_block).saturating_add(self.reach[i]) < self.threshold {
+                    return None;
+                }
             }
-            if in_block > 0 && self.cursors[i].seek(candidate) == candidate {
+            if self.cursors[i].seek(candidate) == candidate {
                 score = score.wrapping_add(self.cursors[i].weight());
             }
         }

@@ -1,9 +1,12 @@
 //! The algorithms, one file each, and what they share: a task, a workspace, weighers and cursors.
 
+pub mod block_max_maxscore;
 pub mod conjunction;
 pub mod cursor;
 pub mod exhaustive;
+pub mod lanes;
 pub mod maxscore;
+pub mod scatter;
 pub mod weigher;
 
 use crate::answer::Work;
@@ -24,6 +27,8 @@ pub struct Workspace {
     pub top: TopK,
     /// Accumulators of a window of documents.
     accumulators: exhaustive::Accumulators,
+    /// Accumulators of a window in the L1 cache.
+    window: scatter::Window,
 }
 
 /// One stage of a plan on an index: what an algorithm is given.
@@ -51,10 +56,14 @@ impl<'a> Task<'a> {
     }
 
     fn run_with<W: Weigher>(&self, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
+        if (self.stage.algorithm, self.stage.operation) == (Algorithm::Scatter, Operation::Or) {
+            return scatter::cpu(self, weigher, workspace);
+        }
         let cursors = self.cursors(weigher)?;
         Ok(match (self.stage.algorithm, self.stage.operation) {
             (Algorithm::Conjunction, Operation::And) => conjunction::cpu(self, cursors, &mut workspace.top),
             (Algorithm::Maxscore, Operation::Or) => maxscore::cpu(self, cursors, &mut workspace.top),
+            (Algorithm::BlockMaxMaxscore, Operation::Or) => block_max_maxscore::cpu(self, cursors, &mut workspace.top),
             _ => exhaustive::cpu(self, cursors, workspace),
         })
     }

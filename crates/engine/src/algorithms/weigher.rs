@@ -1,8 +1,9 @@
 //! From a stored value to a weight in units, for each of the two streams of an index.
 
+use super::lanes::{BlockToWeigh, Lanes};
 use crate::plan::Plan;
-use lanner_index::open::{Index, List, Stream};
-use lanner_index::weight::{Norms, impact_units, saturation, units};
+use lanner_index::open::{BlockBuffer, Dense, Index, List, Stream};
+use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
 
 /// Weighs the postings of lists. A list's multiplier is in its plan.
 pub trait Weigher: Copy {
@@ -14,6 +15,20 @@ pub trait Weigher: Copy {
 
     /// What bounds the weights of a block.
     fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32;
+
+    /// The weights of all postings of a block, and of what stands after them in the arrays.
+    fn weigh_block<L: Lanes>(
+        &self,
+        lanes: L,
+        multiplier: f32,
+        values: &BlockBuffer,
+        documents: &BlockBuffer,
+        out: &mut BlockBuffer,
+    );
+
+    /// For each chunk of a dense list a code, and a factor: their product bounds the weights of the chunk. No codes
+    /// where stored bounds do not hold.
+    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32);
 }
 
 /// Weighs frequencies by BM25.
@@ -49,6 +64,30 @@ impl Weigher for Frequencies<'_> {
         let saturation = if self.block_bounds_hold { list.saturation_bound(block) } else { 1.0 };
         units(multiplier, saturation)
     }
+
+    #[inline(always)]
+    fn weigh_block<L: Lanes>(
+        &self,
+        lanes: L,
+        multiplier: f32,
+        values: &BlockBuffer,
+        documents: &BlockBuffer,
+        out: &mut BlockBuffer,
+    ) {
+        let (norms, length_codes) = (self.norms, self.length_codes);
+        let block = BlockToWeigh { multiplier, frequencies: values, documents, norms, length_codes };
+        lanes.weigh_frequencies(&block, out);
+    }
+
+    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
+        if !self.block_bounds_hold {
+            return (&[], 0);
+        }
+        // A weight is `multiplier · saturation · 65536` with three roundings, each at most one in 2^24 up, and half a
+        // unit more; a saturation is at most its code / 255, rounded. One in 2^20 and a unit a code cover all that.
+        let step = f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20));
+        (dense.chunk_saturations(), step.ceil() as u32 + 1)
+    }
 }
 
 /// Takes impacts as they are.
@@ -66,5 +105,25 @@ impl Weigher for Impacts {
     #[inline]
     fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32 {
         impact_units(multiplier, list.impact_bound(block))
+    }
+
+    #[inline(always)]
+    fn weigh_block<L: Lanes>(
+        &self,
+        lanes: L,
+        multiplier: f32,
+        values: &BlockBuffer,
+        _documents: &BlockBuffer,
+        out: &mut BlockBuffer,
+    ) {
+        lanes.weigh_impacts(multiplier, values, out);
+    }
+
+    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
+        // A whole multiplier gives the weight itself; others are rounded, to at least 1.
+        let step = f64::from(multiplier);
+        let factor =
+            if step.fract() == 0.0 && step >= 1.0 { step } else { (step * (1.0 + 1.0 / 1048576.0)).ceil() + 1.0 };
+        (dense.chunk_impacts(), factor as u32)
     }
 }

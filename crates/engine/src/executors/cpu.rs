@@ -74,7 +74,7 @@ fn postings_of(plan: &Plan, stage: &Stage) -> u64 {
     let all: u64 = postings.clone().sum();
     match stage.algorithm {
         Algorithm::Conjunction => all.min(postings.min().unwrap_or(0) * plan.lists.len() as u64),
-        Algorithm::Auto | Algorithm::Exhaustive | Algorithm::Maxscore => all,
+        _ => all,
     }
 }
 

@@ -12,6 +12,24 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use tempfile::TempDir;
 
+/// How the lists of an index are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// As by default: those with many documents as bitmaps.
+    Dense,
+    /// All of them in blocks by one codec.
+    Sparse(CodecName),
+}
+
+impl Lists {
+    fn codecs(self) -> Codecs {
+        match self {
+            Lists::Dense => Codecs::default(),
+            Lists::Sparse(codec) => Codecs { documents: codec, weights: codec },
+        }
+    }
+}
+
 /// A document: its title and its text, or a vector of weights.
 #[derive(Clone, Debug)]
 pub enum Content {
@@ -71,7 +89,7 @@ pub struct Collection {
     analyzer: Analyzer,
     bm25: Bm25,
     folder: TempDir,
-    indexes: [OnceLock<Arc<Index>>; CodecName::ALL.len()],
+    indexes: [OnceLock<Arc<Index>>; CodecName::ALL.len() + 1],
     expected: Mutex<HashMap<(usize, String), Arc<Expected>>>,
 }
 
@@ -118,19 +136,25 @@ impl Collection {
     }
 
     /// The index of the whole collection.
-    pub fn index(&self, codec: CodecName) -> Arc<Index> {
-        let number = CodecName::ALL.iter().position(|&name| name == codec).unwrap();
-        let make = || Arc::new(self.build(codec, &codec.to_string(), 0..self.contents.len()));
+    pub fn index(&self, lists: Lists) -> Arc<Index> {
+        let (number, name) = match lists {
+            Lists::Dense => (0, "dense".to_owned()),
+            Lists::Sparse(codec) => {
+                (1 + CodecName::ALL.iter().position(|&name| name == codec).unwrap(), codec.to_string())
+            }
+        };
+        let make = || Arc::new(self.build(lists, &name, 0..self.contents.len()));
         Arc::clone(self.indexes[number].get_or_init(make))
     }
 
     /// Builds an index of some of the documents.
-    pub fn build(&self, codec: CodecName, name: &str, documents: std::ops::Range<usize>) -> Index {
+    pub fn build(&self, lists: Lists, name: &str, documents: std::ops::Range<usize>) -> Index {
         let options = BuildOptions {
             analyzer: self.analyzer.clone(),
             threads: 1,
             memory_bytes: 64 << 20,
-            codecs: Codecs { documents: codec, weights: codec },
+            codecs: lists.codecs(),
+            dense: lists == Lists::Dense,
             impacts: true,
             bm25: self.bm25,
             strict: true,

@@ -1,17 +1,16 @@
 //! The engines that must agree, and the macro that runs one test body for each of them.
 
-use crate::collection::Collection;
+use crate::collection::{Collection, Lists};
 use lanner::executors::{Cpu, Executor};
 use lanner::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
-use lanner_index::codec::CodecName;
 use std::sync::Arc;
 
 /// One way to answer queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
     pub algorithm: Algorithm,
-    pub codec: CodecName,
+    pub lists: Lists,
     pub threads: usize,
 }
 
@@ -29,19 +28,31 @@ macro_rules! agreement {
             agreement!(@engine maxscore_bitpack, Maxscore, Bitpack, 1, $body);
             agreement!(@engine maxscore_raw, Maxscore, Raw, 1, $body);
             agreement!(@engine maxscore_bitpack_threads, Maxscore, Bitpack, 2, $body);
-            agreement!(@engine auto_bitpack_threads, Auto, Bitpack, 3, $body);
+            agreement!(@engine block_max_maxscore_bitpack, BlockMaxMaxscore, Bitpack, 1, $body);
+            agreement!(@engine scatter_bitpack, Scatter, Bitpack, 1, $body);
+            agreement!(@engine exhaustive_dense, Exhaustive, Dense, 1, $body);
+            agreement!(@engine conjunction_dense, Conjunction, Dense, 1, $body);
+            agreement!(@engine conjunction_dense_threads, Conjunction, Dense, 2, $body);
+            agreement!(@engine maxscore_dense, Maxscore, Dense, 1, $body);
+            agreement!(@engine block_max_maxscore_dense, BlockMaxMaxscore, Dense, 1, $body);
+            agreement!(@engine scatter_dense, Scatter, Dense, 1, $body);
+            agreement!(@engine scatter_dense_threads, Scatter, Dense, 2, $body);
+            agreement!(@engine auto_dense_threads, Auto, Dense, 3, $body);
         }
     };
-    (@engine $test:ident, $algorithm:ident, $codec:ident, $threads:expr, $body:expr) => {
+    (@engine $test:ident, $algorithm:ident, $lists:ident, $threads:expr, $body:expr) => {
         #[test]
         fn $test() {
             let body: fn($crate::engine::Engine) = $body;
-            body($crate::engine::Engine {
-                algorithm: lanner::Algorithm::$algorithm,
-                codec: lanner_index::codec::CodecName::$codec,
-                threads: $threads,
-            });
+            let (algorithm, lists) = (lanner::Algorithm::$algorithm, agreement!(@lists $lists));
+            body($crate::engine::Engine { algorithm, lists, threads: $threads });
         }
+    };
+    (@lists Dense) => {
+        $crate::collection::Lists::Dense
+    };
+    (@lists $codec:ident) => {
+        $crate::collection::Lists::Sparse(lanner_index::codec::CodecName::$codec)
     };
 }
 
@@ -60,7 +71,7 @@ impl Engine {
         match self.algorithm {
             Algorithm::Auto | Algorithm::Exhaustive => &[Mode::And, Mode::Or, Mode::AndOr],
             Algorithm::Conjunction => &[Mode::And],
-            Algorithm::Maxscore => &[Mode::Or],
+            Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter => &[Mode::Or],
         }
     }
 
@@ -83,7 +94,7 @@ impl Engine {
 
     /// Asks everything in one batch and compares with the oracle.
     pub fn check(&self, collection: &Collection, ks: &[usize]) {
-        let index = collection.index(self.codec);
+        let index = collection.index(self.lists);
         let cases = self.cases(collection, ks);
         let plan = |case| Planner::new(&index).plan(&self.query(collection, case)).unwrap();
         let plans: Vec<Plan> = cases.iter().map(plan).collect();
@@ -97,7 +108,7 @@ impl Engine {
 
     /// Divides the documents at the given places and merges the answers of the parts.
     pub fn check_parts(&self, collection: &Collection, ks: &[usize], cuts: &[u32]) {
-        let index = collection.index(self.codec);
+        let index = collection.index(self.lists);
         let executor = Cpu::new(Arc::clone(&index), self.threads);
         let mut ends = cuts.to_vec();
         ends.push(index.documents());
@@ -120,11 +131,11 @@ impl Engine {
 
     /// Divides the collection into indexes of their own that know the statistics of the whole, and merges.
     pub fn check_shards(&self, collection: &Collection, ks: &[usize], cut: usize) {
-        let statistics = collection.index(self.codec).statistics();
+        let statistics = collection.index(self.lists).statistics();
         let frequencies = collection.oracle.document_frequencies();
         let ranges = [0..cut, cut..collection.contents.len()];
         let shards = ranges.map(|range| {
-            let mut index = collection.build(self.codec, &format!("shard-{}", range.start), range.clone());
+            let mut index = collection.build(self.lists, &format!("shard-{}", range.start), range.clone());
             index.set_statistics(statistics);
             (range.start as u32, Arc::new(index))
         });

@@ -1,7 +1,7 @@
 //! A collection built to be nasty: more than three windows, dense lists, lists of more than 64 K postings, all scores
 //! tied, documents at the borders of blocks and windows, and questions that fit none of the usual cases.
 
-use crate::collection::{Ask, Collection, Content};
+use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::Engine;
 use lanner::answer::Work;
 use lanner::{Algorithm, Bitmap, DocId, Mode, Query, ScoreModel, Searcher};
@@ -125,7 +125,7 @@ agreement!(queries_of_up_to_1024_terms, |engine: Engine| {
 fn a_query_of_stop_words_has_no_hits() {
     let contents = vec![Content::Text("The title".to_owned(), "the text of it".to_owned())];
     let collection = Collection::new("english", Bm25::default(), contents).with_asks(vec![Ask::plain("the of it")]);
-    let searcher = Searcher::new(collection.index(CodecName::Bitpack));
+    let searcher = Searcher::new(collection.index(Lists::Dense));
     for mode in [Mode::And, Mode::Or, Mode::AndOr] {
         assert_eq!(searcher.search(&collection.asks[0].query().mode(mode)).unwrap().hits, []);
     }
@@ -133,7 +133,7 @@ fn a_query_of_stop_words_has_no_hits() {
 
 fn work(query: &Query, algorithm: Algorithm) -> Work {
     static SEARCHER: OnceLock<Searcher> = OnceLock::new();
-    let searcher = SEARCHER.get_or_init(|| Searcher::new(nasty().index(CodecName::Bitpack)));
+    let searcher = SEARCHER.get_or_init(|| Searcher::new(nasty().index(Lists::Sparse(CodecName::Bitpack))));
     searcher.search(&query.clone().algorithm(algorithm)).unwrap().work
 }
 

@@ -2,6 +2,7 @@
 
 use super::invert::{learned_frequency, unpack_postings};
 use crate::codec::{BLOCK, Codec};
+use crate::format::dense::is_dense;
 use crate::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, STORED_K, UNIT, windows_of};
 use crate::format::segment::WINDOW;
 use crate::format::varint;
@@ -26,20 +27,20 @@ pub struct Weighing<'a> {
 
 /// One posting as the file will hold it.
 #[derive(Clone, Copy)]
-struct Posting {
+pub(super) struct Posting {
     document: u32,
-    frequency: u32,
+    pub(super) frequency: u32,
     /// A learned weight, or the saturation.
     strength: f32,
 }
 
 /// Encodes lists one after the other, reusing its memory.
 pub struct ListEncoder<'a> {
-    context: ListContext,
+    pub(super) context: ListContext,
     weighing: Weighing<'a>,
     /// Documents that are left out, in order; those after them move up.
     dropped: &'a [u32],
-    postings: Vec<Posting>,
+    pub(super) postings: Vec<Posting>,
 }
 
 /// Where an encoded list belongs and how long it is.
@@ -130,7 +131,10 @@ impl<'a> ListEncoder<'a> {
             }
             _ => {
                 let start = lists.long.len();
-                self.encode_long(&mut lists.long);
+                match self.context.has_dense && is_dense(self.postings.len(), self.context.documents) {
+                    true => self.encode_dense(&mut lists.long),
+                    false => self.encode_long(&mut lists.long),
+                }
                 Encoded::Long((lists.long.len() - start) / UNIT)
             }
         }
@@ -159,7 +163,7 @@ impl<'a> ListEncoder<'a> {
         let blocks = self.postings.len().div_ceil(BLOCK);
         let layout = LongLayout {
             blocks,
-            windows: windows_of(blocks, self.context.windows),
+            windows: windows_of(blocks, self.context.windows()),
             has_frequencies: self.context.has_frequencies,
             has_impacts: self.context.has_impacts,
         };
@@ -187,7 +191,9 @@ impl<'a> ListEncoder<'a> {
             out.resize(start + (out.len() - start).next_multiple_of(UNIT), 0);
             let last = block.documents[count - 1];
             directory.put_u32(layout.last() + 4 * number, last);
-            directory.bound_block(number, &block, &self.saturations(postings), count);
+            let saturations = self.saturations(postings);
+            directory.bound_block(number, &block, &saturations, count);
+            directory.strongest.add(&self.context, &block, &saturations, count);
             base = last + 1;
         }
         directory.finish();
@@ -195,7 +201,7 @@ impl<'a> ListEncoder<'a> {
     }
 
     /// The streams of one block, each in an array of its own.
-    fn streams(&self, postings: &[Posting]) -> Streams {
+    pub(super) fn streams(&self, postings: &[Posting]) -> Streams {
         let mut block = Streams { documents: [0; BLOCK], frequencies: [0; BLOCK], impacts: [0; BLOCK] };
         for (i, posting) in postings.iter().enumerate() {
             block.documents[i] = posting.document;
@@ -211,7 +217,7 @@ impl<'a> ListEncoder<'a> {
     }
 
     /// The saturations of a block, which learned weights do not carry.
-    fn saturations(&self, postings: &[Posting]) -> [f32; BLOCK] {
+    pub(super) fn saturations(&self, postings: &[Posting]) -> [f32; BLOCK] {
         let mut saturations = [0.0; BLOCK];
         for (slot, posting) in saturations.iter_mut().zip(postings) {
             *slot = if self.weighing.learned {
@@ -253,10 +259,10 @@ fn with_byte(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> u8) {
 }
 
 /// The streams of one block.
-struct Streams {
-    documents: [u32; BLOCK],
-    frequencies: [u32; BLOCK],
-    impacts: [u32; BLOCK],
+pub(super) struct Streams {
+    pub(super) documents: [u32; BLOCK],
+    pub(super) frequencies: [u32; BLOCK],
+    pub(super) impacts: [u32; BLOCK],
 }
 
 /// Header and directory of a long list in the making.
@@ -304,24 +310,11 @@ impl Directory {
             }
             from += inside;
         }
-        if layout.has_frequencies {
-            self.strongest.add_saturations(&saturations[..count]);
-        }
-        if layout.has_impacts {
-            block.impacts[..count].iter().for_each(|&impact| self.strongest.impacts[impact as usize] += 1);
-        }
     }
 
     /// The largest and k-th weights, and the first block of each window.
     fn finish(&mut self) {
-        const { assert!(LONG_HEADER_BYTES == 32 && STORED_K.len() == 3) };
-        let (largest, kth) = self.strongest.saturations();
-        for (i, saturation) in [largest].into_iter().chain(kth).enumerate() {
-            self.put_u32(8 + 4 * i, saturation.to_bits());
-        }
-        for (i, k) in [1].into_iter().chain(STORED_K).enumerate() {
-            self.bytes[24 + i] = self.strongest.kth_impact(k);
-        }
+        self.strongest.write(&mut self.bytes);
         let layout = self.layout;
         let mut block = 0;
         for window in 0..layout.windows {
@@ -336,7 +329,7 @@ impl Directory {
 }
 
 /// The largest weights seen so far.
-struct Strongest {
+pub(super) struct Strongest {
     /// At least the 1,000 largest saturations; those not above `floor` were left out.
     saturations: Vec<f32>,
     floor: f32,
@@ -352,6 +345,28 @@ impl Default for Strongest {
 
 impl Strongest {
     const KEPT: usize = STORED_K[2];
+
+    /// Takes the first `count` weights of a block.
+    pub(super) fn add(&mut self, context: &ListContext, block: &Streams, saturations: &[f32; BLOCK], count: usize) {
+        if context.has_frequencies {
+            self.add_saturations(&saturations[..count]);
+        }
+        if context.has_impacts {
+            block.impacts[..count].iter().for_each(|&impact| self.impacts[impact as usize] += 1);
+        }
+    }
+
+    /// Writes the largest and the k-th weights into the header of a long list.
+    pub(super) fn write(&mut self, header: &mut [u8]) {
+        const { assert!(LONG_HEADER_BYTES == 32 && STORED_K.len() == 3) };
+        let (largest, kth) = self.saturations();
+        for (i, saturation) in [largest].into_iter().chain(kth).enumerate() {
+            header[8 + 4 * i..12 + 4 * i].copy_from_slice(&saturation.to_le_bytes());
+        }
+        for (i, k) in [1].into_iter().chain(STORED_K).enumerate() {
+            header[24 + i] = self.kth_impact(k);
+        }
+    }
 
     fn add_saturations(&mut self, saturations: &[f32]) {
         let floor = self.floor;

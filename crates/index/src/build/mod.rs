@@ -6,6 +6,7 @@
 //! The files depend on the input and the options alone: not on threads, memory or the order in which work finishes.
 
 mod accumulate;
+mod dense;
 mod dictionary;
 mod documents;
 mod folder;
@@ -59,8 +60,10 @@ pub struct BuildOptions {
     pub threads: usize,
     /// How much memory the build may use.
     pub memory_bytes: usize,
-    /// How lists are packed.
+    /// How lists are packed that are not dense.
     pub codecs: Codecs,
+    /// Whether lists with many documents are dense: faster, and a little larger.
+    pub dense: bool,
     /// Whether to store frequencies.
     pub frequencies: bool,
     /// Whether to store 8-bit impacts.
@@ -80,6 +83,7 @@ impl Default for BuildOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: 1 << 30,
             codecs: Codecs::default(),
+            dense: true,
             frequencies: true,
             impacts: false,
             bm25: Bm25::default(),

@@ -7,7 +7,7 @@ use super::write::{SegmentWriter, Spool};
 use super::{BuildError, BuildReport, Collected, Progress};
 use crate::format::list::TERMS_IN_GROUP;
 use crate::format::manifest::{Impacts, Manifest, SegmentEntry, Statistics};
-use crate::format::segment::{Header, Section, WINDOW, u32_at};
+use crate::format::segment::{Header, Section, u32_at};
 use crate::format::{IndexError, varint};
 use crate::open::ListContext;
 use crate::weight::Norms;
@@ -25,7 +25,8 @@ pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<B
         codecs: options.codecs,
         has_frequencies: options.frequencies,
         has_impacts: options.impacts,
-        windows: length_codes.len().div_ceil(WINDOW as usize),
+        has_dense: options.dense,
+        documents: length_codes.len() as u32,
     };
     let mut job = Job { context, norms: &norms, length_codes: &length_codes, dropped: &dropped, impact_scale: 1.0 };
     let impacts = if options.impacts { Some(job.scale_impacts(&mut collected)?) } else { None };
@@ -43,6 +44,7 @@ pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<B
         codecs: options.codecs,
         has_frequencies: options.frequencies,
         has_impacts: options.impacts,
+        has_dense: options.dense,
         table: Vec::new(),
     })?;
     let manifest = manifest(&collected, statistics, impacts, &header);

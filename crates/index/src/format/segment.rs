@@ -121,6 +121,8 @@ pub struct Header {
     pub has_frequencies: bool,
     /// Whether blocks hold impacts.
     pub has_impacts: bool,
+    /// Whether lists with many documents are dense.
+    pub has_dense: bool,
     /// The sections, in the order of the file.
     pub table: Vec<Entry>,
 }
@@ -141,7 +143,8 @@ impl Header {
             bytes.extend(number.to_le_bytes());
         }
         let streams = u8::from(self.has_frequencies) | u8::from(self.has_impacts) << 1;
-        bytes.extend([self.codecs.documents as u8, self.codecs.weights as u8, streams]);
+        let has_dense = u8::from(self.has_dense);
+        bytes.extend([self.codecs.documents as u8, self.codecs.weights as u8, streams, has_dense]);
         bytes.resize(FIXED_BYTES, 0);
         for entry in &self.table {
             bytes.extend(entry.tag.to_le_bytes());
@@ -199,6 +202,7 @@ impl Header {
             codecs: Codecs { documents: CodecName::from_tag(bytes[72])?, weights: CodecName::from_tag(bytes[73])? },
             has_frequencies: bytes[74] & 1 != 0,
             has_impacts: bytes[74] & 2 != 0,
+            has_dense: bytes[75] & 1 != 0,
             table: table.collect(),
         })
     }

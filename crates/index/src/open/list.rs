@@ -3,9 +3,11 @@
 //! Opening checks that header and directory lie inside the list's bytes. What they say may still be wrong in a damaged
 //! file; decoding then gives wrong numbers, but stays inside the list and never panics.
 
+use super::dense::Dense;
 use crate::codec::{BLOCK, Codec, Codecs};
+use crate::format::dense::{KIND_AT, KIND_BLOCKS, KIND_DENSE};
 use crate::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, STORED_K, UNIT, blocks_of, postings_in_block};
-use crate::format::segment::{u16_at, u32_at};
+use crate::format::segment::{WINDOW, u16_at, u32_at};
 use crate::format::varint;
 use crate::weight::{Norms, saturation, saturation_of};
 
@@ -31,8 +33,17 @@ pub struct ListContext {
     pub has_frequencies: bool,
     /// Whether blocks hold impacts.
     pub has_impacts: bool,
-    /// Windows of the collection.
-    pub windows: usize,
+    /// Whether lists with many documents are dense.
+    pub has_dense: bool,
+    /// Documents of the segment.
+    pub documents: u32,
+}
+
+impl ListContext {
+    /// Windows of the segment.
+    pub fn windows(&self) -> usize {
+        self.documents.div_ceil(WINDOW) as usize
+    }
 }
 
 /// The postings of one term.
@@ -48,6 +59,7 @@ pub struct List<'a> {
 enum Body<'a> {
     Short(Short<'a>),
     Long { bytes: &'a [u8], layout: LongLayout },
+    Dense { bytes: &'a [u8], dense: Dense<'a> },
 }
 
 /// A list of one block, taken apart.
@@ -95,19 +107,22 @@ impl<'a> List<'a> {
     pub fn long(context: &ListContext, bytes: &'a [u8]) -> Option<List<'a>> {
         let header = bytes.get(..LONG_HEADER_BYTES)?;
         let postings = u32_at(header, 0);
+        let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
+        if header[KIND_AT] == KIND_DENSE {
+            let dense = Dense::open(context, bytes)?;
+            return Some(List { postings, documents, weights, body: Body::Dense { bytes, dense } });
+        }
         let layout = LongLayout {
             blocks: blocks_of(postings),
             windows: u32_at(header, 4) as usize,
             has_frequencies: context.has_frequencies,
             has_impacts: context.has_impacts,
         };
-        let is_sane = postings as usize >= BLOCK && (layout.windows == 0 || layout.windows == context.windows);
-        (is_sane && layout.payload() <= bytes.len()).then(|| List {
-            postings,
-            documents: context.codecs.documents.codec(),
-            weights: context.codecs.weights.codec(),
-            body: Body::Long { bytes, layout },
-        })
+        let is_sane = header[KIND_AT] == KIND_BLOCKS
+            && postings as usize >= BLOCK
+            && (layout.windows == 0 || layout.windows == context.windows());
+        let body = Body::Long { bytes, layout };
+        (is_sane && layout.payload() <= bytes.len()).then_some(List { postings, documents, weights, body })
     }
 
     /// Documents that hold the term.
@@ -115,24 +130,41 @@ impl<'a> List<'a> {
         self.postings
     }
 
-    /// Blocks of up to 128 postings.
-    pub fn blocks(&self) -> usize {
-        blocks_of(self.postings)
+    /// The list as a bitmap, if it is one.
+    #[inline]
+    pub fn dense(&self) -> Option<&Dense<'a>> {
+        match &self.body {
+            Body::Dense { dense, .. } => Some(dense),
+            Body::Short(_) | Body::Long { .. } => None,
+        }
     }
 
-    /// The last document of a block; for a list of one unfinished block just something no document is above.
+    /// Blocks of up to 128 postings: full but for the last one, except that those of a dense list are the postings of
+    /// 128 documents each, maybe none.
+    pub fn blocks(&self) -> usize {
+        match &self.body {
+            Body::Dense { dense, .. } => dense.blocks(),
+            Body::Short(_) | Body::Long { .. } => blocks_of(self.postings),
+        }
+    }
+
+    /// The last document of a block; for a list of one unfinished block, or a dense one, just something no document of
+    /// the block is above.
     #[inline]
     pub fn last_document(&self, block: usize) -> u32 {
         match &self.body {
             Body::Short(_) => u32::MAX,
+            Body::Dense { .. } => (block * BLOCK + BLOCK - 1) as u32,
             Body::Long { bytes, layout } => u32_at(bytes, layout.last() + 4 * block),
         }
     }
 
     /// The first block from `block` on whose last document is at least `target`; `blocks()` when there is none.
     pub fn find_block(&self, block: usize, target: u32) -> usize {
-        let Body::Long { bytes, layout } = &self.body else {
-            return block;
+        let (bytes, layout) = match &self.body {
+            Body::Short(_) => return block,
+            Body::Dense { dense, .. } => return (target as usize / BLOCK).clamp(block, dense.blocks().max(block)),
+            Body::Long { bytes, layout } => (bytes, layout),
         };
         let last = &bytes[layout.last()..layout.offset()];
         let (last, _) = last.as_chunks::<4>();
@@ -163,6 +195,7 @@ impl<'a> List<'a> {
                 let byte = bytes[layout.document_byte() + block];
                 self.documents.decode_documents(byte, self.payload(block), base, &mut out[..count]);
             }
+            Body::Dense { dense, .. } => return dense.decode_documents(block, out),
         }
         count
     }
@@ -174,6 +207,7 @@ impl<'a> List<'a> {
             (Body::Short(short), Stream::Frequency) => short.frequencies,
             (Body::Short(short), Stream::Impact) => short.impacts,
             (Body::Long { bytes, layout }, _) => self.packed_weights(bytes, layout, stream, block),
+            (Body::Dense { dense, .. }, _) => return dense.decode_weights(stream, block, out),
         };
         match packed {
             Some(packed) => self.weights.decode_values(packed.byte, packed.bytes, &mut out[..count]),
@@ -186,6 +220,7 @@ impl<'a> List<'a> {
     #[inline]
     pub fn saturation_bound(&self, block: usize) -> f32 {
         match &self.body {
+            Body::Dense { dense, .. } => dense.saturation_bound(block),
             Body::Long { bytes, layout } if layout.has_frequencies => {
                 saturation_of(u16_at(bytes, layout.frequency_bound() + 2 * block))
             }
@@ -197,6 +232,7 @@ impl<'a> List<'a> {
     #[inline]
     pub fn impact_bound(&self, block: usize) -> u32 {
         match &self.body {
+            Body::Dense { dense, .. } => dense.impact_bound(block),
             Body::Long { bytes, layout } if layout.has_impacts => u32::from(bytes[layout.impact_bound() + block]),
             _ => 255,
         }
@@ -205,7 +241,7 @@ impl<'a> List<'a> {
     /// Windows with a row of their own: all of the collection for a list with many blocks, none for others.
     pub fn windows(&self) -> usize {
         match &self.body {
-            Body::Short(_) => 0,
+            Body::Short(_) | Body::Dense { .. } => 0,
             Body::Long { layout, .. } => layout.windows,
         }
     }
@@ -223,6 +259,7 @@ impl<'a> List<'a> {
     /// What bounds the saturations inside a window; 0 where the list has none there.
     pub fn window_saturation_bound(&self, window: usize) -> f32 {
         match &self.body {
+            Body::Dense { dense, .. } => dense.window_saturation_bound(window),
             Body::Long { bytes, layout } if window < layout.windows && layout.has_frequencies => {
                 saturation_of(u16_at(bytes, layout.frequency_window_bound() + 2 * window))
             }
@@ -233,6 +270,7 @@ impl<'a> List<'a> {
     /// What bounds the impacts inside a window; 0 where the list has none there.
     pub fn window_impact_bound(&self, window: usize) -> u32 {
         match &self.body {
+            Body::Dense { dense, .. } => dense.window_impact_bound(window),
             Body::Long { bytes, layout } if window < layout.windows && layout.has_impacts => {
                 u32::from(bytes[layout.impact_window_bound() + window])
             }
@@ -242,7 +280,7 @@ impl<'a> List<'a> {
 
     /// The largest saturations: stored for long lists, computed from the postings of short ones.
     pub fn largest(&self, norms: &Norms, length_codes: &[u8]) -> Largest {
-        if let Body::Long { bytes, .. } = &self.body {
+        if let Body::Long { bytes, .. } | Body::Dense { bytes, .. } = &self.body {
             let number = |at: usize| f32::from_bits(u32_at(bytes, at));
             return Largest { saturation: number(8), kth: [number(12), number(16), number(20)] };
         }
@@ -261,7 +299,7 @@ impl<'a> List<'a> {
 
     /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 where there are fewer postings).
     pub fn largest_impacts(&self) -> (u32, [u32; STORED_K.len()]) {
-        if let Body::Long { bytes, .. } = &self.body {
+        if let Body::Long { bytes, .. } | Body::Dense { bytes, .. } = &self.body {
             return (u32::from(bytes[24]), [bytes[25], bytes[26], bytes[27]].map(u32::from));
         }
         let mut impacts = [0; BLOCK];

@@ -1,5 +1,6 @@
 //! An index opened for reading: mapped, checked where opening can be cheap, decoded on demand.
 
+mod dense;
 mod documents;
 mod export;
 mod list;
@@ -7,6 +8,7 @@ mod map;
 mod segment;
 mod verify;
 
+pub use dense::Dense;
 pub use documents::IDS_IN_GROUP;
 pub use export::{ExportError, export_ciff};
 pub use list::{BlockBuffer, Largest, List, ListContext, Stream};

@@ -3,7 +3,7 @@
 use super::list::{List, ListContext};
 use super::map::Bytes;
 use crate::format::list::{TERMS_IN_GROUP, UNIT};
-use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, WINDOW, u32_at, u64_at};
+use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at, u64_at};
 use crate::format::{IndexError, varint};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -140,7 +140,8 @@ impl Segment {
             codecs: self.header.codecs,
             has_frequencies: self.header.has_frequencies,
             has_impacts: self.header.has_impacts,
-            windows: self.header.documents.div_ceil(WINDOW) as usize,
+            has_dense: self.header.has_dense,
+            documents: self.header.documents,
         }
     }
 

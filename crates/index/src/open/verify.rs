@@ -6,7 +6,7 @@ use crate::format::IndexError;
 use crate::format::list::STORED_K;
 use crate::format::manifest::Statistics;
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
-use crate::weight::{Norms, length_code, saturation};
+use crate::weight::{Norms, chunk_saturation_code, length_code, saturation};
 use fst::Streamer;
 
 /// What a verification has read.
@@ -128,7 +128,8 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
             }
             next = u64::from(document) + 1;
         }
-        if list.blocks() > 1 && documents[count - 1] != list.last_document(block) {
+        let is_directory_exact = list.blocks() > 1 && list.dense().is_none();
+        if is_directory_exact && documents[count - 1] != list.last_document(block) {
             return Err("a block does not end with the document its directory names");
         }
         let window = |document: u32| (document / WINDOW) as usize;
@@ -155,6 +156,14 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
         }
     }
     verify_windows(list, index.documents())?;
+    if let Some(dense) = list.dense() {
+        dense.verify(list.postings(), |stream, document, value| match stream {
+            Stream::Frequency => {
+                chunk_saturation_code(saturation(value, norms.of(index.length_codes()[document as usize])))
+            }
+            Stream::Impact => value as u8,
+        })?;
+    }
     let has_largest = !header.has_frequencies || list.largest(norms, index.length_codes()) == largest_of(saturations);
     let has_largest_impacts = !header.has_impacts || list.largest_impacts() == largest_impacts_of(&impacts);
     match has_largest && has_largest_impacts {

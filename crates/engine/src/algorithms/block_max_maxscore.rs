@@ -1,0 +1,16 @@
+//! OR: MaxScore with the bounds of blocks, after Ding and Suel, *Faster top-k document retrieval using block-max
+//! indexes* (2011), as PISA's `block_max_maxscore`.
+//!
+//! Two things are added to `maxscore`: the bound of the block that would hold a document, known without decoding it,
+//! can end the lookups earlier; and when one list alone is essential, its blocks that are too light are skipped.
+
+use super::cursor::Cursor;
+use super::weigher::Weigher;
+use super::{Task, maxscore};
+use crate::answer::Work;
+use crate::topk::TopK;
+
+/// Answers an OR.
+pub fn cpu<W: Weigher>(task: &Task<'_>, cursors: Vec<Cursor<'_, W>>, top: &mut TopK) -> Work {
+    maxscore::run::<W, true>(task, cursors, top)
+}

@@ -1,0 +1,450 @@
+//! The inner loops of the algorithms over several numbers at once: portable, AVX2 and AVX-512.
+//!
+//! A set of lanes is a token: one of [`Avx2`] or [`Avx512`] exists only if [`run`] has found the processor able, and
+//! its methods rely on that. The methods are always inlined, so an algorithm that [`run`] calls is compiled once for
+//! each set as a whole, with the instructions of that set: no call and no test for features is left in its loops.
+#![expect(unsafe_code, reason = "intrinsics that load, store or need a processor feature, behind safe methods")]
+
+use lanner_index::codec::BLOCK;
+use lanner_index::weight::{Norms, impact_units, saturation, units};
+
+/// Documents in a chunk.
+pub const CHUNK: usize = lanner_index::format::dense::CHUNK as usize;
+/// Chunks of which the bounds are added up at once.
+pub const CHUNKS: usize = 128;
+
+/// Numbers handled side by side. All sets give the same results; a property test compares them.
+pub trait Lanes: Copy {
+    /// Bit `i` is set where `values[i] >= least`.
+    fn at_least(self, values: &[u32; CHUNK], least: u32) -> u64;
+
+    /// Bit `i` is set where `values[i] >= least`.
+    fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128;
+
+    /// Adds `codes[i] · factor` to `sums[i]`.
+    fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]);
+
+    /// The weights of frequencies: what `weight::units` gives for each.
+    fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]);
+
+    /// The weights of impacts: what `weight::impact_units` gives for each.
+    fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]);
+
+    /// How many numbers of an ascending block are below `target`.
+    fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize;
+}
+
+/// Frequencies of a block, and what their weights are made from.
+pub struct BlockToWeigh<'a> {
+    /// What saturations are multiplied by.
+    pub multiplier: f32,
+    /// The frequencies.
+    pub frequencies: &'a [u32; BLOCK],
+    /// The documents.
+    pub documents: &'a [u32; BLOCK],
+    /// The norm of each length code.
+    pub norms: &'a Norms,
+    /// The length code of each document; one that is not there counts as the last.
+    pub length_codes: &'a [u8],
+}
+
+/// Something to compute with any set of lanes.
+pub trait WithLanes {
+    /// What comes out.
+    type Output;
+
+    /// Computes it. Implementations are `#[inline(always)]`, or the set's instructions are not used.
+    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
+}
+
+/// Computes something with the widest lanes that the processor has.
+pub fn run<T: WithLanes>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(lanes) = Avx512::detect() {
+            // SAFETY: the token proves that the processor has the features.
+            return unsafe { run_avx512(lanes, task) };
+        }
+        if let Some(lanes) = Avx2::detect() {
+            // SAFETY: the token proves that the processor has the features.
+            return unsafe { run_avx2(lanes, task) };
+        }
+    }
+    task.run(Portable)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,popcnt,lzcnt,bmi1,bmi2")]
+fn run_avx512<T: WithLanes>(lanes: Avx512, task: T) -> T::Output {
+    task.run(lanes)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt,lzcnt,bmi1,bmi2")]
+fn run_avx2<T: WithLanes>(lanes: Avx2, task: T) -> T::Output {
+    task.run(lanes)
+}
+
+/// One number at a time; the compiler may still find lanes that every processor has.
+#[derive(Clone, Copy)]
+pub struct Portable;
+
+impl Lanes for Portable {
+    #[inline(always)]
+    fn at_least(self, values: &[u32; CHUNK], least: u32) -> u64 {
+        values.iter().rev().fold(0, |mask, &value| mask << 1 | u64::from(value >= least))
+    }
+
+    #[inline(always)]
+    fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128 {
+        values.iter().rev().fold(0, |mask, &value| mask << 1 | u128::from(value >= least))
+    }
+
+    #[inline(always)]
+    fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]) {
+        for (sum, &code) in sums.iter_mut().zip(codes) {
+            *sum = sum.wrapping_add(u32::from(code).wrapping_mul(factor));
+        }
+    }
+
+    #[inline(always)]
+    fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]) {
+        let last = from.length_codes.len().saturating_sub(1);
+        for (i, weight) in out.iter_mut().enumerate() {
+            let code = from.length_codes.get((from.documents[i] as usize).min(last)).copied().unwrap_or(0);
+            *weight = units(from.multiplier, saturation(from.frequencies[i], from.norms.of(code)));
+        }
+    }
+
+    #[inline(always)]
+    fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]) {
+        for (weight, &impact) in out.iter_mut().zip(impacts) {
+            *weight = impact_units(multiplier, impact);
+        }
+    }
+
+    #[inline(always)]
+    fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize {
+        numbers.partition_point(|&number| number < target)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::*;
+    use lanner_index::weight::ONE;
+    use std::arch::x86_64::*;
+
+    /// Eight numbers at a time.
+    #[derive(Clone, Copy)]
+    pub struct Avx2(());
+
+    /// Sixteen numbers at a time.
+    #[derive(Clone, Copy)]
+    pub struct Avx512(());
+
+    impl Avx2 {
+        /// The token, if the processor has all that `run_avx2` enables.
+        pub fn detect() -> Option<Avx2> {
+            let is_able = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("popcnt")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2");
+            is_able.then_some(Avx2(()))
+        }
+    }
+
+    impl Avx512 {
+        /// The token, if the processor has all that `run_avx512` enables.
+        pub fn detect() -> Option<Avx512> {
+            let is_able = Avx2::detect().is_some()
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq");
+            is_able.then_some(Avx512(()))
+        }
+    }
+
+    // In both sets: the token proves the features; loads and stores go through references to arrays that are as long
+    // as what is loaded or stored, or as stated.
+
+    impl Lanes for Avx2 {
+        #[inline(always)]
+        fn at_least(self, values: &[u32; CHUNK], least: u32) -> u64 {
+            let mut mask = 0;
+            for (i, eight) in values.as_chunks::<8>().0.iter().enumerate() {
+                mask |= u64::from(self.eight_at_least(eight, least)) << (8 * i);
+            }
+            mask
+        }
+
+        #[inline(always)]
+        fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128 {
+            let mut mask = 0;
+            for (i, eight) in values.as_chunks::<8>().0.iter().enumerate() {
+                mask |= u128::from(self.eight_at_least(eight, least)) << (8 * i);
+            }
+            mask
+        }
+
+        #[inline(always)]
+        fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]) {
+            let (eights, rest) = codes[..codes.len().min(CHUNKS)].as_chunks::<8>();
+            let (sums, sums_of_rest) = sums.split_at_mut(8 * eights.len());
+            for (codes, sums) in eights.iter().zip(sums.as_chunks_mut::<8>().0) {
+                // SAFETY: see above.
+                unsafe {
+                    let codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(codes.as_ptr().cast()));
+                    let bounds = _mm256_mullo_epi32(codes, _mm256_set1_epi32(factor as i32));
+                    let sum = _mm256_add_epi32(_mm256_loadu_si256(sums.as_ptr().cast()), bounds);
+                    _mm256_storeu_si256(sums.as_mut_ptr().cast(), sum);
+                }
+            }
+            for (sum, &code) in sums_of_rest.iter_mut().zip(rest) {
+                *sum = sum.wrapping_add(u32::from(code).wrapping_mul(factor));
+            }
+        }
+
+        #[inline(always)]
+        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]) {
+            // Conversions of unsigned numbers and rounding of floats beyond 31 bits are not worth the trouble here: the
+            // compiler makes lanes of the division.
+            Portable.weigh_frequencies(from, out);
+        }
+
+        #[inline(always)]
+        fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]) {
+            Portable.weigh_impacts(multiplier, impacts, out);
+        }
+
+        #[inline(always)]
+        fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize {
+            let (low, high) = numbers.split_at(BLOCK / 2);
+            let half = if high[0] < target { high } else { low };
+            let below = !self.at_least(half.as_array().unwrap_or(&[0; CHUNK]), target);
+            below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
+        }
+    }
+
+    impl Avx2 {
+        #[inline(always)]
+        fn eight_at_least(self, values: &[u32; 8], least: u32) -> u8 {
+            // SAFETY: see above.
+            unsafe {
+                let values = _mm256_loadu_si256(values.as_ptr().cast());
+                // value >= least where the larger of both is the value.
+                let larger = _mm256_max_epu32(values, _mm256_set1_epi32(least as i32));
+                _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(larger, values))) as u8
+            }
+        }
+    }
+
+    impl Lanes for Avx512 {
+        #[inline(always)]
+        fn at_least(self, values: &[u32; CHUNK], least: u32) -> u64 {
+            let mut mask = 0;
+            for (i, sixteen) in values.as_chunks::<16>().0.iter().enumerate() {
+                mask |= u64::from(self.sixteen_at_least(sixteen, least)) << (16 * i);
+            }
+            mask
+        }
+
+        #[inline(always)]
+        fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128 {
+            let mut mask = 0;
+            for (i, sixteen) in values.as_chunks::<16>().0.iter().enumerate() {
+                mask |= u128::from(self.sixteen_at_least(sixteen, least)) << (16 * i);
+            }
+            mask
+        }
+
+        #[inline(always)]
+        fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]) {
+            let (sixteens, rest) = codes[..codes.len().min(CHUNKS)].as_chunks::<16>();
+            let (sums, sums_of_rest) = sums.split_at_mut(16 * sixteens.len());
+            for (codes, sums) in sixteens.iter().zip(sums.as_chunks_mut::<16>().0) {
+                // SAFETY: see above.
+                unsafe {
+                    let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.as_ptr().cast()));
+                    let bounds = _mm512_mullo_epi32(codes, _mm512_set1_epi32(factor as i32));
+                    let sum = _mm512_add_epi32(_mm512_loadu_si512(sums.as_ptr().cast()), bounds);
+                    _mm512_storeu_si512(sums.as_mut_ptr().cast(), sum);
+                }
+            }
+            for (sum, &code) in sums_of_rest.iter_mut().zip(rest) {
+                *sum = sum.wrapping_add(u32::from(code).wrapping_mul(factor));
+            }
+        }
+
+        #[inline(always)]
+        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]) {
+            let codes = from.length_codes;
+            let (Some(last), Some(last_word)) = (codes.len().checked_sub(1), codes.len().checked_sub(4)) else {
+                return Portable.weigh_frequencies(from, out);
+            };
+            if last > i32::MAX as usize {
+                return Portable.weigh_frequencies(from, out);
+            }
+            let frequencies = from.frequencies.as_chunks::<16>().0;
+            let documents = from.documents.as_chunks::<16>().0;
+            for ((out, frequencies), documents) in
+                out.as_chunks_mut::<16>().0.iter_mut().zip(frequencies).zip(documents)
+            {
+                // SAFETY: see above. The gathers read four bytes from `word` on, which is at most `len - 4` and fits
+                // the signed index, and the table of 256 norms at the place of a byte.
+                unsafe {
+                    let document = _mm512_loadu_si512(documents.as_ptr().cast());
+                    let document = _mm512_min_epu32(document, _mm512_set1_epi32(last as i32));
+                    let word = _mm512_min_epu32(document, _mm512_set1_epi32(last_word as i32));
+                    let shift = _mm512_slli_epi32::<3>(_mm512_sub_epi32(document, word));
+                    let words = _mm512_i32gather_epi32::<1>(word, codes.as_ptr().cast());
+                    let code = _mm512_and_si512(_mm512_srlv_epi32(words, shift), _mm512_set1_epi32(0xFF));
+                    let norm = _mm512_i32gather_ps::<4>(code, from.norms.table().as_ptr());
+                    let frequency = _mm512_cvtepu32_ps(_mm512_loadu_si512(frequencies.as_ptr().cast()));
+                    let saturation = _mm512_div_ps(frequency, _mm512_add_ps(frequency, norm));
+                    let weight = _mm512_mul_ps(_mm512_set1_ps(from.multiplier), saturation);
+                    store_rounded(_mm512_mul_ps(weight, _mm512_set1_ps(ONE)), out);
+                }
+            }
+        }
+
+        #[inline(always)]
+        fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]) {
+            for (out, impacts) in out.as_chunks_mut::<16>().0.iter_mut().zip(impacts.as_chunks::<16>().0) {
+                // SAFETY: see above.
+                unsafe {
+                    let impact = _mm512_cvtepu32_ps(_mm512_loadu_si512(impacts.as_ptr().cast()));
+                    store_rounded(_mm512_mul_ps(_mm512_set1_ps(multiplier), impact), out);
+                }
+            }
+        }
+
+        #[inline(always)]
+        fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize {
+            let (low, high) = numbers.split_at(BLOCK / 2);
+            let half = if high[0] < target { high } else { low };
+            let below = !self.at_least(half.as_array().unwrap_or(&[0; CHUNK]), target);
+            below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
+        }
+    }
+
+    impl Avx512 {
+        #[inline(always)]
+        fn sixteen_at_least(self, values: &[u32; 16], least: u32) -> u16 {
+            // SAFETY: see above.
+            unsafe {
+                let values = _mm512_loadu_si512(values.as_ptr().cast());
+                _mm512_cmpge_epu32_mask(values, _mm512_set1_epi32(least as i32))
+            }
+        }
+    }
+
+    /// Rounds half to even, to at least 1. What is beyond 32 bits becomes the largest number, as `as u32` does it.
+    ///
+    /// # Safety
+    /// The processor has AVX-512F.
+    #[inline(always)]
+    unsafe fn store_rounded(weights: __m512, out: &mut [u32; 16]) {
+        // SAFETY: the caller has the feature; `out` has the 64 bytes.
+        unsafe {
+            let rounded = _mm512_cvt_roundps_epu32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(weights);
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_max_epu32(rounded, _mm512_set1_epi32(1)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanner_index::weight::Bm25;
+    use proptest::prelude::*;
+
+    /// All that lanes can compute, from the same numbers.
+    #[derive(Clone, Debug)]
+    struct Everything {
+        numbers: Vec<u32>,
+        least: u32,
+        codes: Vec<u8>,
+        factor: u32,
+        frequencies: Vec<u32>,
+        multiplier: f32,
+        length_codes: Vec<u8>,
+    }
+
+    type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize);
+
+    impl Everything {
+        fn with(&self, lanes: impl Lanes) -> Results {
+            let numbers: [u32; BLOCK] = self.numbers[..].try_into().unwrap();
+            let frequencies = self.frequencies[..].try_into().unwrap();
+            let mut sorted = numbers;
+            sorted.sort_unstable();
+            let mut sums = numbers;
+            lanes.add_bounds(&self.codes, self.factor, &mut sums);
+            let norms = Bm25::default().norms(50.0);
+            let (mut weights, mut impacts) = ([0; BLOCK], [0; BLOCK]);
+            let block = BlockToWeigh {
+                multiplier: self.multiplier,
+                frequencies: &frequencies,
+                documents: &numbers,
+                norms: &norms,
+                length_codes: &self.length_codes,
+            };
+            lanes.weigh_frequencies(&block, &mut weights);
+            lanes.weigh_impacts(self.multiplier, &frequencies, &mut impacts);
+            let chunk = numbers[..CHUNK].try_into().unwrap();
+            let masks = (lanes.at_least(chunk, self.least), lanes.chunks_at_least(&numbers, self.least));
+            (masks.0, masks.1, sums, weights, impacts, lanes.count_below(&sorted, self.least))
+        }
+    }
+
+    impl WithLanes for &Everything {
+        type Output = Results;
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> Results {
+            self.with(lanes)
+        }
+    }
+
+    fn everything() -> impl Strategy<Value = Everything> {
+        let number = prop_oneof![3 => 0u32..40, 1 => 0u32..100_000, 1 => 0u32..];
+        let frequency = prop_oneof![4 => 1u32..5, 2 => 1u32..1000, 1 => 1u32..];
+        (
+            prop::collection::vec(number.clone(), BLOCK),
+            number,
+            prop::collection::vec(0u8.., 0..=CHUNKS),
+            0u32..1 << 22,
+            prop::collection::vec(frequency, BLOCK),
+            prop_oneof![1e-6f32..20.0, 1.0f32..1e6],
+            prop::collection::vec(0u8.., 0..200),
+        )
+            .prop_map(|(numbers, least, codes, factor, frequencies, multiplier, length_codes)| Everything {
+                numbers,
+                least,
+                codes,
+                factor,
+                frequencies,
+                multiplier,
+                length_codes,
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn all_lanes_give_the_same_numbers(everything in everything()) {
+            let expected = everything.with(Portable);
+            prop_assert_eq!(&run(&everything), &expected, "the widest lanes");
+            #[cfg(target_arch = "x86_64")]
+            if let Some(lanes) = Avx2::detect() {
+                // SAFETY: the token proves that the processor has the features.
+                prop_assert_eq!(&unsafe { run_avx2(lanes, &everything) }, &expected, "AVX2");
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! OR: scatter the sparse, look up the dense.
+//!
+//! The collection is passed once, a window of 8,192 documents at a time. Postings of sparse lists are added into
+//! accumulators that stay in the L1 cache. Dense lists are not walked: the bounds of their chunks of 64 documents are
+//! added up, and one comparison of a chunk's accumulators with `threshold - bounds` yields the documents that can
+//! still enter; only these look the dense lists up, strongest first, leaving as soon as they cannot enter any more.
+//! In a chunk whose bounds alone reach the threshold the strongest dense lists are accumulated too, until the bounds
+//! of the others no longer do. The threshold starts at the plan's seed.
+//!
+//! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
+//! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
+
+use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
+use super::weigher::Weigher;
+use super::{Task, Workspace};
+use crate::answer::Work;
+use crate::plan::{Plan, PlannedList};
+use crate::topk::TopK;
+use lanner_index::DocId;
+use lanner_index::codec::BLOCK;
+use lanner_index::format::IndexError;
+use lanner_index::open::{BlockBuffer, Dense, List};
+use std::ops::Range;
+
+/// Documents of a window: 32 KiB of accumulators.
+const WINDOW: usize = CHUNK * CHUNKS;
+
+/// The accumulators of a window, all zero between windows, and what is known of its chunks.
+pub struct Window {
+    scores: Box<[[u32; CHUNK]; CHUNKS]>,
+    /// 1 for a chunk that has postings of sparse lists.
+    touched: [u8; CHUNKS],
+    /// The most that dense lists can add in each chunk.
+    bounds: [u32; CHUNKS],
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window { scores: Box::new([[0; CHUNK]; CHUNKS]), touched: [0; CHUNKS], bounds: [0; CHUNKS] }
+    }
+}
+
+/// Answers an OR.
+pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
+    let mut scatter = Scatter::open(task, weigher, workspace)?;
+    lanes::run(&mut scatter);
+    Ok(scatter.work)
+}
+
+/// A list that is scattered, with the block that is being read.
+struct Sparse<'a> {
+    list: List<'a>,
+    multiplier: f32,
+    /// The most that all other lists and the static rank can add.
+    others: u32,
+    /// The block to be decoded next, and the first after the plan's.
+    next_block: usize,
+    end_block: usize,
+    /// `documents[position..count]` are still to be scattered.
+    position: usize,
+    count: usize,
+    documents: BlockBuffer,
+    weights: BlockBuffer,
+}
+
+/// A list that is looked up.
+struct Looked<'a> {
+    dense: Dense<'a>,
+    multiplier: f32,
+    bound: u32,
+    /// For each chunk a code, of which a unit is worth `factor`; empty if stored bounds do not hold.
+    codes: &'a [u8],
+    factor: u32,
+}
+
+struct Scatter<'a, W> {
+    task: &'a Task<'a>,
+    weigher: W,
+    sparse: Vec<Sparse<'a>>,
+    /// Strongest first.
+    dense: Vec<Looked<'a>>,
+    window: &'a mut Window,
+    top: &'a mut TopK,
+    /// The least score that can enter, less what the static rank can add.
+    threshold: u32,
+    work: Work,
+}
+
+impl<'a> Looked<'a> {
+    /// The most that the list can add in a chunk.
+    #[inline(always)]
+    fn bound(&self, chunk: usize) -> u32 {
+        match self.codes.get(chunk) {
+            Some(&code) => u32::from(code).wrapping_mul(self.factor),
+            None => self.bound,
+        }
+    }
+}
+
+impl<'a, W: Weigher> Scatter<'a, W> {
+    fn open(task: &'a Task<'a>, weigher: W, workspace: &'a mut Workspace) -> Result<Scatter<'a, W>, IndexError> {
+        let Plan { range, lists, largest_score, .. } = task.plan;
+        let (mut sparse, mut dense) = (Vec::new(), Vec::new());
+        let mut work = Work::default();
+        for planned in lists.iter() {
+            let list = task.index.list(planned.id)?;
+            let PlannedList { multiplier, bound, .. } = *planned;
+            if let Some(found) = list.dense() {
+                let (codes, factor) = weigher.chunk_bounds(found, multiplier);
+                dense.push(Looked { dense: *found, multiplier, bound, codes, factor });
+                continue;
+            }
+            let next_block = list.find_block(0, range.start);
+            let end_block = (list.find_block(next_block, range.end - 1) + 1).min(list.blocks());
+            work.blocks_skipped += end_block.saturating_sub(next_block) as u64;
+            let others = largest_score - bound.min(*largest_score);
+            let (documents, weights) = ([0; BLOCK], [0; BLOCK]);
+            sparse.push(Sparse {
+                list,
+                multiplier,
+                others,
+                next_block,
+                end_block,
+                position: 0,
+                count: 0,
+                documents,
+                weights,
+            });
+        }
+        dense.sort_by_key(|looked| std::cmp::Reverse(looked.bound));
+        let Workspace { top, window, .. } = workspace;
+        Ok(Scatter { task, weigher, sparse, dense, window, top, threshold: 0, work })
+    }
+}
+
+impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        self.raise_threshold();
+        let range = &self.task.plan.range;
+        let (mut window, windows) = (range.start as usize / WINDOW, (range.end as usize).div_ceil(WINDOW));
+        while window < windows {
+            let start = (window * WINDOW) as u32;
+            let has_postings = self.scatter(lanes, start);
+            self.add_bounds(lanes, window);
+            let mut chunks = lanes.chunks_at_least(&self.window.bounds, self.threshold);
+            if has_postings {
+                chunks |= self.touched();
+            }
+            // Documents after the last do not exist, and their bounds mean nothing.
+            let count = (self.task.index.documents() as usize - window * WINDOW).div_ceil(CHUNK);
+            if count < CHUNKS {
+                chunks &= (1 << count) - 1;
+            }
+            while chunks != 0 {
+                let chunk = chunks.trailing_zeros() as usize;
+                chunks &= chunks - 1;
+                self.collect(lanes, window * CHUNKS + chunk, chunk);
+            }
+            window += 1;
+        }
+    }
+}
+
+impl<W: Weigher> Scatter<'_, W> {
+    /// Takes over the threshold of the hits so far. Documents come in order.
+    #[inline(always)]
+    fn raise_threshold(&mut self) {
+        self.threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
+    }
+
+    /// Adds the postings of the sparse lists in the window; whether there were any.
+    #[inline(always)]
+    fn scatter<L: Lanes>(&mut self, lanes: L, start: u32) -> bool {
+        let end = start.saturating_add(WINDOW as u32);
+        let mut has_postings = false;
+        let scores = self.window.scores.as_flattened_mut().as_mut_array::<WINDOW>();
+        let Some(scores) = scores else { return false };
+        for sparse in &mut self.sparse {
+            loop {
+                if sparse.position == sparse.count
+                    && !sparse.next(lanes, self.weigher, start..end, self.threshold, &mut self.work)
+                {
+                    break;
+                }
+                let mut position = sparse.position;
+                while position < sparse.count {
+                    let document = sparse.documents[position % BLOCK];
+                    if document >= end {
+                        break;
+                    }
+                    // Only in a damaged file does a document lie before the window.
+                    let place = document.wrapping_sub(start) as usize % WINDOW;
+                    scores[place] = scores[place].wrapping_add(sparse.weights[position % BLOCK]);
+                    self.window.touched[place / CHUNK] = 1;
+                    position += 1;
+                }
+                has_postings |= position > sparse.position;
+                sparse.position = position;
+                if position < sparse.count {
+                    break;
+                }
+            }
+        }
+        has_postings
+    }
+
+    /// The chunks with postings of sparse lists, none of which stays marked.
+    #[inline(always)]
+    fn touched(&mut self) -> u128 {
+        let marks = std::mem::replace(&mut self.window.touched, [0; CHUNKS]);
+        let mut touched = 0;
+        for (i, eight) in marks.as_chunks::<8>().0.iter().enumerate() {
+            // The lowest bits of eight bytes, gathered into the highest byte of the product.
+            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            touched |= u128::from(bits) << (8 * i);
+        }
+        touched
+    }
+
+    /// Adds up the bounds of the dense lists in the window's chunks.
+    #[inline(always)]
+    fn add_bounds<L: Lanes>(&mut self, lanes: L, window: usize) {
+        let bounds = &mut self.window.bounds;
+        *bounds = [0; CHUNKS];
+        for looked in &self.dense {
+            match looked.codes.get(window * CHUNKS..) {
+                Some(codes) if !looked.codes.is_empty() => lanes.add_bounds(codes, looked.factor, bounds),
+                _ => bounds.iter_mut().for_each(|bound| *bound += looked.bound),
+            }
+        }
+    }
+
+    /// Pushes the documents of a chunk that can enter, and empties its accumulators.
+    #[inline(always)]
+    fn collect<L: Lanes>(&mut self, lanes: L, chunk: usize, chunk_in_window: usize) {
+        let mut bound = self.window.bounds[chunk_in_window];
+        let mut looked_from = 0;
+        while bound >= self.threshold && looked_from < self.dense.len() {
+            bound = bound.wrapping_sub(self.dense[looked_from].bound(chunk));
+            self.accumulate(looked_from, chunk, chunk_in_window);
+            looked_from += 1;
+        }
+        let inside = self.inside(chunk);
+        let scores = &mut self.window.scores[chunk_in_window];
+        // A document that has no posting so far cannot enter: all lists are accumulated, or the others do not suffice.
+        let least = self.threshold.saturating_sub(bound).max(1);
+        let mut candidates = lanes.at_least(scores, least) & inside;
+        if candidates != 0 {
+            let found = *scores;
+            *scores = [0; CHUNK];
+            while candidates != 0 {
+                let bit = candidates.trailing_zeros();
+                candidates &= candidates - 1;
+                self.finish(chunk, bit, found[bit as usize % CHUNK], bound, looked_from);
+            }
+        } else {
+            *scores = [0; CHUNK];
+        }
+    }
+
+    /// The documents of a chunk that the plan's range has.
+    #[inline(always)]
+    fn inside(&self, chunk: usize) -> u64 {
+        let range = &self.task.plan.range;
+        let first = (chunk * CHUNK) as u64;
+        let mut mask = u64::MAX;
+        if u64::from(range.start) > first {
+            mask = u64::MAX.checked_shl((u64::from(range.start) - first) as u32).unwrap_or(0);
+        }
+        if u64::from(range.end) < first + CHUNK as u64 {
+            mask &= (1 << (u64::from(range.end).saturating_sub(first))) - 1;
+        }
+        mask
+    }
+
+    /// Adds the postings of a dense list in a chunk.
+    #[inline(always)]
+    fn accumulate(&mut self, looked: usize, chunk: usize, chunk_in_window: usize) {
+        let Looked { dense, multiplier, .. } = &self.dense[looked];
+        let mut word = dense.word(chunk);
+        let mut rank = dense.rank(chunk);
+        self.work.postings_decoded += u64::from(word.count_ones());
+        let scores = &mut self.window.scores[chunk_in_window];
+        while word != 0 {
+            let bit = word.trailing_zeros();
+            word &= word - 1;
+            let value = dense.value(W::STREAM, rank);
+            let weight = self.weigher.weigh(*multiplier, value, (chunk * CHUNK) as u32 + bit);
+            scores[bit as usize] = scores[bit as usize].wrapping_add(weight);
+            rank = rank.wrapping_add(1);
+        }
+    }
+
+    /// Looks a document up in the dense lists that were not accumulated, whose bounds add up to `bound`, and pushes it
+    /// if it can enter.
+    #[inline(always)]
+    fn finish(&mut self, chunk: usize, bit: u32, mut score: u32, mut bound: u32, looked_from: usize) {
+        let document = (chunk * CHUNK) as u32 + bit;
+        for looked in &self.dense[looked_from..] {
+            if score.wrapping_add(bound) < self.threshold {
+                return;
+            }
+            bound = bound.wrapping_sub(looked.bound(chunk));
+            let word = looked.dense.word(chunk);
+            if word >> bit & 1 == 1 {
+                let rank = looked.dense.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones());
+                let value = looked.dense.value(W::STREAM, rank);
+                score = score.wrapping_add(self.weigher.weigh(looked.multiplier, value, document));
+            }
+        }
+        if score >= self.threshold && self.task.passes(document) {
+            self.work.documents_scored += 1;
+            if self.top.push(DocId(document), score.wrapping_add(self.task.static_part(document))) {
+                self.raise_threshold();
+            }
+        }
+    }
+}
+
+impl Sparse<'_> {
+    /// Decodes and weighs the next block that can have a document of the window and bring one into the answer; whether
+    /// there is one.
+    #[inline(always)]
+    fn next<L: Lanes, W: Weigher>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        window: Range<u32>,
+        threshold: u32,
+        work: &mut Work,
+    ) -> bool {
+        let last = window.end - 1;
+        loop {
+            let block = self.next_block;
+            if block >= self.end_block || (block > 0 && self.list.last_document(block - 1) >= last) {
+                return false;
+            }
+            self.next_block += 1;
+            // What the others can add includes the static rank, which is not in the threshold here: so much the safer.
+            if weigher.block_bound(&self.list, block, self.multiplier).saturating_add(self.others) < threshold {
+                continue;
+            }
+            self.count = self.list.decode_documents(block, &mut self.documents);
+            self.position = 0;
+            if self.documents[0] < window.start {
+                // The plan's first block may begin before its first window.
+                self.position = self.documents[..self.count].partition_point(|&document| document < window.start);
+            }
+            let mut values = [1; BLOCK];
+            self.list.decode_weights(W::STREAM, block, &mut values);
+            weigher.weigh_block(lanes, self.multiplier, &values, &self.documents, &mut self.weights);
+            work.postings_decoded += self.count as u64;
+            work.blocks_decoded += 1;
+            work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
+            return true;
+        }
+    }
+}

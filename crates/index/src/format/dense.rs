@@ -1,0 +1,128 @@
+//! How a dense list lies in its section; `build::dense` writes it, `open::dense` reads it.
+//!
+//! A list with at least one document in [`DENSE_SHARE`] is a bitmap: one 64-bit word for each *chunk* of 64
+//! documents, with the rank at the chunk's start and the chunk's largest weight, and the weights in rank order. So
+//! membership is a bit test, the place of a weight is a population count, and bounds are as fine as a chunk.
+//! The rank of a document is the number of postings before it; a chunk's is counted from the start of its window.
+
+use super::list::{LONG_HEADER_BYTES, UNIT};
+use super::segment::WINDOW;
+
+/// Documents in a chunk: the bits of a word.
+pub const CHUNK: u32 = 64;
+/// A list is dense when it holds at least one in so many of the documents. Measured: see docs/algorithms.md.
+pub const DENSE_SHARE: u32 = 32;
+/// In the header of a long list, at byte [`KIND_AT`]: it consists of blocks.
+pub const KIND_BLOCKS: u8 = 0;
+/// In the header of a long list, at byte [`KIND_AT`]: it is dense.
+pub const KIND_DENSE: u8 = 1;
+/// Where the header of a long list tells its kind.
+pub const KIND_AT: usize = 28;
+/// Where the header of a dense list tells the bits of a frequency.
+pub const FREQUENCY_BITS_AT: usize = 29;
+/// The bits that a frequency can take. A frequency that they do not hold is an exception, marked by 0.
+pub const FREQUENCY_BITS: [u8; 3] = [2, 4, 8];
+
+/// Which arrays a dense list has, and where: all follow from its header and the streams of the segment.
+///
+/// In order: ranks at the windows' starts u32, ranks of chunks within their window u16, windows' largest saturations
+/// u16 (codes), chunks' largest saturations u8 (codes), chunks' and windows' largest impacts u8, then, each from a
+/// multiple of 16 bytes, the words, the frequencies, the impacts, and the exceptions' ranks and frequencies u32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DenseLayout {
+    /// Postings of the list.
+    pub postings: usize,
+    /// Documents of the segment.
+    pub documents: usize,
+    /// Frequencies that their bits do not hold.
+    pub exceptions: usize,
+    /// Bits of a frequency; 0 without frequencies.
+    pub frequency_bits: usize,
+    /// Whether there are impacts.
+    pub has_impacts: bool,
+}
+
+impl DenseLayout {
+    /// Chunks of the segment, of which each has a word.
+    pub fn chunks(&self) -> usize {
+        self.documents.div_ceil(CHUNK as usize)
+    }
+
+    /// Windows of the segment.
+    pub fn windows(&self) -> usize {
+        self.documents.div_ceil(WINDOW as usize)
+    }
+
+    /// Start of the ranks of the windows.
+    pub fn window_rank(&self) -> usize {
+        LONG_HEADER_BYTES
+    }
+
+    /// Start of the ranks of the chunks.
+    pub fn chunk_rank(&self) -> usize {
+        self.window_rank() + 4 * self.windows()
+    }
+
+    /// Start of the windows' largest saturations, as codes of 16 bits.
+    pub fn window_saturation(&self) -> usize {
+        self.chunk_rank() + 2 * self.chunks()
+    }
+
+    /// Start of the chunks' largest saturations, as codes of 8 bits.
+    pub fn chunk_saturation(&self) -> usize {
+        self.window_saturation() + 2 * self.if_frequencies(self.windows())
+    }
+
+    /// Start of the chunks' largest impacts.
+    pub fn chunk_impact(&self) -> usize {
+        self.chunk_saturation() + self.if_frequencies(self.chunks())
+    }
+
+    /// Start of the windows' largest impacts.
+    pub fn window_impact(&self) -> usize {
+        self.chunk_impact() + self.if_impacts(self.chunks())
+    }
+
+    /// Start of the words.
+    pub fn words(&self) -> usize {
+        (self.window_impact() + self.if_impacts(self.windows())).next_multiple_of(UNIT)
+    }
+
+    /// Start of the frequencies.
+    pub fn frequencies(&self) -> usize {
+        (self.words() + 8 * self.chunks()).next_multiple_of(UNIT)
+    }
+
+    /// Start of the impacts.
+    pub fn impacts(&self) -> usize {
+        (self.frequencies() + (self.postings * self.frequency_bits).div_ceil(8)).next_multiple_of(UNIT)
+    }
+
+    /// Start of the exceptions' ranks.
+    pub fn exception_rank(&self) -> usize {
+        (self.impacts() + self.if_impacts(self.postings)).next_multiple_of(UNIT)
+    }
+
+    /// Start of the exceptions' frequencies.
+    pub fn exception_frequency(&self) -> usize {
+        self.exception_rank() + 4 * self.exceptions
+    }
+
+    /// Bytes of the whole list.
+    pub fn end(&self) -> usize {
+        (self.exception_frequency() + 4 * self.exceptions).next_multiple_of(UNIT)
+    }
+
+    fn if_frequencies(&self, count: usize) -> usize {
+        if self.frequency_bits > 0 { count } else { 0 }
+    }
+
+    fn if_impacts(&self, count: usize) -> usize {
+        if self.has_impacts { count } else { 0 }
+    }
+}
+
+/// Whether a list of so many postings is dense in a segment of so many documents.
+pub fn is_dense(postings: usize, documents: u32) -> bool {
+    postings as u64 * u64::from(DENSE_SHARE) >= u64::from(documents)
+}

@@ -1,0 +1,245 @@
+//! A dense list, opened: bit tests, ranks, weights by rank, and the bounds of chunks.
+//!
+//! To readers that walk blocks a dense list is one too: block `b` holds the postings of the 128 documents from `128 b`
+//! on, so its postings are up to 128, and maybe none.
+
+use super::list::{BlockBuffer, ListContext, Stream};
+use crate::codec::BLOCK;
+use crate::format::dense::{CHUNK, DenseLayout, FREQUENCY_BITS, FREQUENCY_BITS_AT};
+use crate::format::segment::{WINDOW, u32_at};
+use crate::weight::{chunk_saturation_of, saturation_of};
+
+/// Chunks in a block of 128 documents.
+const CHUNKS_IN_BLOCK: usize = BLOCK / CHUNK as usize;
+
+/// A dense list. Every access stays inside its arrays, whatever they hold.
+#[derive(Clone, Copy)]
+pub struct Dense<'a> {
+    words: &'a [[u8; 8]],
+    window_ranks: &'a [[u8; 4]],
+    chunk_ranks: &'a [[u8; 2]],
+    chunk_saturations: &'a [u8],
+    window_saturations: &'a [[u8; 2]],
+    chunk_impacts: &'a [u8],
+    window_impacts: &'a [u8],
+    frequency_bits: usize,
+    frequencies: &'a [u8],
+    impacts: &'a [u8],
+    exception_ranks: &'a [[u8; 4]],
+    exception_frequencies: &'a [[u8; 4]],
+}
+
+impl<'a> Dense<'a> {
+    /// Opens a dense list whose header is there; `None` where the bytes cannot be one.
+    pub fn open(context: &ListContext, bytes: &'a [u8]) -> Option<Dense<'a>> {
+        let frequency_bits = bytes[FREQUENCY_BITS_AT];
+        let is_sane = match context.has_frequencies {
+            true => FREQUENCY_BITS.contains(&frequency_bits),
+            false => frequency_bits == 0,
+        };
+        let layout = DenseLayout {
+            postings: u32_at(bytes, 0) as usize,
+            documents: context.documents as usize,
+            exceptions: u32_at(bytes, 4) as usize,
+            frequency_bits: usize::from(frequency_bits),
+            has_impacts: context.has_impacts,
+        };
+        if !is_sane || layout.postings > layout.documents || layout.end() != bytes.len() {
+            return None;
+        }
+        let part = |start: usize, length: usize| &bytes[start..start + length];
+        let has_frequencies = usize::from(context.has_frequencies);
+        let has_impacts = usize::from(context.has_impacts);
+        let (chunks, windows) = (layout.chunks(), layout.windows());
+        Some(Dense {
+            words: part(layout.words(), 8 * chunks).as_chunks().0,
+            window_ranks: part(layout.window_rank(), 4 * windows).as_chunks().0,
+            chunk_ranks: part(layout.chunk_rank(), 2 * chunks).as_chunks().0,
+            chunk_saturations: part(layout.chunk_saturation(), chunks * has_frequencies),
+            window_saturations: part(layout.window_saturation(), 2 * windows * has_frequencies).as_chunks().0,
+            chunk_impacts: part(layout.chunk_impact(), chunks * has_impacts),
+            window_impacts: part(layout.window_impact(), windows * has_impacts),
+            frequency_bits: layout.frequency_bits,
+            frequencies: part(layout.frequencies(), (layout.postings * layout.frequency_bits).div_ceil(8)),
+            impacts: part(layout.impacts(), layout.postings * has_impacts),
+            exception_ranks: part(layout.exception_rank(), 4 * layout.exceptions).as_chunks().0,
+            exception_frequencies: part(layout.exception_frequency(), 4 * layout.exceptions).as_chunks().0,
+        })
+    }
+
+    /// Chunks of 64 documents, of which each has a word.
+    pub fn chunks(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Blocks of 128 documents.
+    pub fn blocks(&self) -> usize {
+        self.words.len().div_ceil(CHUNKS_IN_BLOCK)
+    }
+
+    /// The documents of a chunk: bit `i` is document `64 chunk + i`. None after the last chunk.
+    #[inline]
+    pub fn word(&self, chunk: usize) -> u64 {
+        self.words.get(chunk).map_or(0, |&word| u64::from_le_bytes(word))
+    }
+
+    /// Whether a document is in the list.
+    #[inline]
+    pub fn contains(&self, document: u32) -> bool {
+        self.word((document / CHUNK) as usize) >> (document % CHUNK) & 1 == 1
+    }
+
+    /// Postings before a chunk.
+    #[inline]
+    pub fn rank(&self, chunk: usize) -> u32 {
+        let window = self.window_ranks.get(chunk / (WINDOW / CHUNK) as usize);
+        let within = self.chunk_ranks.get(chunk);
+        let window = window.map_or(0, |&rank| u32::from_le_bytes(rank));
+        window.wrapping_add(within.map_or(0, |&rank| u32::from(u16::from_le_bytes(rank))))
+    }
+
+    /// The place of a document's weight, if the document is in the list.
+    #[inline]
+    pub fn find(&self, document: u32) -> Option<u32> {
+        let (chunk, bit) = ((document / CHUNK) as usize, document % CHUNK);
+        let word = self.word(chunk);
+        if word >> bit & 1 == 0 {
+            return None;
+        }
+        Some(self.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones()))
+    }
+
+    /// The frequency or impact of the posting with that rank; 1 where the stream is not stored.
+    #[inline]
+    pub fn value(&self, stream: Stream, rank: u32) -> u32 {
+        match stream {
+            Stream::Frequency => self.frequency(rank),
+            Stream::Impact => self.impacts.get(rank as usize).map_or(1, |&impact| u32::from(impact)),
+        }
+    }
+
+    #[inline]
+    fn frequency(&self, rank: u32) -> u32 {
+        let bit = rank as usize * self.frequency_bits;
+        let Some(&byte) = self.frequencies.get(bit / 8) else {
+            return 1;
+        };
+        match u32::from(byte) >> (bit % 8) & ((1 << self.frequency_bits) - 1) {
+            0 => self.exception(rank),
+            frequency => frequency,
+        }
+    }
+
+    /// The frequency of a posting that its bits do not hold.
+    #[cold]
+    fn exception(&self, rank: u32) -> u32 {
+        let found = self.exception_ranks.binary_search_by_key(&rank, |&rank| u32::from_le_bytes(rank));
+        found.map_or(1, |place| u32::from_le_bytes(self.exception_frequencies[place]))
+    }
+
+    /// The frequencies that are not exceptions, packed from the lowest bits of the first byte on, and the bits of each.
+    /// 0 stands for an exception.
+    pub fn packed_frequencies(&self) -> (&'a [u8], usize) {
+        (self.frequencies, self.frequency_bits)
+    }
+
+    /// The impacts in the order of the documents; empty where they are not stored.
+    pub fn impacts(&self) -> &'a [u8] {
+        self.impacts
+    }
+
+    /// For each chunk the code of its largest saturation ([`chunk_saturation_of`]); empty without frequencies.
+    pub fn chunk_saturations(&self) -> &'a [u8] {
+        self.chunk_saturations
+    }
+
+    /// For each chunk its largest impact; empty without impacts.
+    pub fn chunk_impacts(&self) -> &'a [u8] {
+        self.chunk_impacts
+    }
+
+    /// Decodes the documents of a block and returns how many there are.
+    pub fn decode_documents(&self, block: usize, out: &mut BlockBuffer) -> usize {
+        let mut count = 0;
+        for chunk in CHUNKS_IN_BLOCK * block..CHUNKS_IN_BLOCK * (block + 1) {
+            let mut word = self.word(chunk);
+            while word != 0 {
+                // Two words have at most 128 bits.
+                out[count % BLOCK] = chunk as u32 * CHUNK + word.trailing_zeros();
+                word &= word - 1;
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Decodes the weights of a block and returns how many there are.
+    pub fn decode_weights(&self, stream: Stream, block: usize, out: &mut BlockBuffer) -> usize {
+        let rank = self.rank(CHUNKS_IN_BLOCK * block);
+        let words = CHUNKS_IN_BLOCK * block..CHUNKS_IN_BLOCK * (block + 1);
+        let count = words.map(|chunk| self.word(chunk).count_ones()).sum::<u32>();
+        for (i, weight) in out[..count as usize].iter_mut().enumerate() {
+            *weight = self.value(stream, rank.wrapping_add(i as u32));
+        }
+        count as usize
+    }
+
+    /// What bounds the saturations of a block.
+    #[inline]
+    pub fn saturation_bound(&self, block: usize) -> f32 {
+        match largest_of_block(self.chunk_saturations, block) {
+            Some(code) => chunk_saturation_of(code),
+            None => 1.0,
+        }
+    }
+
+    /// What bounds the impacts of a block.
+    #[inline]
+    pub fn impact_bound(&self, block: usize) -> u32 {
+        largest_of_block(self.chunk_impacts, block).map_or(255, u32::from)
+    }
+
+    /// What bounds the saturations inside a window.
+    pub fn window_saturation_bound(&self, window: usize) -> f32 {
+        self.window_saturations.get(window).map_or(1.0, |&code| saturation_of(u16::from_le_bytes(code)))
+    }
+
+    /// What bounds the impacts inside a window.
+    pub fn window_impact_bound(&self, window: usize) -> u32 {
+        self.window_impacts.get(window).map_or(255, |&impact| u32::from(impact))
+    }
+
+    /// Checks what reading blocks does not show: that ranks count the bits before them, that every chunk's bound is
+    /// that of its postings, and that exceptions increase and are not among the packed frequencies.
+    pub fn verify(&self, postings: u32, largest: impl Fn(Stream, u32, u32) -> u8) -> Result<(), &'static str> {
+        let mut rank = 0;
+        for chunk in 0..self.chunks() {
+            if self.rank(chunk) != rank {
+                return Err("the rank of a chunk does not count the documents before it");
+            }
+            let word = self.word(chunk);
+            for (stream, bounds) in [(Stream::Frequency, self.chunk_saturations), (Stream::Impact, self.chunk_impacts)]
+            {
+                let first = chunk as u32 * CHUNK;
+                let bits = (0..CHUNK).filter(|bit| word >> bit & 1 == 1);
+                let codes = bits.zip(rank..).map(|(bit, rank)| largest(stream, first + bit, self.value(stream, rank)));
+                if bounds.get(chunk).is_some_and(|&bound| codes.max().unwrap_or(0) != bound) {
+                    return Err("the bound of a chunk is not its largest weight");
+                }
+            }
+            rank += word.count_ones();
+        }
+        let ranks = self.exception_ranks.iter().map(|&rank| u32::from_le_bytes(rank));
+        match rank == postings && ranks.is_sorted_by(|a, b| a < b) {
+            true => Ok(()),
+            false => Err("its words hold another number of documents, or exceptions are not in order"),
+        }
+    }
+}
+
+/// The largest of the bytes of a block's chunks; `None` where there are no such bytes.
+#[inline]
+fn largest_of_block(bytes: &[u8], block: usize) -> Option<u8> {
+    let end = bytes.len().min(CHUNKS_IN_BLOCK * (block + 1));
+    bytes.get(CHUNKS_IN_BLOCK * block..end)?.iter().copied().max()
+}
