@@ -9,10 +9,15 @@
 //! numbers are wrong (`verify` tells), but nothing panics.
 
 mod bitpack;
+mod lanes;
 mod raw;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 
+use lanes::Kernels;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// Postings in a full block.
 pub const BLOCK: usize = 128;
@@ -31,47 +36,88 @@ pub trait Codec: Send + Sync {
     /// Fills `values`, whose length is the number of postings, from a stream that starts at `bytes[0]`.
     fn decode_values(&self, byte: u8, bytes: &[u8], values: &mut [u32]);
 
+    /// Value `index` of a stream of `count`, without decoding the others where the layout allows it.
+    fn value_at(&self, byte: u8, bytes: &[u8], count: usize, index: usize) -> u32 {
+        let mut values = [0; BLOCK];
+        self.decode_values(byte, bytes, &mut values[..count]);
+        values[index]
+    }
+
     /// Bytes of a stream of `count` postings with this directory byte.
     fn length(&self, byte: u8, count: usize) -> usize;
 }
 
-/// The codecs by name; the number is the tag in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum CodecName {
-    /// Four bytes a number, as they are.
-    Raw = 1,
-    /// Gaps in as many bits as the largest of the block needs.
-    Bitpack = 2,
-    // 3 elias-fano, 4 pfor, 5 rice and 6 qmx are taken: see docs/format.md.
+/// Makes [`CodecName`] from a table with one row for each codec: name, tag, name in text, what packs and unpacks.
+macro_rules! codecs {
+    ($($(#[$docs:meta])* $name:ident = $tag:literal, $text:literal, $codec:expr;)*) => {
+        /// The codecs by name; the number is the tag in the file.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[repr(u8)]
+        pub enum CodecName {
+            $($(#[$docs])* $name = $tag,)*
+        }
+
+        impl CodecName {
+            /// Every codec, in the order of their tags.
+            pub const ALL: [CodecName; [$($tag),*].len()] = [$(CodecName::$name),*];
+
+            /// What packs and unpacks: in the form that is fastest on this processor.
+            pub fn codec(self) -> &'static dyn Codec {
+                match self {
+                    $(CodecName::$name => $codec,)*
+                }
+            }
+
+            fn text(self) -> &'static str {
+                match self {
+                    $(CodecName::$name => $text,)*
+                }
+            }
+        }
+    };
 }
 
-impl CodecName {
-    /// Every codec, in the order of their tags.
-    pub const ALL: [CodecName; 2] = [CodecName::Raw, CodecName::Bitpack];
+codecs! {
+    /// Four bytes a number, as they are.
+    Raw = 1, "raw", &raw::Raw;
+    /// Gaps in as many bits as the largest of the block needs.
+    Bitpack = 2, "bitpack", &*BITPACK;
+}
 
+static BITPACK: LazyLock<bitpack::Bitpack> = LazyLock::new(|| bitpack::Bitpack::new(Kernels::best()));
+
+impl CodecName {
     /// The codec of a tag found in a file.
     pub fn from_tag(tag: u8) -> Option<CodecName> {
         Self::ALL.into_iter().find(|&name| name as u8 == tag)
-    }
-
-    /// What packs and unpacks.
-    pub fn codec(self) -> &'static dyn Codec {
-        match self {
-            CodecName::Raw => &raw::Raw,
-            CodecName::Bitpack => &bitpack::Bitpack,
-        }
     }
 }
 
 impl fmt::Display for CodecName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CodecName::Raw => "raw",
-            CodecName::Bitpack => "bitpack",
-        })
+        f.write_str(self.text())
     }
+}
+
+/// The gaps of documents: each less the one after its predecessor, the first less the base.
+fn gaps_of(base: u32, documents: &[u32]) -> [u32; BLOCK] {
+    let mut gaps = [0; BLOCK];
+    let mut next = base;
+    for (gap, &document) in gaps.iter_mut().zip(documents) {
+        *gap = document - next;
+        next = document.wrapping_add(1);
+    }
+    gaps
+}
+
+/// Values as they are packed: each less 1.
+fn less_one(values: &[u32]) -> [u32; BLOCK] {
+    let mut numbers = [0; BLOCK];
+    for (number, &value) in numbers.iter_mut().zip(values) {
+        *number = value - 1;
+    }
+    numbers
 }
 
 /// The codecs of an index: one for documents, one for weights.
@@ -92,7 +138,8 @@ impl Default for Codecs {
 /// The name of a codec that there is not.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown codec {0:?}; the codecs are raw and bitpack, for both streams (--codec bitpack) or each (--codec documents=raw,weights=bitpack)"
+    "unknown codec {0:?}; the codecs are {names}, for both streams (--codec bitpack) or each (--codec documents=raw,weights=bitpack)",
+    names = CodecName::ALL.map(CodecName::text).join(", ")
 )]
 pub struct UnknownCodec(String);
 
@@ -100,7 +147,7 @@ impl FromStr for CodecName {
     type Err = UnknownCodec;
 
     fn from_str(name: &str) -> Result<Self, UnknownCodec> {
-        let known = Self::ALL.into_iter().find(|codec| codec.to_string() == name);
+        let known = Self::ALL.into_iter().find(|codec| codec.text() == name);
         known.ok_or_else(|| UnknownCodec(name.to_owned()))
     }
 }
@@ -169,6 +216,9 @@ mod tests {
                 let mut decoded = vec![0; values.len()];
                 name.codec().decode_values(byte, &bytes, &mut decoded);
                 prop_assert_eq!(&decoded, &values, "{}", name);
+                for (index, &value) in values.iter().enumerate() {
+                    prop_assert_eq!(name.codec().value_at(byte, &bytes, values.len(), index), value, "{}", name);
+                }
             }
         }
 
@@ -178,6 +228,7 @@ mod tests {
                 let mut numbers = vec![0; count];
                 name.codec().decode_documents(byte, &bytes, base, &mut numbers);
                 name.codec().decode_values(byte, &bytes, &mut numbers);
+                name.codec().value_at(byte, &bytes, count, count - 1);
                 name.codec().length(byte, count);
             }
         }
