@@ -9,9 +9,9 @@
 //! What reads a full block is a table of functions, one for each width, so that every shift is a constant. There is a
 //! table for each instruction set; [`Kernels::best`] picks one.
 
-use super::BLOCK;
 #[cfg(target_arch = "x86_64")]
 use super::simd;
+use super::{BLOCK, unary};
 
 /// Fills a full block with its numbers, each plus `add`, from `16 · width` bytes or more.
 pub type UnpackFull = fn(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]);
@@ -30,6 +30,8 @@ pub struct Kernels {
     pub sum_bits: fn(bytes: &[u8], width: usize, base: u32, numbers: &mut [u32]),
     /// Turns gaps into what `sum_full` gives.
     pub sum: fn(base: u32, numbers: &mut [u32]),
+    /// [`unary::add_sums`].
+    pub add_unary: fn(bits: &[u8], shift: u32, step: u32, numbers: &mut [u32]),
 }
 
 /// For every processor.
@@ -39,6 +41,7 @@ pub static SCALAR: Kernels = Kernels {
     unpack_bits,
     sum_bits,
     sum,
+    add_unary: unary::add_sums,
 };
 
 /// `[f::<0>, f::<1>, .., f::<32>]`
@@ -117,8 +120,12 @@ pub fn pack(numbers: &[u32], width: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Number `index` of a full block; 0 where there are too few bytes.
-pub fn number_of_full(bytes: &[u8], width: usize, index: usize) -> u32 {
+/// Number `index` of `count` packed by [`pack`], from at most two words; missing bytes count as zeros.
+#[inline]
+pub fn number_at(bytes: &[u8], width: usize, count: usize, index: usize) -> u32 {
+    if count != BLOCK {
+        return number_of_bits(bytes, width, index);
+    }
     let bit = index / 4 * width;
     let (word, shift) = (4 * (bit / 32) + index % 4, bit % 32);
     let low = u64::from(word_at(bytes, word)) >> shift;
@@ -314,13 +321,8 @@ mod tests {
                 (kernels.sum)(start, &mut summed);
                 prop_assert_eq!(&summed, &sums);
             }
-            for index in 0..count {
-                let number = if count == BLOCK {
-                    number_of_full(&bytes, width, index)
-                } else {
-                    number_of_bits(&bytes, width, index)
-                };
-                prop_assert_eq!(number, numbers[index]);
+            for (index, &number) in numbers.iter().enumerate() {
+                prop_assert_eq!(number_at(&bytes, width, count, index), number);
             }
         }
     }

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::BLOCK;
-use super::lanes::{Kernels, SCALAR, SumFull, UnpackFull, per_width};
+use super::lanes::{Kernels, SCALAR, SumFull, UnpackFull, eight_bytes, per_width};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
@@ -44,6 +44,7 @@ static AVX2: Kernels = Kernels {
         // SAFETY: `kernels` hands this table out only where there is AVX2.
         unsafe { avx2::sum(base, numbers) }
     },
+    add_unary: SCALAR.add_unary,
 };
 
 fn unpack_full_avx2<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
@@ -70,6 +71,10 @@ static AVX512: Kernels = Kernels {
     sum: |base, numbers| {
         // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
         unsafe { avx512::sum(base, numbers) }
+    },
+    add_unary: |bits, shift, step, numbers| {
+        // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
+        unsafe { avx512::add_unary(bits, shift, step, numbers) }
     },
 };
 
@@ -403,6 +408,72 @@ mod avx512 {
             let sums = running(sixteen.read(bytes.get(2 * width * group..).unwrap_or(&[])));
             store(_mm512_add_epi32(start, sums), room);
             start = after(start, sums);
+        }
+    }
+
+    /// Where the ones of the bits are, in order; as many as there are, up to the first word with the last of `count`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
+    fn ones(bits: &[u8], count: usize, positions: &mut [u16; BLOCK + 32]) -> usize {
+        let mut places = load_positions(&PLACES);
+        let mut found = 0;
+        for at in (0..bits.len()).step_by(8) {
+            let word = eight_bytes(bits, at);
+            for half in [word as u32, (word >> 32) as u32] {
+                let Some(room) = positions[found..].first_chunk_mut().filter(|_| found < count) else {
+                    return count;
+                };
+                store_positions(_mm512_maskz_compress_epi16(half, places), room);
+                places = _mm512_add_epi16(places, _mm512_set1_epi16(32));
+                found += half.count_ones() as usize;
+            }
+        }
+        found.min(count)
+    }
+
+    /// 0 to 31.
+    static PLACES: [u16; 32] = {
+        let mut places = [0; 32];
+        let mut i = 0;
+        while i < 32 {
+            places[i] = i as u16;
+            i += 1;
+        }
+        places
+    };
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    fn load_positions(positions: &[u16; 32]) -> __m512i {
+        // SAFETY: the 64 bytes are the array.
+        unsafe { _mm512_loadu_si512(positions.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    fn store_positions(numbers: __m512i, positions: &mut [u16; 32]) {
+        // SAFETY: the 64 bytes are the array.
+        unsafe { _mm512_storeu_si512(positions.as_mut_ptr().cast(), numbers) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    fn widen(positions: &[u16; 16]) -> __m512i {
+        // SAFETY: the 32 bytes are the array.
+        _mm512_cvtepu16_epi32(unsafe { _mm256_loadu_si256(positions.as_ptr().cast()) })
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
+    pub fn add_unary(bits: &[u8], shift: u32, step: u32, numbers: &mut [u32]) {
+        let mut positions = [0; BLOCK + 32];
+        let found = ones(bits, numbers.len().min(BLOCK), &mut positions);
+        let (step, shift) = (_mm512_set1_epi32(step as i32), _mm_cvtsi32_si128(shift as i32));
+        let mut place = start_from(0);
+        for (room, positions) in numbers[..found].chunks_mut(16).zip(positions.as_chunks::<16>().0) {
+            let sums = _mm512_sll_epi32(_mm512_sub_epi32(widen(positions), place), shift);
+            let steps = _mm512_mullo_epi32(place, step);
+            store(_mm512_add_epi32(load_numbers(room), _mm512_add_epi32(sums, steps)), room);
+            place = _mm512_add_epi32(place, _mm512_set1_epi32(16));
         }
     }
 }
