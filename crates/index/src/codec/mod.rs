@@ -11,6 +11,8 @@
 mod bitpack;
 mod elias_fano;
 mod lanes;
+mod pfor;
+mod pfor_block;
 mod raw;
 mod rice;
 #[cfg(target_arch = "x86_64")]
@@ -112,12 +114,18 @@ codecs! {
     Bitpack = 2, "bitpack", &*BITPACK;
     /// Sums of gaps, low bits apart, high bits in unary.
     EliasFano = 3, "elias-fano", &*ELIAS_FANO;
+    /// Most gaps in few bits, one width for the list.
+    Pfor = 4, "pfor", &*PFOR;
     /// Quotients of gaps in unary, remainders apart.
     Rice = 5, "rice", &*RICE;
+    /// Most gaps in few bits, a width for each block.
+    PforBlock = 7, "pfor-block", &*PFOR_BLOCK;
 }
 
 static BITPACK: LazyLock<bitpack::Bitpack> = LazyLock::new(|| bitpack::Bitpack::new(Kernels::best()));
 static ELIAS_FANO: LazyLock<elias_fano::EliasFano> = LazyLock::new(|| elias_fano::EliasFano::new(Kernels::best()));
+static PFOR: LazyLock<pfor::Pfor> = LazyLock::new(|| pfor::Pfor::new(Kernels::best()));
+static PFOR_BLOCK: LazyLock<pfor_block::PforBlock> = LazyLock::new(|| pfor_block::PforBlock::new(Kernels::best()));
 static RICE: LazyLock<rice::Rice> = LazyLock::new(|| rice::Rice::new(Kernels::best()));
 
 impl CodecName {
