@@ -3,11 +3,8 @@
 use crate::failure::Failure;
 use lanner::Index;
 use lanner_index::codec::BLOCK;
-use lanner_index::format::dense::{DenseLayout, FREQUENCY_BITS_AT};
-use lanner_index::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, postings_in_block};
-use lanner_index::format::segment::{Section, u32_at};
-use lanner_index::format::varint;
-use lanner_index::open::ListContext;
+use lanner_index::format::segment::Section;
+use lanner_index::open::List;
 use serde::Serialize;
 use std::ops::AddAssign;
 
@@ -86,28 +83,21 @@ impl ListSizes {
     /// Looks at every list of an index; decodes none.
     pub fn of(index: &Index) -> Result<ListSizes, Failure> {
         let segment = index.segment();
-        let context = segment.list_context();
         let mut sizes = ListSizes::default();
-        // Lists of a kind lie one after the other in the order of their terms.
-        let (mut short, mut long) = (segment.section(Section::ShortLists), segment.section(Section::LongLists));
         for term in 0..segment.header().terms {
             let list = segment.list(term)?;
-            let (postings, is_dense) = (list.postings(), list.dense().is_some());
-            let length = segment.list_bytes(term).unwrap_or(0);
-            let is_long = postings as usize >= BLOCK;
+            let is_long = list.postings() as usize >= BLOCK;
             let section = if is_long { Section::LongLists } else { Section::ShortLists };
-            let rest = if is_long { &mut long } else { &mut short };
-            let bytes = varint::take(rest, length);
-            let (kind, bytes) = match bytes {
-                Some(bytes) if !is_long => (&mut sizes.short, short_bytes(&context, bytes)),
-                Some(bytes) if is_dense => (&mut sizes.dense, dense_bytes(&context, bytes)),
-                Some(bytes) => (&mut sizes.long, long_bytes(&context, bytes)),
-                None => (&mut sizes.long, None),
-            };
+            let bytes = stream_bytes(&list, segment.list_bytes(term).unwrap_or(0) as u64);
             let bytes =
                 bytes.ok_or_else(|| segment.damaged(section, format!("the list of term {term} cannot be read")))?;
-            *kind += KindSizes { lists: 1, postings: u64::from(postings), bytes };
-            sizes.count_length(u64::from(postings));
+            let kind = match is_long {
+                true if list.dense().is_some() => &mut sizes.dense,
+                true => &mut sizes.long,
+                false => &mut sizes.short,
+            };
+            *kind += KindSizes { lists: 1, postings: u64::from(list.postings()), bytes };
+            sizes.count_length(u64::from(list.postings()));
         }
         Ok(sizes)
     }
@@ -131,70 +121,18 @@ impl ListSizes {
     }
 }
 
-/// Takes a short list apart; its layout stands in `lanner_index::format::list`.
-fn short_bytes(context: &ListContext, bytes: &[u8]) -> Option<StreamBytes> {
-    let (&head, mut rest) = bytes.split_first()?;
-    let count = usize::from(head & !ALL_ONES);
-    varint::read_u32(&mut rest)?;
-    let mut sizes = StreamBytes { directory: (bytes.len() - rest.len()) as u64, ..StreamBytes::default() };
-    let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
-    if count > 1 {
-        let byte = varint::take(&mut rest, 1)?[0];
-        sizes.directory += 1;
-        sizes.documents = varint::take(&mut rest, documents.length(byte, count - 1))?.len() as u64;
-    }
-    if context.has_frequencies && head & ALL_ONES == 0 {
-        let byte = varint::take(&mut rest, 1)?[0];
-        sizes.directory += 1;
-        sizes.frequencies = varint::take(&mut rest, weights.length(byte, count))?.len() as u64;
-    }
-    if context.has_impacts {
-        let byte = varint::take(&mut rest, 1)?[0];
-        sizes.directory += 1;
-        sizes.impacts = varint::take(&mut rest, weights.length(byte, count))?.len() as u64;
-    }
-    Some(sizes)
-}
-
-/// Takes a long list apart: its directory says how long each stream of each block is.
-fn long_bytes(context: &ListContext, bytes: &[u8]) -> Option<StreamBytes> {
-    let postings = u32_at(bytes.get(..8)?, 0);
-    let layout = LongLayout {
-        blocks: (postings as usize).div_ceil(BLOCK),
-        windows: u32_at(bytes, 4) as usize,
-        has_frequencies: context.has_frequencies,
-        has_impacts: context.has_impacts,
-    };
-    let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
-    let mut sizes = StreamBytes { directory: layout.payload() as u64, ..StreamBytes::default() };
-    for block in 0..layout.blocks {
-        let count = postings_in_block(postings, block);
-        sizes.documents += documents.length(*bytes.get(layout.document_byte() + block)?, count) as u64;
-        if layout.has_frequencies {
-            sizes.frequencies += weights.length(*bytes.get(layout.frequency_byte() + block)?, count) as u64;
-        }
-        if layout.has_impacts {
-            sizes.impacts += weights.length(*bytes.get(layout.impact_byte() + block)?, count) as u64;
+/// Takes a list of so many bytes apart; `None` when its parts say that they have more.
+fn stream_bytes(list: &List, length: u64) -> Option<StreamBytes> {
+    let mut parts = list.shared_bytes();
+    for block in 0..list.blocks() {
+        for (part, bytes) in parts.iter_mut().zip(list.stream_bytes(block)) {
+            *part += bytes;
         }
     }
-    sizes.filling = (bytes.len() as u64).checked_sub(sizes.all())?;
-    Some(sizes)
-}
-
-/// Takes a dense list apart; exceptions count as frequencies.
-fn dense_bytes(context: &ListContext, bytes: &[u8]) -> Option<StreamBytes> {
-    let layout = DenseLayout {
-        postings: u32_at(bytes.get(..LONG_HEADER_BYTES)?, 0) as usize,
-        documents: context.documents as usize,
-        exceptions: u32_at(bytes, 4) as usize,
-        frequency_bits: usize::from(bytes[FREQUENCY_BITS_AT]),
-        has_impacts: context.has_impacts,
-    };
-    let documents = 8 * layout.chunks() as u64;
-    let frequencies = (layout.postings * layout.frequency_bits).div_ceil(8) + 8 * layout.exceptions;
-    let impacts = if layout.has_impacts { layout.postings as u64 } else { 0 };
-    let directory = layout.words() as u64;
-    let mut sizes = StreamBytes { documents, frequencies: frequencies as u64, impacts, directory, filling: 0 };
-    sizes.filling = (bytes.len() as u64).checked_sub(sizes.all())?;
-    Some(sizes)
+    let [documents, frequencies, impacts] = parts.map(|part| part as u64);
+    let sizes = StreamBytes { documents, frequencies, impacts, ..StreamBytes::default() };
+    let rest = length.checked_sub(sizes.all())?;
+    // A short list has nothing but its streams and what stands before them.
+    let directory = list.directory_bytes().map_or(rest, |bytes| bytes as u64);
+    Some(StreamBytes { directory, filling: rest.checked_sub(directory)?, ..sizes })
 }

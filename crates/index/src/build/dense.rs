@@ -2,7 +2,7 @@
 
 use super::list::{ListEncoder, Streams, Strongest};
 use crate::codec::BLOCK;
-use crate::format::dense::{CHUNK, DenseLayout, FREQUENCY_BITS, FREQUENCY_BITS_AT, KIND_AT, KIND_DENSE};
+use crate::format::dense::{CHUNK, DENSE_MARK, DenseLayout, EXCEPTIONS_AT, FREQUENCY_BITS, MARK_AT};
 use crate::format::segment::WINDOW;
 use crate::weight::{chunk_saturation_code, saturation_code};
 
@@ -20,9 +20,8 @@ impl ListEncoder<'_> {
         let mut list =
             DenseList { layout, bytes: vec![0; layout.end()], exceptions: 0, strongest: Strongest::default() };
         list.put_u32(0, layout.postings as u32);
-        list.put_u32(4, layout.exceptions as u32);
-        list.bytes[KIND_AT] = KIND_DENSE;
-        list.bytes[FREQUENCY_BITS_AT] = bits;
+        list.put_u32(MARK_AT, DENSE_MARK + u32::from(bits));
+        list.put_u32(EXCEPTIONS_AT, layout.exceptions as u32);
         for (number, postings) in self.postings.chunks(BLOCK).enumerate() {
             let streams = self.streams(postings);
             let saturations = self.saturations(postings);

@@ -324,7 +324,7 @@ impl LengthPacker {
             return Ok(());
         }
         let mut packed = Vec::new();
-        let byte = CodecName::Bitpack.codec().encode_values(&self.block, &mut packed);
+        let byte = CodecName::Bitpack.codec().encode_values(&[], &self.block, &mut packed);
         self.rows.extend((self.written << 8 | u64::from(byte)).to_le_bytes());
         self.written += packed.len() as u64;
         self.block.clear();

@@ -3,7 +3,9 @@
 use super::invert::{learned_frequency, unpack_postings};
 use crate::codec::{BLOCK, Codec};
 use crate::format::dense::is_dense;
-use crate::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, STORED_K, UNIT, windows_of};
+use crate::format::list::{
+    ALL_ONES, LONG_HEADER_BYTES, LongLayout, SHARED_HEADER_BYTES, SHARED_START, STORED_K, UNIT, windows_of,
+};
 use crate::format::segment::WINDOW;
 use crate::format::varint;
 use crate::open::ListContext;
@@ -149,13 +151,13 @@ impl<'a> ListEncoder<'a> {
         varint::write(u64::from(first), out);
         let (documents, weights) = self.codecs();
         if count > 1 {
-            with_byte(out, |out| documents.encode_documents(first + 1, &block.documents[1..count], out));
+            with_byte(out, |out| documents.encode_documents(&[], first + 1, &block.documents[1..count], out));
         }
         if self.context.has_frequencies && !all_ones {
-            with_byte(out, |out| weights.encode_values(&block.frequencies[..count], out));
+            with_byte(out, |out| weights.encode_values(&[], &block.frequencies[..count], out));
         }
         if self.context.has_impacts {
-            with_byte(out, |out| weights.encode_values(&block.impacts[..count], out));
+            with_byte(out, |out| weights.encode_values(&[], &block.impacts[..count], out));
         }
     }
 
@@ -173,6 +175,7 @@ impl<'a> ListEncoder<'a> {
         directory.put_u32(0, self.postings.len() as u32);
         directory.put_u32(4, layout.windows as u32);
         let (documents, weights) = self.codecs();
+        let shared = self.shared();
         let mut base = 0;
         for (number, postings) in self.postings.chunks(BLOCK).enumerate() {
             let block = self.streams(postings);
@@ -180,13 +183,14 @@ impl<'a> ListEncoder<'a> {
             let offset = (out.len() - start - layout.payload()) / UNIT;
             directory.put_u32(layout.offset() + 4 * number, offset as u32);
             directory.bytes[layout.document_byte() + number] =
-                documents.encode_documents(base, &block.documents[..count], out);
+                documents.encode_documents(&shared[0], base, &block.documents[..count], out);
             if layout.has_frequencies {
                 directory.bytes[layout.frequency_byte() + number] =
-                    weights.encode_values(&block.frequencies[..count], out);
+                    weights.encode_values(&shared[1], &block.frequencies[..count], out);
             }
             if layout.has_impacts {
-                directory.bytes[layout.impact_byte() + number] = weights.encode_values(&block.impacts[..count], out);
+                directory.bytes[layout.impact_byte() + number] =
+                    weights.encode_values(&shared[2], &block.impacts[..count], out);
             }
             out.resize(start + (out.len() - start).next_multiple_of(UNIT), 0);
             let last = block.documents[count - 1];
@@ -197,7 +201,38 @@ impl<'a> ListEncoder<'a> {
             base = last + 1;
         }
         directory.finish();
+        if shared.iter().any(|part| !part.is_empty()) {
+            directory.put_u32(SHARED_START, ((out.len() - start) / UNIT) as u32);
+            append_shared(&shared, out);
+        }
         out[start..start + layout.payload()].copy_from_slice(&directory.bytes);
+    }
+
+    /// What the codecs keep for all blocks together: of documents, frequencies and impacts.
+    fn shared(&self) -> [Vec<u8>; 3] {
+        let mut shared = [const { Vec::new() }; 3];
+        let (documents, weights) = self.codecs();
+        let mut next = 0;
+        let mut gaps = self.postings.iter().map(|posting| {
+            let gap = posting.document - next;
+            next = posting.document + 1;
+            gap
+        });
+        documents.encode_shared(&mut gaps, &mut shared[0]);
+        if self.context.has_frequencies {
+            let mut numbers = self.postings.iter().map(|posting| posting.frequency - 1);
+            weights.encode_shared(&mut numbers, &mut shared[1]);
+        }
+        if self.context.has_impacts {
+            let factor = self.factor();
+            let mut numbers = self.postings.iter().map(|posting| self.impact(factor, posting) - 1);
+            weights.encode_shared(&mut numbers, &mut shared[2]);
+        }
+        shared
+    }
+
+    fn impact(&self, factor: f64, posting: &Posting) -> u32 {
+        impact_of((factor * f64::from(posting.strength)) * self.weighing.impact_scale)
     }
 
     /// The streams of one block, each in an array of its own.
@@ -208,9 +243,9 @@ impl<'a> ListEncoder<'a> {
             block.frequencies[i] = posting.frequency;
         }
         if self.context.has_impacts {
-            let (factor, scale) = (self.factor(), self.weighing.impact_scale);
+            let factor = self.factor();
             for (impact, posting) in block.impacts.iter_mut().zip(postings) {
-                *impact = impact_of((factor * f64::from(posting.strength)) * scale);
+                *impact = self.impact(factor, posting);
             }
         }
         block
@@ -256,6 +291,18 @@ fn with_byte(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> u8) {
     let at = out.len();
     out.push(0);
     out[at] = encode(out);
+}
+
+/// Appends the parts that the blocks of a list share, each filled up to a unit, after a row with their units.
+fn append_shared(shared: &[Vec<u8>; 3], out: &mut Vec<u8>) {
+    let header = out.len();
+    out.resize(header + SHARED_HEADER_BYTES, 0);
+    for (stream, part) in shared.iter().enumerate() {
+        let units = part.len().div_ceil(UNIT);
+        out[header + 4 * stream..][..4].copy_from_slice(&(units as u32).to_le_bytes());
+        out.extend(part);
+        out.resize(out.len() + UNIT * units - part.len(), 0);
+    }
 }
 
 /// The streams of one block.

@@ -1,31 +1,51 @@
 //! `raw`: every number as four little-endian bytes; what the other codecs are measured against.
 
-use super::Codec;
+use super::lanes::number_of_bits;
+use super::{Codec, Packed};
 
 /// Four bytes a number.
 pub struct Raw;
 
 impl Codec for Raw {
-    fn encode_documents(&self, _base: u32, documents: &[u32], out: &mut Vec<u8>) -> u8 {
-        self.encode_values(documents, out)
+    fn encode_documents(&self, _shared: &[u8], _base: u32, documents: &[u32], out: &mut Vec<u8>) -> u8 {
+        encode(documents, out)
     }
 
-    fn decode_documents(&self, byte: u8, bytes: &[u8], _base: u32, documents: &mut [u32]) {
-        self.decode_values(byte, bytes, documents);
+    fn decode_documents(&self, packed: Packed, _base: u32, documents: &mut [u32]) {
+        decode(packed.bytes, documents);
     }
 
-    fn encode_values(&self, values: &[u32], out: &mut Vec<u8>) -> u8 {
-        out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        0
+    fn encode_values(&self, _shared: &[u8], values: &[u32], out: &mut Vec<u8>) -> u8 {
+        encode(values, out)
     }
 
-    fn decode_values(&self, _byte: u8, bytes: &[u8], values: &mut [u32]) {
-        for (value, bytes) in values.iter_mut().zip(bytes.as_chunks::<4>().0) {
-            *value = u32::from_le_bytes(*bytes);
-        }
+    fn decode_values(&self, packed: Packed, values: &mut [u32]) {
+        decode(packed.bytes, values);
     }
 
-    fn length(&self, _byte: u8, count: usize) -> usize {
+    fn value_at(&self, packed: Packed, _count: usize, index: usize) -> u32 {
+        value_at(packed.bytes, index)
+    }
+
+    fn length(&self, _packed: Packed, count: usize) -> usize {
         4 * count
     }
+}
+
+/// Appends the numbers; the directory byte is 0.
+pub fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
+    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    0
+}
+
+/// Fills `numbers` as far as there are bytes.
+pub fn decode(bytes: &[u8], numbers: &mut [u32]) {
+    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *number = u32::from_le_bytes(*bytes);
+    }
+}
+
+/// Number `index`; missing bytes count as zeros.
+pub fn value_at(bytes: &[u8], index: usize) -> u32 {
+    number_of_bits(bytes, 32, index)
 }

@@ -6,20 +6,18 @@
 //! The rank of a document is the number of postings before it; a chunk's is counted from the start of its window.
 
 use super::list::{LONG_HEADER_BYTES, UNIT};
-use super::segment::WINDOW;
+use super::segment::{WINDOW, u32_at};
 
 /// Documents in a chunk: the bits of a word.
 pub const CHUNK: u32 = 64;
 /// A list is dense when it holds at least one in so many of the documents. Measured: see docs/algorithms.md.
 pub const DENSE_SHARE: u32 = 32;
-/// In the header of a long list, at byte [`KIND_AT`]: it consists of blocks.
-pub const KIND_BLOCKS: u8 = 0;
-/// In the header of a long list, at byte [`KIND_AT`]: it is dense.
-pub const KIND_DENSE: u8 = 1;
-/// Where the header of a long list tells its kind.
-pub const KIND_AT: usize = 28;
-/// Where the header of a dense list tells the bits of a frequency.
-pub const FREQUENCY_BITS_AT: usize = 29;
+/// Where the header of a dense list has, in place of its windows, [`DENSE_MARK`] plus the bits of a frequency.
+pub const MARK_AT: usize = 4;
+/// More windows than a segment can have.
+pub const DENSE_MARK: u32 = 0xFFFF_FF00;
+/// Where the header of a dense list has the number of its exceptions.
+pub const EXCEPTIONS_AT: usize = 28;
 /// The bits that a frequency can take. A frequency that they do not hold is an exception, marked by 0.
 pub const FREQUENCY_BITS: [u8; 3] = [2, 4, 8];
 
@@ -120,6 +118,11 @@ impl DenseLayout {
     fn if_impacts(&self, count: usize) -> usize {
         if self.has_impacts { count } else { 0 }
     }
+}
+
+/// Whether a long list with this header is dense.
+pub fn is_marked_dense(header: &[u8]) -> bool {
+    u32_at(header, MARK_AT) >= DENSE_MARK
 }
 
 /// Whether a list of so many postings is dense in a segment of so many documents.

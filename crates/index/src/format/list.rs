@@ -9,7 +9,8 @@
 //! u8 + .. directory byte and stream of the impacts, if stored
 //! ```
 //! *Long* lists start at multiples of 16 bytes with a fixed header, then flat arrays (the directory), then, from a
-//! multiple of 16 bytes, the blocks: documents, frequencies, impacts, each block filled up to 16 bytes.
+//! multiple of 16 bytes, the blocks: documents, frequencies, impacts, each block filled up to 16 bytes. What a codec
+//! keeps for all blocks together follows: a row of [`SHARED_HEADER_BYTES`], and a part for each stream.
 
 use crate::codec::BLOCK;
 
@@ -17,6 +18,10 @@ use crate::codec::BLOCK;
 pub const UNIT: usize = 16;
 /// Bytes of a long list's fixed header.
 pub const LONG_HEADER_BYTES: usize = 32;
+/// Where the header of a long list says, in units, where its shared part starts; 0 for a list without.
+pub const SHARED_START: usize = 28;
+/// Bytes before the shared parts: a u32 for each stream, its units, and a zero.
+pub const SHARED_HEADER_BYTES: usize = 16;
 /// The k for which k-th weights are stored.
 pub const STORED_K: [usize; 3] = [10, 100, 1000];
 /// Terms that share one row of the term table.

@@ -5,7 +5,7 @@
 
 use super::list::{BlockBuffer, ListContext, Stream};
 use crate::codec::BLOCK;
-use crate::format::dense::{CHUNK, DenseLayout, FREQUENCY_BITS, FREQUENCY_BITS_AT};
+use crate::format::dense::{CHUNK, DENSE_MARK, DenseLayout, EXCEPTIONS_AT, FREQUENCY_BITS, MARK_AT};
 use crate::format::segment::{WINDOW, u32_at};
 use crate::weight::{chunk_saturation_of, saturation_of};
 
@@ -27,12 +27,13 @@ pub struct Dense<'a> {
     impacts: &'a [u8],
     exception_ranks: &'a [[u8; 4]],
     exception_frequencies: &'a [[u8; 4]],
+    directory_bytes: usize,
 }
 
 impl<'a> Dense<'a> {
     /// Opens a dense list whose header is there; `None` where the bytes cannot be one.
     pub fn open(context: &ListContext, bytes: &'a [u8]) -> Option<Dense<'a>> {
-        let frequency_bits = bytes[FREQUENCY_BITS_AT];
+        let frequency_bits = (u32_at(bytes, MARK_AT) - DENSE_MARK) as u8;
         let is_sane = match context.has_frequencies {
             true => FREQUENCY_BITS.contains(&frequency_bits),
             false => frequency_bits == 0,
@@ -40,7 +41,7 @@ impl<'a> Dense<'a> {
         let layout = DenseLayout {
             postings: u32_at(bytes, 0) as usize,
             documents: context.documents as usize,
-            exceptions: u32_at(bytes, 4) as usize,
+            exceptions: u32_at(bytes, EXCEPTIONS_AT) as usize,
             frequency_bits: usize::from(frequency_bits),
             has_impacts: context.has_impacts,
         };
@@ -64,6 +65,7 @@ impl<'a> Dense<'a> {
             impacts: part(layout.impacts(), layout.postings * has_impacts),
             exception_ranks: part(layout.exception_rank(), 4 * layout.exceptions).as_chunks().0,
             exception_frequencies: part(layout.exception_frequency(), 4 * layout.exceptions).as_chunks().0,
+            directory_bytes: layout.words(),
         })
     }
 
@@ -182,6 +184,21 @@ impl<'a> Dense<'a> {
             *weight = self.value(stream, rank.wrapping_add(i as u32));
         }
         count as usize
+    }
+
+    /// One weight of a block.
+    pub fn weight_at(&self, stream: Stream, block: usize, index: usize) -> u32 {
+        self.value(stream, self.rank(CHUNKS_IN_BLOCK * block).wrapping_add(index as u32))
+    }
+
+    /// Bytes of header, ranks and bounds.
+    pub fn directory_bytes(&self) -> usize {
+        self.directory_bytes
+    }
+
+    /// Bytes of the words, of frequencies with their exceptions, and of impacts.
+    pub fn stream_bytes(&self) -> [usize; 3] {
+        [8 * self.words.len(), self.frequencies.len() + 8 * self.exception_ranks.len(), self.impacts.len()]
     }
 
     /// What bounds the saturations of a block.

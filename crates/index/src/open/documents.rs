@@ -1,7 +1,7 @@
 //! What the index knows of each document: its external id, its length, its rank, its stored fields.
 
 use super::segment::Segment;
-use crate::codec::{BLOCK, CodecName};
+use crate::codec::{BLOCK, CodecName, Packed};
 use crate::format::segment::{Section, u32_at, u64_at};
 use crate::format::{IndexError, varint};
 
@@ -70,7 +70,7 @@ impl Segment {
         // A row: the directory byte, then in seven bytes where the block starts after the rows.
         let (offset, byte) = ((u64_at(row, 0) >> 8) as usize, row[0]);
         let payload = bytes.get(blocks * 8 + offset..).unwrap_or(&[]);
-        CodecName::Bitpack.codec().decode_values(byte, payload, &mut out[..count]);
+        CodecName::Bitpack.codec().decode_values(Packed::alone(byte, payload), &mut out[..count]);
         // Lengths may be 0 and values may not: they are stored plus one.
         out[..count].iter_mut().for_each(|length| *length = length.wrapping_sub(1));
         count

@@ -4,9 +4,12 @@
 //! file; decoding then gives wrong numbers, but stays inside the list and never panics.
 
 use super::dense::Dense;
-use crate::codec::{BLOCK, Codec, Codecs};
-use crate::format::dense::{KIND_AT, KIND_BLOCKS, KIND_DENSE};
-use crate::format::list::{ALL_ONES, LONG_HEADER_BYTES, LongLayout, STORED_K, UNIT, blocks_of, postings_in_block};
+use crate::codec::{BLOCK, Codec, Codecs, Packed};
+use crate::format::dense::is_marked_dense;
+use crate::format::list::{
+    ALL_ONES, LONG_HEADER_BYTES, LongLayout, SHARED_HEADER_BYTES, SHARED_START, STORED_K, UNIT, blocks_of,
+    postings_in_block,
+};
 use crate::format::segment::{WINDOW, u16_at, u32_at};
 use crate::format::varint;
 use crate::weight::{Norms, saturation, saturation_of};
@@ -58,9 +61,12 @@ pub struct List<'a> {
 #[derive(Clone, Copy)]
 enum Body<'a> {
     Short(Short<'a>),
-    Long { bytes: &'a [u8], layout: LongLayout },
+    Long { bytes: &'a [u8], layout: LongLayout, shared: Shared<'a> },
     Dense { bytes: &'a [u8], dense: Dense<'a> },
 }
+
+/// What the codecs keep for all blocks together: of documents, frequencies and impacts.
+type Shared<'a> = [&'a [u8]; 3];
 
 /// A list of one block, taken apart.
 #[derive(Clone, Copy)]
@@ -69,13 +75,6 @@ struct Short<'a> {
     documents: Option<Packed<'a>>,
     frequencies: Option<Packed<'a>>,
     impacts: Option<Packed<'a>>,
-}
-
-/// A stream with its directory byte.
-#[derive(Clone, Copy)]
-struct Packed<'a> {
-    byte: u8,
-    bytes: &'a [u8],
 }
 
 /// The largest saturations of a list: what bounds its weights, and what seeds a threshold.
@@ -95,10 +94,10 @@ impl<'a> List<'a> {
         let count = postings as usize;
         let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
         let first = varint::read_u32(&mut rest)?;
-        let others = if count > 1 { Some(Packed::read(&mut rest, documents, count - 1)?) } else { None };
+        let others = if count > 1 { Some(read_packed(&mut rest, documents, count - 1)?) } else { None };
         let has_frequencies = context.has_frequencies && head & ALL_ONES == 0;
-        let frequencies = if has_frequencies { Some(Packed::read(&mut rest, weights, count)?) } else { None };
-        let impacts = if context.has_impacts { Some(Packed::read(&mut rest, weights, count)?) } else { None };
+        let frequencies = if has_frequencies { Some(read_packed(&mut rest, weights, count)?) } else { None };
+        let impacts = if context.has_impacts { Some(read_packed(&mut rest, weights, count)?) } else { None };
         let body = Body::Short(Short { first, documents: others, frequencies, impacts });
         (count > 0 && rest.is_empty()).then_some(List { postings, documents, weights, body })
     }
@@ -108,7 +107,7 @@ impl<'a> List<'a> {
         let header = bytes.get(..LONG_HEADER_BYTES)?;
         let postings = u32_at(header, 0);
         let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
-        if header[KIND_AT] == KIND_DENSE {
+        if is_marked_dense(header) {
             let dense = Dense::open(context, bytes)?;
             return Some(List { postings, documents, weights, body: Body::Dense { bytes, dense } });
         }
@@ -118,10 +117,8 @@ impl<'a> List<'a> {
             has_frequencies: context.has_frequencies,
             has_impacts: context.has_impacts,
         };
-        let is_sane = header[KIND_AT] == KIND_BLOCKS
-            && postings as usize >= BLOCK
-            && (layout.windows == 0 || layout.windows == context.windows());
-        let body = Body::Long { bytes, layout };
+        let is_sane = postings as usize >= BLOCK && (layout.windows == 0 || layout.windows == context.windows());
+        let body = Body::Long { bytes, layout, shared: read_shared(bytes)? };
         (is_sane && layout.payload() <= bytes.len()).then_some(List { postings, documents, weights, body })
     }
 
@@ -155,7 +152,7 @@ impl<'a> List<'a> {
         match &self.body {
             Body::Short(_) => u32::MAX,
             Body::Dense { .. } => (block * BLOCK + BLOCK - 1) as u32,
-            Body::Long { bytes, layout } => u32_at(bytes, layout.last() + 4 * block),
+            Body::Long { bytes, layout, .. } => u32_at(bytes, layout.last() + 4 * block),
         }
     }
 
@@ -164,7 +161,7 @@ impl<'a> List<'a> {
         let (bytes, layout) = match &self.body {
             Body::Short(_) => return block,
             Body::Dense { dense, .. } => return (target as usize / BLOCK).clamp(block, dense.blocks().max(block)),
-            Body::Long { bytes, layout } => (bytes, layout),
+            Body::Long { bytes, layout, .. } => (bytes, layout),
         };
         let last = &bytes[layout.last()..layout.offset()];
         let (last, _) = last.as_chunks::<4>();
@@ -187,13 +184,13 @@ impl<'a> List<'a> {
                 out[0] = short.first;
                 if let Some(others) = short.documents {
                     let base = short.first.wrapping_add(1);
-                    self.documents.decode_documents(others.byte, others.bytes, base, &mut out[1..count]);
+                    self.documents.decode_documents(others, base, &mut out[1..count]);
                 }
             }
-            Body::Long { bytes, layout } => {
+            Body::Long { bytes, layout, shared } => {
                 let base = if block == 0 { 0 } else { self.last_document(block - 1).wrapping_add(1) };
-                let byte = bytes[layout.document_byte() + block];
-                self.documents.decode_documents(byte, self.payload(block), base, &mut out[..count]);
+                let packed = packed_documents(bytes, layout, shared, block);
+                self.documents.decode_documents(packed, base, &mut out[..count]);
             }
             Body::Dense { dense, .. } => return dense.decode_documents(block, out),
         }
@@ -202,18 +199,59 @@ impl<'a> List<'a> {
 
     /// Decodes the weights of a block and returns how many there are; ones where the stream is not stored.
     pub fn decode_weights(&self, stream: Stream, block: usize, out: &mut BlockBuffer) -> usize {
+        if let Body::Dense { dense, .. } = &self.body {
+            return dense.decode_weights(stream, block, out);
+        }
         let count = postings_in_block(self.postings, block);
-        let packed = match (&self.body, stream) {
-            (Body::Short(short), Stream::Frequency) => short.frequencies,
-            (Body::Short(short), Stream::Impact) => short.impacts,
-            (Body::Long { bytes, layout }, _) => self.packed_weights(bytes, layout, stream, block),
-            (Body::Dense { dense, .. }, _) => return dense.decode_weights(stream, block, out),
-        };
-        match packed {
-            Some(packed) => self.weights.decode_values(packed.byte, packed.bytes, &mut out[..count]),
+        match self.packed_weights(stream, block) {
+            Some(packed) => self.weights.decode_values(packed, &mut out[..count]),
             None => out[..count].fill(1),
         }
         count
+    }
+
+    /// One weight of a block, without decoding the others where the codec can; 1 where the stream is not stored.
+    pub fn weight_at(&self, stream: Stream, block: usize, index: usize) -> u32 {
+        if let Body::Dense { dense, .. } = &self.body {
+            return dense.weight_at(stream, block, index);
+        }
+        let count = postings_in_block(self.postings, block);
+        self.packed_weights(stream, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
+    }
+
+    /// Bytes of the documents, frequencies and impacts of a block, as far as they are stored.
+    pub fn stream_bytes(&self, block: usize) -> [usize; 3] {
+        let count = postings_in_block(self.postings, block);
+        let documents = match &self.body {
+            Body::Short(short) => short.documents.map_or(0, |packed| packed.bytes.len()),
+            Body::Long { bytes, layout, shared } => {
+                self.documents.length(packed_documents(bytes, layout, shared, block), count)
+            }
+            Body::Dense { .. } => return [0; 3],
+        };
+        let weights = [Stream::Frequency, Stream::Impact]
+            .map(|stream| self.packed_weights(stream, block).map_or(0, |packed| self.weights.length(packed, count)));
+        [documents, weights[0], weights[1]]
+    }
+
+    /// Bytes of header and directory, and of what finds the shared parts; `None` for a short list, which has none.
+    pub fn directory_bytes(&self) -> Option<usize> {
+        match &self.body {
+            Body::Short(_) => None,
+            Body::Dense { dense, .. } => Some(dense.directory_bytes()),
+            Body::Long { bytes, layout, .. } if u32_at(bytes, SHARED_START) == 0 => Some(layout.payload()),
+            Body::Long { layout, .. } => Some(layout.payload() + SHARED_HEADER_BYTES),
+        }
+    }
+
+    /// Bytes of what is kept for all blocks together, of documents, frequencies and impacts: by the codecs, or all of a
+    /// dense list.
+    pub fn shared_bytes(&self) -> [usize; 3] {
+        match &self.body {
+            Body::Short(_) => [0; 3],
+            Body::Dense { dense, .. } => dense.stream_bytes(),
+            Body::Long { shared, .. } => shared.map(<[u8]>::len),
+        }
     }
 
     /// What bounds the saturations of a block: at least the largest of them.
@@ -221,7 +259,7 @@ impl<'a> List<'a> {
     pub fn saturation_bound(&self, block: usize) -> f32 {
         match &self.body {
             Body::Dense { dense, .. } => dense.saturation_bound(block),
-            Body::Long { bytes, layout } if layout.has_frequencies => {
+            Body::Long { bytes, layout, .. } if layout.has_frequencies => {
                 saturation_of(u16_at(bytes, layout.frequency_bound() + 2 * block))
             }
             _ => 1.0,
@@ -233,7 +271,7 @@ impl<'a> List<'a> {
     pub fn impact_bound(&self, block: usize) -> u32 {
         match &self.body {
             Body::Dense { dense, .. } => dense.impact_bound(block),
-            Body::Long { bytes, layout } if layout.has_impacts => u32::from(bytes[layout.impact_bound() + block]),
+            Body::Long { bytes, layout, .. } if layout.has_impacts => u32::from(bytes[layout.impact_bound() + block]),
             _ => 255,
         }
     }
@@ -249,7 +287,7 @@ impl<'a> List<'a> {
     /// The first block that can hold a document of the window.
     pub fn first_block(&self, window: usize) -> usize {
         match &self.body {
-            Body::Long { bytes, layout } if window < layout.windows => {
+            Body::Long { bytes, layout, .. } if window < layout.windows => {
                 (u32_at(bytes, layout.first_block() + 4 * window) as usize).min(layout.blocks)
             }
             _ => 0,
@@ -260,7 +298,7 @@ impl<'a> List<'a> {
     pub fn window_saturation_bound(&self, window: usize) -> f32 {
         match &self.body {
             Body::Dense { dense, .. } => dense.window_saturation_bound(window),
-            Body::Long { bytes, layout } if window < layout.windows && layout.has_frequencies => {
+            Body::Long { bytes, layout, .. } if window < layout.windows && layout.has_frequencies => {
                 saturation_of(u16_at(bytes, layout.frequency_window_bound() + 2 * window))
             }
             _ => 1.0,
@@ -271,7 +309,7 @@ impl<'a> List<'a> {
     pub fn window_impact_bound(&self, window: usize) -> u32 {
         match &self.body {
             Body::Dense { dense, .. } => dense.window_impact_bound(window),
-            Body::Long { bytes, layout } if window < layout.windows && layout.has_impacts => {
+            Body::Long { bytes, layout, .. } if window < layout.windows && layout.has_impacts => {
                 u32::from(bytes[layout.impact_window_bound() + window])
             }
             _ => 255,
@@ -309,37 +347,57 @@ impl<'a> List<'a> {
         (found[0], STORED_K.map(|k| found.get(k - 1).copied().unwrap_or(0)))
     }
 
-    /// From the first byte of a block of a long list to the end of the list.
-    fn payload(&self, block: usize) -> &'a [u8] {
-        let Body::Long { bytes, layout } = &self.body else {
-            return &[];
+    /// A stream of weights; `None` where it is not stored.
+    fn packed_weights(&self, stream: Stream, block: usize) -> Option<Packed<'a>> {
+        let (bytes, layout, shared) = match (&self.body, stream) {
+            (Body::Short(short), Stream::Frequency) => return short.frequencies,
+            (Body::Short(short), Stream::Impact) => return short.impacts,
+            (Body::Dense { .. }, _) => return None,
+            (Body::Long { bytes, layout, shared }, _) => (*bytes, layout, shared),
         };
-        let offset = u32_at(bytes, layout.offset() + 4 * block) as usize * UNIT;
-        bytes.get(layout.payload() + offset..).unwrap_or(&[])
-    }
-
-    fn packed_weights(&self, bytes: &'a [u8], layout: &LongLayout, stream: Stream, block: usize) -> Option<Packed<'a>> {
         let count = postings_in_block(self.postings, block);
-        let documents = self.documents.length(bytes[layout.document_byte() + block], count);
-        let mut start = documents;
+        let documents = packed_documents(bytes, layout, shared, block);
+        let after = |rest: &'a [u8], length: usize| rest.get(length..).unwrap_or(&[]);
+        let mut rest = after(documents.bytes, self.documents.length(documents, count));
         if layout.has_frequencies {
             let byte = bytes[layout.frequency_byte() + block];
+            let packed = Packed { byte, bytes: rest, shared: shared[1], block };
             if stream == Stream::Frequency {
-                return Some(Packed { byte, bytes: self.payload(block).get(start..).unwrap_or(&[]) });
+                return Some(packed);
             }
-            start += self.weights.length(byte, count);
+            rest = after(rest, self.weights.length(packed, count));
         }
-        (stream == Stream::Impact && layout.has_impacts).then(|| Packed {
-            byte: bytes[layout.impact_byte() + block],
-            bytes: self.payload(block).get(start..).unwrap_or(&[]),
+        (stream == Stream::Impact && layout.has_impacts).then(|| {
+            let byte = bytes[layout.impact_byte() + block];
+            Packed { byte, bytes: rest, shared: shared[2], block }
         })
     }
 }
 
-impl<'a> Packed<'a> {
-    fn read(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
-        let byte = varint::take(bytes, 1)?[0];
-        let bytes = varint::take(bytes, codec.length(byte, count))?;
-        Some(Packed { byte, bytes })
+/// The documents of a block of a long list, their bytes to the end of the list.
+fn packed_documents<'a>(bytes: &'a [u8], layout: &LongLayout, shared: &Shared<'a>, block: usize) -> Packed<'a> {
+    let start = layout.payload() + u32_at(bytes, layout.offset() + 4 * block) as usize * UNIT;
+    let byte = bytes[layout.document_byte() + block];
+    Packed { byte, bytes: bytes.get(start..).unwrap_or(&[]), shared: shared[0], block }
+}
+
+/// Takes a stream and its directory byte from the front.
+fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
+    let byte = varint::take(bytes, 1)?[0];
+    let length = codec.length(Packed::alone(byte, bytes), count);
+    Some(Packed::alone(byte, varint::take(bytes, length)?))
+}
+
+/// Finds the parts that the blocks of a long list share; `None` where they do not lie inside the list.
+fn read_shared(bytes: &[u8]) -> Option<Shared<'_>> {
+    let start = u32_at(bytes, SHARED_START) as usize;
+    if start == 0 {
+        return Some([&[]; 3]);
     }
+    let (header, mut rest) = bytes.get(start * UNIT..)?.split_at_checked(SHARED_HEADER_BYTES)?;
+    let mut shared: Shared = [&[]; 3];
+    for (stream, part) in shared.iter_mut().enumerate() {
+        *part = varint::take(&mut rest, u32_at(header, 4 * stream) as usize * UNIT)?;
+    }
+    Some(shared)
 }

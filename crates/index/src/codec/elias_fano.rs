@@ -1,0 +1,130 @@
+//! `elias-fano`: running sums of gaps, low bits apart, high bits in unary; a partition of its own for each block.
+//!
+//! Elias, *Efficient storage and retrieval by content and address of static files*, 1974; in partitions of fixed size,
+//! as Ottaviano and Venturini, *Partitioned Elias-Fano indexes*, 2014, and Liu et al., *Griffin*, 2018, have it, whose
+//! Algorithm 1 decodes the layout here with a warp: the low bits of any number can be read alone, and the high bits
+//! are counted by words.
+//!
+//! Document `i` is coded as what it is above `base + i`, the sum of the gaps up to its own. With no low bits the high
+//! bits are then just the bitmap of the block, which is how dense blocks come out; a block without gaps takes nothing.
+//! Values are coded by the sums of what they are above 1.
+//!
+//! The directory byte: 0 to 31, the number of low bits; [`RUN`], all gaps are 0 and there are no bytes; [`WIDE`], the
+//! sums of the values do not fit in 32 bits and the values lie there as four bytes each.
+
+use super::lanes::{Kernels, number_at, pack, packed_bytes};
+use super::{BLOCK, Codec, Packed, gaps_of, less_one, raw, unary};
+
+/// Directory byte of a block whose gaps are all 0.
+pub const RUN: u8 = 64;
+/// Directory byte of values as they are.
+const WIDE: u8 = 65;
+
+/// Low bits apart from high bits.
+pub struct EliasFano {
+    kernels: &'static Kernels,
+}
+
+impl EliasFano {
+    /// Decodes with these kernels.
+    pub const fn new(kernels: &'static Kernels) -> EliasFano {
+        EliasFano { kernels }
+    }
+
+    /// Fills `sums` with the sums of the gaps plus `base`, plus `step` for each number before.
+    fn decode_sums(&self, packed: Packed, base: u32, step: u32, sums: &mut [u32]) {
+        if packed.byte > 31 {
+            sums.fill(base);
+            sums.iter_mut().zip(0..).for_each(|(sum, i): (_, u32)| *sum = sum.wrapping_add(step * i));
+            return;
+        }
+        let width = usize::from(packed.byte);
+        self.kernels.unpack(width, packed.bytes, base, sums);
+        let bits = unary::bits_of(packed.bytes, packed_bytes(width, sums.len()));
+        (self.kernels.add_unary)(bits, width as u32, step, sums);
+    }
+
+    /// The sum of the gaps up to and with `index`.
+    fn sum_to(&self, packed: Packed, count: usize, index: usize) -> u32 {
+        let width = usize::from(packed.byte);
+        let high = unary::sum_to(unary::bits_of(packed.bytes, packed_bytes(width, count)), index);
+        (high << width) | number_at(packed.bytes, width, count, index)
+    }
+}
+
+impl Codec for EliasFano {
+    fn encode_documents(&self, _shared: &[u8], base: u32, documents: &[u32], out: &mut Vec<u8>) -> u8 {
+        let mut sums = gaps_of(base, documents);
+        let sums = &mut sums[..documents.len()];
+        sum_up(sums).map_or(RUN, |largest| encode(sums, largest, out))
+    }
+
+    fn decode_documents(&self, packed: Packed, base: u32, documents: &mut [u32]) {
+        self.decode_sums(packed, base, 1, documents);
+    }
+
+    fn encode_values(&self, _shared: &[u8], values: &[u32], out: &mut Vec<u8>) -> u8 {
+        if values.iter().map(|&value| u64::from(value - 1)).sum::<u64>() > u64::from(u32::MAX) {
+            raw::encode(values, out);
+            return WIDE;
+        }
+        let mut sums = less_one(values);
+        let sums = &mut sums[..values.len()];
+        sum_up(sums).map_or(RUN, |largest| encode(sums, largest, out))
+    }
+
+    fn decode_values(&self, packed: Packed, values: &mut [u32]) {
+        if packed.byte == WIDE {
+            return raw::decode(packed.bytes, values);
+        }
+        let mut sums = [0; BLOCK];
+        let sums = &mut sums[..values.len()];
+        self.decode_sums(packed, 0, 0, sums);
+        values[0] = sums[0].wrapping_add(1);
+        for (value, pair) in values[1..].iter_mut().zip(sums.array_windows()) {
+            let [before, sum]: &[u32; 2] = pair;
+            *value = sum.wrapping_sub(*before).wrapping_add(1);
+        }
+    }
+
+    fn value_at(&self, packed: Packed, count: usize, index: usize) -> u32 {
+        match packed.byte {
+            0..32 => {
+                let before = if index == 0 { 0 } else { self.sum_to(packed, count, index - 1) };
+                self.sum_to(packed, count, index).wrapping_sub(before).wrapping_add(1)
+            }
+            WIDE => raw::value_at(packed.bytes, index),
+            _ => 1,
+        }
+    }
+
+    fn length(&self, packed: Packed, count: usize) -> usize {
+        match packed.byte {
+            0..32 => {
+                let low = packed_bytes(usize::from(packed.byte), count);
+                low + unary::length(unary::bits_of(packed.bytes, low), count)
+            }
+            WIDE => 4 * count,
+            _ => 0,
+        }
+    }
+}
+
+/// Turns numbers into their running sums and returns the largest, unless all are 0.
+fn sum_up(numbers: &mut [u32]) -> Option<u32> {
+    let mut sum = 0;
+    for number in numbers {
+        sum += *number;
+        *number = sum;
+    }
+    (sum > 0).then_some(sum)
+}
+
+/// Appends sums with as many low bits as make the least bytes, and returns how many.
+fn encode(sums: &[u32], largest: u32, out: &mut Vec<u8>) -> u8 {
+    let bits = |width: &u32| sums.len() as u64 * u64::from(*width) + u64::from(largest >> width);
+    let width = (0..32).min_by_key(bits).unwrap_or(0);
+    pack(sums, width as usize, out);
+    unary::append(sums.iter().map(|sum| sum >> width), out);
+    width as u8
+}
