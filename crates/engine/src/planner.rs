@@ -8,7 +8,7 @@ use lanner_index::TermId;
 use lanner_index::format::IndexError;
 use lanner_index::format::list::STORED_K;
 use lanner_index::format::segment::Section;
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{Index, List, Stream};
 use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
 
@@ -67,10 +67,10 @@ pub struct Planner<'a> {
 }
 
 /// A term that occurs in the collection, here or in another shard of it.
-struct KnownTerm {
+struct KnownTerm<'a> {
     term: QueryTerm,
-    /// Its number in this index; `None` if it occurs in other shards alone.
-    id: Option<TermId>,
+    /// Its number and its list in this index; `None` if it occurs in other shards alone.
+    here: Option<(TermId, List<'a>)>,
     document_frequency: u64,
     idf: f64,
 }
@@ -92,7 +92,7 @@ impl<'a> Planner<'a> {
         let score = self.score_model(query)?;
         check_algorithm(query)?;
         let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
-        let (lists, missing) = self.lists(score, &known)?;
+        let (lists, missing) = self.lists(score, known);
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
         let static_bound = match score {
             ScoreModel::RankBm25 { alpha } => static_units(alpha, 1.0),
@@ -153,31 +153,31 @@ impl<'a> Planner<'a> {
     }
 
     /// Tells terms that occur in the collection from those that do not.
-    fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm>, Vec<String>), IndexError> {
-        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm<'a>>, Vec<String>), IndexError> {
+        let (mut known, mut unknown) = (Vec::with_capacity(terms.len()), Vec::new());
         for term in terms {
-            let id = self.index.lookup(&term.term)?;
-            let here = match id {
-                Some(id) => u64::from(self.index.list(id)?.postings()),
-                None => 0,
+            let here = match self.index.lookup(&term.term)? {
+                Some(id) => Some((id, self.index.list(id)?)),
+                None => None,
             };
+            let postings = here.as_ref().map_or(0, |(_, list)| u64::from(list.postings()));
             let everywhere = self.document_frequencies.and_then(|frequencies| frequencies.get(&term.term));
-            let document_frequency = everywhere.copied().unwrap_or(0).max(here);
+            let document_frequency = everywhere.copied().unwrap_or(0).max(postings);
             if document_frequency == 0 {
                 unknown.push(term.term);
                 continue;
             }
             let idf = idf(self.index.statistics().documents, document_frequency);
-            known.push(KnownTerm { term, id, document_frequency, idf });
+            known.push(KnownTerm { term, here, document_frequency, idf });
         }
         Ok((known, unknown))
     }
 
     /// The lists of the terms that this index has, and the terms that only other shards have.
-    fn lists(&self, score: ScoreModel, known: &[KnownTerm]) -> Result<(Vec<PlannedList>, Vec<String>), IndexError> {
+    fn lists(&self, score: ScoreModel, known: Vec<KnownTerm<'_>>) -> (Vec<PlannedList>, Vec<String>) {
         // All shards must normalize alike, so terms of other shards count.
         let sum = known.iter().map(|known| known.idf * known.term.weight).sum::<f64>();
-        let (mut lists, mut missing) = (Vec::new(), Vec::new());
+        let (mut lists, mut missing) = (Vec::with_capacity(known.len()), Vec::new());
         for known in known {
             let multiplier = match score {
                 ScoreModel::Bm25 => (known.idf * known.term.weight) as f32,
@@ -186,23 +186,30 @@ impl<'a> Planner<'a> {
                     ((1.0 - f64::from(alpha)) * (known.idf * known.term.weight / sum)) as f32
                 }
             };
-            match known.id {
-                Some(id) => lists.push(self.list(score, known, id, multiplier)?),
-                None => missing.push(known.term.term.clone()),
-            }
+            let Some((id, list)) = known.here else {
+                missing.push(known.term.term);
+                continue;
+            };
+            let (bound, kth_weights) = self.largest_weights(score, &list, multiplier);
+            lists.push(PlannedList {
+                term: known.term.term,
+                id,
+                postings: list.postings(),
+                is_dense: list.dense().is_some(),
+                document_frequency: known.document_frequency,
+                query_weight: known.term.weight,
+                idf: known.idf,
+                multiplier,
+                bound,
+                kth_weights,
+            });
         }
-        Ok((lists, missing))
+        (lists, missing)
     }
 
-    fn list(
-        &self,
-        score: ScoreModel,
-        known: &KnownTerm,
-        id: TermId,
-        multiplier: f32,
-    ) -> Result<PlannedList, IndexError> {
-        let list = self.index.list(id)?;
-        let (bound, kth_weights) = if score.stream() == Stream::Impact {
+    /// The largest weight of a list, and the k-th largest for each stored k (0 where there are fewer postings).
+    fn largest_weights(&self, score: ScoreModel, list: &List<'_>, multiplier: f32) -> (u32, [u32; STORED_K.len()]) {
+        if score.stream() == Stream::Impact {
             let (largest, kth) = list.largest_impacts();
             let weight = |impact| if impact > 0 { impact_units(multiplier, impact) } else { 0 };
             (impact_units(multiplier, largest), kth.map(weight))
@@ -213,19 +220,7 @@ impl<'a> Planner<'a> {
         } else {
             // No saturation is above 1.
             (units(multiplier, 1.0), [0; STORED_K.len()])
-        };
-        Ok(PlannedList {
-            term: known.term.term.clone(),
-            id,
-            postings: list.postings(),
-            is_dense: list.dense().is_some(),
-            document_frequency: known.document_frequency,
-            query_weight: known.term.weight,
-            idf: known.idf,
-            multiplier,
-            bound,
-            kth_weights,
-        })
+        }
     }
 }
 

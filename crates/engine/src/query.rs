@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// The most different terms of a query.
 pub const MOST_TERMS: usize = 1024;
+/// So many terms of a query are searched one by one for a repeated one.
+const SEARCHED_TERMS: usize = 16;
 /// The largest weight of a term in a query.
 pub const LARGEST_WEIGHT: f64 = 1e6;
 
@@ -172,17 +174,24 @@ impl Query {
     /// The different terms of the text in the order of their first occurrence; weights of repeated ones are added.
     pub fn terms(&self, analyzer: &Analyzer) -> Result<Vec<QueryTerm>, QueryError> {
         let mut terms: Vec<QueryTerm> = Vec::new();
+        // Where the terms after the first few are: a short query is searched faster than hashed.
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut scratch = Scratch::default();
         let mut is_too_many = false;
         for Piece { text, weight } in pieces(&self.text) {
             check_weight(text, weight)?;
-            analyzer.analyze(text, &mut scratch, &mut |term| match places.get(term) {
-                Some(&place) => terms[place].weight += weight,
-                None if terms.len() == MOST_TERMS => is_too_many = true,
-                None => {
-                    places.insert(term.to_owned(), terms.len());
-                    terms.push(QueryTerm { term: term.to_owned(), weight });
+            analyzer.analyze(text, &mut scratch, &mut |term| {
+                let first = terms.iter().take(SEARCHED_TERMS).position(|known| known.term == term);
+                let has_more = terms.len() > SEARCHED_TERMS;
+                match first.or_else(|| if has_more { places.get(term).copied() } else { None }) {
+                    Some(place) => terms[place].weight += weight,
+                    None if terms.len() == MOST_TERMS => is_too_many = true,
+                    None => {
+                        if terms.len() >= SEARCHED_TERMS {
+                            places.insert(term.to_owned(), terms.len());
+                        }
+                        terms.push(QueryTerm { term: term.to_owned(), weight });
+                    }
                 }
             });
         }

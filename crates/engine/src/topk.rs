@@ -2,8 +2,6 @@
 
 use lanner_index::DocId;
 use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// A document that answers a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -18,12 +16,20 @@ pub struct Hit {
 ///
 /// A *seed* is a score that at least k documents of the whole collection are known to reach: lower ones are refused
 /// from the start, equal ones enter.
+///
+/// Hits are collected in no order. When there are twice as many as asked for, the better half is kept, and its worst
+/// is what later hits must beat: a few operations a hit for any k, where a heap takes its logarithm.
 #[derive(Clone, Debug, Default)]
 pub struct TopK {
     k: usize,
-    seed: u32,
-    /// The hits as keys, the worst on top.
-    keys: BinaryHeap<Reverse<u64>>,
+    /// The hits so far as keys, among them the best k.
+    keys: Vec<u64>,
+    /// So many keys are cut to the best k.
+    limit: usize,
+    /// Only keys above this enter.
+    floor: u64,
+    /// Whether `floor` is the k-th best of the hits at some moment; the seed otherwise.
+    is_full: bool,
 }
 
 /// A hit as one number: the greater, the better.
@@ -38,18 +44,22 @@ fn hit(key: u64) -> Hit {
 impl TopK {
     /// Room for the best `k`. Memory grows with the hits that come, not with `k`.
     pub fn new(k: usize) -> TopK {
-        TopK { k, ..TopK::default() }
+        let mut top = TopK::default();
+        top.reset(k, 0);
+        top
     }
 
     /// Empties it for another query; what was allocated stays.
     pub fn reset(&mut self, k: usize, seed: u32) {
         self.keys.clear();
-        (self.k, self.seed) = (k, seed);
+        // The key just below all of that score: document numbers end before the largest.
+        *self =
+            TopK { k, keys: std::mem::take(&mut self.keys), limit: k, floor: u64::from(seed) << 32, is_full: false };
     }
 
-    /// Hits so far.
+    /// Hits that are among the best k so far.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.keys.len().min(self.k)
     }
 
     /// Whether there is no hit yet.
@@ -60,49 +70,48 @@ impl TopK {
     /// The least score that can still enter, whichever document has it: at the k-th score the smaller document wins.
     #[inline]
     pub fn threshold(&self) -> u32 {
-        match self.keys.peek() {
-            Some(Reverse(worst)) if self.keys.len() >= self.k => hit(*worst).score,
-            _ => self.seed,
-        }
+        (self.floor >> 32) as u32
     }
 
     /// The least score that can still enter when all documents to come are greater than those that were.
     #[inline]
     pub fn threshold_in_order(&self) -> u32 {
-        match self.keys.peek() {
-            // A later document loses ties, so equality cannot enter.
-            Some(Reverse(worst)) if self.keys.len() >= self.k => hit(*worst).score.saturating_add(1),
-            _ => self.seed,
-        }
+        // A later document loses ties, so equality cannot enter; the seed is entered by equal scores.
+        self.threshold().saturating_add(u32::from(self.is_full))
     }
 
-    /// Takes a hit if it is among the best k so far, and tells whether it was.
+    /// Takes a hit if it may be among the best k, and tells whether it raised the threshold.
     #[inline]
     pub fn push(&mut self, document: DocId, score: u32) -> bool {
-        if score < self.seed {
+        let key = key(document, score);
+        if key <= self.floor || self.k == 0 {
             return false;
         }
-        let key = key(document, score);
-        if self.keys.len() < self.k {
-            self.keys.push(Reverse(key));
-            return true;
+        self.keys.push(key);
+        let is_full = self.keys.len() >= self.limit;
+        if is_full {
+            self.cut();
         }
-        match self.keys.peek_mut() {
-            Some(mut worst) if key > worst.0 => {
-                *worst = Reverse(key);
-                true
-            }
-            _ => false,
-        }
+        is_full
+    }
+
+    /// Keeps the best k, of which there are as many.
+    fn cut(&mut self) {
+        self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
+        self.keys.truncate(self.k);
+        self.floor = self.keys[self.k - 1];
+        self.limit = self.k.saturating_mul(2);
+        self.is_full = true;
     }
 
     /// Moves the hits out, best first; what was allocated stays for the next query.
     pub fn take(&mut self) -> Vec<Hit> {
-        let mut keys = std::mem::take(&mut self.keys).into_vec();
-        keys.sort_unstable();
-        let hits = keys.iter().map(|&Reverse(key)| hit(key)).collect();
-        keys.clear();
-        self.keys = BinaryHeap::from(keys);
+        if self.keys.len() > self.k {
+            self.cut();
+        }
+        self.keys.sort_unstable_by(|a, b| b.cmp(a));
+        let hits = self.keys.iter().map(|&key| hit(key)).collect();
+        self.keys.clear();
         hits
     }
 
@@ -122,6 +131,7 @@ impl TopK {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::cmp::Reverse;
 
     fn hits_of(pairs: &[(u32, u32)]) -> Vec<Hit> {
         pairs.iter().map(|&(document, score)| Hit { document: DocId(document), score }).collect()
@@ -144,15 +154,15 @@ mod tests {
         fn the_best_k_come_out_in_order_whatever_the_order_they_came_in(hits in some_hits(), k in 0usize..50) {
             let mut top = TopK::new(k);
             for hit in &hits {
-                let is_below = hit.score < top.threshold();
-                let entered = top.push(hit.document, hit.score);
-                prop_assert!(!(is_below && entered), "what is below the threshold cannot enter");
+                let threshold = top.threshold();
+                let raised = top.push(hit.document, hit.score);
+                prop_assert!(top.threshold() >= threshold && (raised || top.threshold() == threshold));
             }
             prop_assert_eq!(top.take(), sorted(hits, k));
         }
 
         #[test]
-        fn in_document_order_nothing_below_the_stricter_threshold_enters_and_all_else_does(
+        fn in_document_order_what_is_below_the_stricter_threshold_can_be_left_out(
             hits in some_hits(), k in 1usize..50, seed in 0u32..4,
         ) {
             let mut hits = hits;
@@ -160,8 +170,9 @@ mod tests {
             let mut top = TopK::default();
             top.reset(k, seed);
             for hit in &hits {
-                let reaches = hit.score >= top.threshold_in_order();
-                prop_assert_eq!(top.push(hit.document, hit.score), reaches);
+                if hit.score >= top.threshold_in_order() {
+                    top.push(hit.document, hit.score);
+                }
             }
             hits.retain(|hit| hit.score >= seed);
             prop_assert_eq!(top.take(), sorted(hits, k));
@@ -183,8 +194,8 @@ mod tests {
         let mut top = TopK::default();
         top.reset(2, 5);
         assert_eq!((top.threshold(), top.threshold_in_order()), (5, 5));
-        assert!(!top.push(DocId(0), 4));
-        assert!(top.push(DocId(1), 5) && top.push(DocId(2), 5));
+        assert!(!top.push(DocId(0), 4) && !top.push(DocId(1), 5) && top.len() == 1);
+        assert!(top.push(DocId(2), 5));
         assert_eq!((top.threshold(), top.threshold_in_order()), (5, 6));
         assert_eq!(top.take(), hits_of(&[(1, 5), (2, 5)]));
     }
@@ -192,7 +203,7 @@ mod tests {
     #[test]
     fn room_is_made_for_hits_and_not_for_k() {
         let mut top = TopK::new(usize::MAX);
-        assert!(top.push(DocId(7), 1));
+        top.push(DocId(7), 1);
         assert_eq!(top.take(), hits_of(&[(7, 1)]));
         top.reset(0, 0);
         assert!(!top.push(DocId(7), u32::MAX));
@@ -202,12 +213,10 @@ mod tests {
     #[test]
     fn a_second_query_reuses_the_memory_of_the_first() {
         let mut top = TopK::new(1000);
-        (0..1000).for_each(|document| assert!(top.push(DocId(document), document)));
-        let capacity = top.keys.capacity();
-        top.take();
+        (0..5000).for_each(|document| _ = top.push(DocId(document), document));
+        let (capacity, hits) = (top.keys.capacity(), top.take());
         top.reset(1000, 0);
-        (0..5000).for_each(|document| assert!(top.push(DocId(document), document)));
-        assert_eq!(top.keys.capacity(), capacity);
-        assert_eq!(top.len(), 1000);
+        (0..5000).for_each(|document| _ = top.push(DocId(document), document));
+        assert_eq!((top.keys.capacity(), top.len(), top.take()), (capacity, 1000, hits));
     }
 }

@@ -84,14 +84,24 @@ pub fn saturation(frequency: u32, norm: f32) -> f32 {
 /// The weight of a posting in units: `idf · saturation`, rounded half to even, at least 1.
 #[inline]
 pub fn units(idf: f32, saturation: f32) -> u32 {
-    let weight = (idf * saturation) * ONE;
-    (weight.round_ties_even() as u32).max(1)
+    rounded((idf * saturation) * ONE).max(1)
+}
+
+/// A number that is not negative, rounded half to even; the largest `u32` if it is greater.
+#[inline]
+fn rounded(number: f32) -> u32 {
+    /// From here on a float has no fraction: adding it to a smaller number rounds that one to the last bit.
+    const WHOLE: f32 = (1 << 23) as f32;
+    match number < WHOLE {
+        true => (number + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits()),
+        false => number as u32,
+    }
 }
 
 /// The weight of an impact under a query weight: their product rounded half to even, at least 1.
 #[inline]
 pub fn impact_units(query_weight: f32, impact: u32) -> u32 {
-    ((query_weight * impact as f32).round_ties_even() as u32).max(1)
+    rounded(query_weight * impact as f32).max(1)
 }
 
 /// A saturation as 16 bits, rounded up so that it stays a bound.
@@ -218,6 +228,13 @@ mod tests {
             let largest = saturations.iter().copied().fold(0.0, f32::max);
             let weights = saturations.iter().map(|&s| units(idf, s));
             prop_assert_eq!(units(idf, largest), weights.max().unwrap());
+        }
+
+        #[test]
+        fn rounding_is_half_to_even(number in prop_oneof![0f32..10.0, 0f32..1e7, 0f32..1e12], half in 0u32..9_000_000) {
+            prop_assert_eq!(rounded(number), number.round_ties_even() as u32);
+            let half = half as f32 + 0.5;
+            prop_assert_eq!(rounded(half), half.round_ties_even() as u32);
         }
 
         #[test]

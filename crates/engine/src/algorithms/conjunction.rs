@@ -1,40 +1,321 @@
-//! AND, document at a time: the rarest list drives, the others skip to its documents.
+//! AND: the rarest list drives, a block of its documents at a time.
 //!
-//! Each document of the shortest list is sought in the others, from short to long. The first list that does not have
-//! it names the next document that it could be, and the driver skips there. A list of n blocks of which the driver
-//! touches m decodes at most m of them; which block holds a document is found in the list's directory.
+//! The documents of a block are candidates; each other list, from rare to frequent, keeps those that it has too. In a
+//! dense list that is a bit test, without a branch; in a sparse one the directory of its blocks is searched first, so
+//! only blocks that may hold a candidate are decoded, and the place inside is found by comparing lanes, which takes
+//! the same time wherever it is. The weights of those that are left are fetched one by one; blocks of the driver that
+//! are too light to enter are not even decoded. When all lists are dense, their words are combined instead.
+//!
+//! Searching beats merging here from a ratio of lengths of about 4 on, and is never much slower, since a comparison of
+//! lanes does not mispredict; so there is no merge (docs/algorithms.md has the measurement).
 
-use super::cursor::{Cursor, END};
+use super::lanes::{self, CHUNK, Lanes, WithLanes};
 use super::weigher::Weigher;
-use super::{Task, work_of};
+use super::{Task, Workspace};
 use crate::answer::Work;
+use crate::plan::PlannedList;
 use crate::topk::TopK;
 use lanner_index::DocId;
+use lanner_index::codec::BLOCK;
+use lanner_index::format::IndexError;
+use lanner_index::open::{BlockBuffer, Dense, List};
+
+/// From so many candidates left of a block on, its weights are decoded together.
+const DECODE_TOGETHER: usize = 12;
 
 /// Answers an AND.
-pub fn cpu<W: Weigher>(task: &Task<'_>, mut cursors: Vec<Cursor<'_, W>>, top: &mut TopK) -> Work {
-    cursors.sort_by_key(Cursor::postings);
-    let mut documents_scored = 0;
-    let mut candidate = cursors.first().map_or(END, Cursor::document);
-    while candidate != END {
-        candidate = match next_in_others(&mut cursors[1..], candidate) {
-            Some(later) => cursors[0].seek(later),
-            None => {
-                if task.passes(candidate) {
-                    let weights = cursors.iter_mut().map(Cursor::weight);
-                    let score = weights.fold(task.static_part(candidate), u32::wrapping_add);
-                    top.push(DocId(candidate), score);
-                    documents_scored += 1;
-                }
-                cursors[0].advance()
-            }
-        };
+pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
+    let mut lists = Vec::with_capacity(task.plan.lists.len());
+    for planned in task.plan.lists.iter() {
+        lists.push(Probed::open(task.index.list(planned.id)?, planned));
     }
-    work_of(&cursors, documents_scored)
+    lists.sort_by_key(|probed| probed.list.postings());
+    // What lists after each can add, with the static rank.
+    let mut rest = task.plan.static_bound;
+    for probed in lists.iter_mut().rev() {
+        probed.rest = rest;
+        rest = rest.saturating_add(probed.bound);
+    }
+    let Some((driver, others)) = lists.split_first_mut() else {
+        return Ok(Work::default());
+    };
+    let places = &mut workspace.places;
+    places.resize(BLOCK * others.len(), 0);
+    let (top, work) = (&mut workspace.top, Work::default());
+    let mut conjunction = Conjunction { task, weigher, driver, others, places, top, work, documents: [0; BLOCK] };
+    lanes::run(&mut conjunction);
+    Ok(conjunction.work)
 }
 
-/// Moves the lists to the candidate; a later document if one of them does not have it.
-#[inline]
-fn next_in_others<W: Weigher>(others: &mut [Cursor<'_, W>], candidate: u32) -> Option<u32> {
-    others.iter_mut().map(|cursor| cursor.seek(candidate)).find(|&document| document != candidate)
+/// A list in which documents are looked for.
+struct Probed<'a> {
+    list: List<'a>,
+    multiplier: f32,
+    bound: u32,
+    /// The most that the lists after this one can add.
+    rest: u32,
+    /// The block that is decoded, if any, and the last document that it can have; not used in a dense list.
+    block: usize,
+    last: Option<u32>,
+    /// The documents of the block; what stands after them is greater than any.
+    documents: BlockBuffer,
+}
+
+impl<'a> Probed<'a> {
+    fn open(list: List<'a>, planned: &PlannedList) -> Probed<'a> {
+        let PlannedList { multiplier, bound, .. } = *planned;
+        Probed { list, multiplier, bound, rest: 0, block: 0, last: None, documents: [0; BLOCK] }
+    }
+
+    /// Keeps the candidates that a sparse list has, and the places of their postings.
+    #[inline(always)]
+    fn keep_sparse<L: Lanes>(
+        &mut self,
+        lanes: L,
+        candidates: &mut Candidates,
+        places: &mut [u32; BLOCK],
+        work: &mut Work,
+    ) {
+        let mut kept = 0;
+        for i in 0..candidates.count.min(BLOCK) {
+            let document = candidates.documents[i];
+            if self.last.is_none_or(|last| last < document) && !self.enter(document, work) {
+                break;
+            }
+            let place = lanes.count_below(&self.documents, document) % BLOCK;
+            let origin = candidates.origins[i];
+            places[usize::from(origin) % BLOCK] = (self.block * BLOCK + place) as u32;
+            candidates.documents[kept] = document;
+            candidates.origins[kept] = origin;
+            kept += usize::from(self.documents[place] == document);
+        }
+        candidates.count = kept;
+    }
+
+    /// Decodes the block that can have a document after those of the current one; whether there is one.
+    fn enter(&mut self, document: u32, work: &mut Work) -> bool {
+        let from = self.block + usize::from(self.last.is_some());
+        self.block = self.list.find_block(from, document);
+        if self.block >= self.list.blocks() {
+            self.last = None;
+            return false;
+        }
+        let count = self.list.decode_documents(self.block, &mut self.documents);
+        self.documents[count..].fill(u32::MAX);
+        self.last = Some(self.list.last_document(self.block));
+        work.postings_decoded += count as u64;
+        work.blocks_decoded += 1;
+        true
+    }
+}
+
+/// Documents of a block of the driver that all lists so far have.
+struct Candidates {
+    count: usize,
+    documents: [u32; BLOCK],
+    /// The place in the block that each had at first.
+    origins: [u8; BLOCK],
+}
+
+impl Candidates {
+    /// Keeps the candidates that a dense list has, and the ranks of their postings.
+    #[inline(always)]
+    fn keep_dense(&mut self, dense: &Dense<'_>, places: &mut [u32; BLOCK]) {
+        let mut kept = 0;
+        for i in 0..self.count.min(BLOCK) {
+            let (document, origin) = (self.documents[i], self.origins[i]);
+            let (chunk, bit) = (document as usize / CHUNK, document as usize % CHUNK);
+            let word = dense.word(chunk);
+            let before = (word & ((1 << bit) - 1)).count_ones();
+            places[usize::from(origin) % BLOCK] = dense.rank(chunk).wrapping_add(before);
+            self.documents[kept] = document;
+            self.origins[kept] = origin;
+            kept += (word >> bit & 1) as usize;
+        }
+        self.count = kept;
+    }
+}
+
+struct Conjunction<'a, 'l, W> {
+    task: &'a Task<'a>,
+    weigher: W,
+    driver: &'a mut Probed<'l>,
+    others: &'a mut [Probed<'l>],
+    /// For each other list and each posting of the driver's block: where the list has the document.
+    places: &'a mut [u32],
+    top: &'a mut TopK,
+    work: Work,
+    /// The documents of the driver's block.
+    documents: BlockBuffer,
+}
+
+impl<W: Weigher> WithLanes for &mut Conjunction<'_, '_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        // The rarest list is dense only if all are.
+        match self.driver.list.dense().copied() {
+            Some(driver) => self.run_dense(&driver),
+            None => self.run_sparse(lanes),
+        }
+        let all = |list: &List<'_>| if list.dense().is_some() { 0 } else { list.blocks() as u64 };
+        let blocks = all(&self.driver.list) + self.others.iter().map(|other| all(&other.list)).sum::<u64>();
+        self.work.blocks_skipped = blocks.saturating_sub(self.work.blocks_decoded);
+    }
+}
+
+impl<W: Weigher> Conjunction<'_, '_, W> {
+    #[inline(always)]
+    fn run_sparse<L: Lanes>(&mut self, lanes: L) {
+        let range = self.task.plan.range.clone();
+        let first = self.driver.list.find_block(0, range.start);
+        let mut candidates = Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK] };
+        for block in first..self.driver.list.blocks() {
+            if block > first && self.driver.list.last_document(block - 1) >= range.end {
+                return;
+            }
+            let bound = self.weigher.block_bound(&self.driver.list, block, self.driver.multiplier);
+            if bound.saturating_add(self.driver.rest) < self.top.threshold_in_order() {
+                continue;
+            }
+            let count = self.driver.list.decode_documents(block, &mut self.documents);
+            self.work.postings_decoded += count as u64;
+            self.work.blocks_decoded += 1;
+            candidates.count = 0;
+            for (origin, &document) in (0u8..).zip(&self.documents[..count]) {
+                candidates.documents[candidates.count] = document;
+                candidates.origins[candidates.count] = origin;
+                candidates.count += usize::from(range.contains(&document));
+            }
+            self.keep_common(lanes, &mut candidates);
+            self.score(&candidates, block);
+        }
+    }
+
+    /// Keeps the candidates that all lists have.
+    #[inline(always)]
+    fn keep_common<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates) {
+        let places = self.places.as_chunks_mut::<BLOCK>().0;
+        for (other, places) in self.others.iter_mut().zip(places) {
+            if candidates.count == 0 {
+                return;
+            }
+            match other.list.dense().copied() {
+                Some(dense) => candidates.keep_dense(&dense, places),
+                None => other.keep_sparse(lanes, candidates, places, &mut self.work),
+            }
+        }
+    }
+
+    /// Scores the candidates that are left of a block of the driver.
+    #[inline(always)]
+    fn score(&mut self, candidates: &Candidates, block: usize) {
+        if candidates.count == 0 {
+            return;
+        }
+        let mut values = [0; BLOCK];
+        let together = candidates.count >= DECODE_TOGETHER;
+        if together {
+            self.driver.list.decode_weights(W::STREAM, block, &mut values);
+        }
+        for (&document, &origin) in candidates.documents[..candidates.count].iter().zip(&candidates.origins) {
+            let origin = usize::from(origin) % BLOCK;
+            let value = match together {
+                true => values[origin],
+                false => self.driver.list.weight_at(W::STREAM, block, origin),
+            };
+            let score = self.weigher.weigh(self.driver.multiplier, value, document);
+            self.add_others(document, origin, score);
+        }
+    }
+
+    /// Adds what the other lists have for a document, and pushes it if it can enter.
+    #[inline(always)]
+    fn add_others(&mut self, document: u32, origin: usize, mut score: u32) {
+        let threshold = self.top.threshold_in_order();
+        if score.saturating_add(self.driver.rest) < threshold {
+            return;
+        }
+        for (other, places) in self.others.iter().zip(self.places.as_chunks::<BLOCK>().0) {
+            let place = places[origin];
+            let value = match other.list.dense() {
+                Some(dense) => dense.value(W::STREAM, place),
+                None => other.list.weight_at(W::STREAM, place as usize / BLOCK, place as usize % BLOCK),
+            };
+            score = score.wrapping_add(self.weigher.weigh(other.multiplier, value, document));
+            if score.saturating_add(other.rest) < threshold {
+                return;
+            }
+        }
+        self.push(document, score);
+    }
+
+    #[inline(always)]
+    fn push(&mut self, document: u32, score: u32) {
+        if self.task.passes(document) {
+            self.work.documents_scored += 1;
+            self.top.push(DocId(document), score.wrapping_add(self.task.static_part(document)));
+        }
+    }
+
+    /// All lists are dense: their words are combined.
+    #[inline(always)]
+    fn run_dense(&mut self, driver: &Dense<'_>) {
+        let range = self.task.plan.range.clone();
+        let (first, end) = (range.start as usize / CHUNK, (range.end as usize).div_ceil(CHUNK));
+        for chunk in first..end {
+            let mut word = driver.word(chunk);
+            for other in self.others.iter() {
+                word &= other.list.dense().map_or(0, |dense| dense.word(chunk));
+            }
+            if word == 0 || !self.can_enter(driver, chunk) {
+                continue;
+            }
+            while word != 0 {
+                let document = (chunk * CHUNK) as u32 + word.trailing_zeros();
+                word &= word - 1;
+                if range.contains(&document) {
+                    self.score_dense(driver, document);
+                }
+            }
+        }
+    }
+
+    /// Whether the bounds of a chunk together reach the threshold.
+    #[inline(always)]
+    fn can_enter(&self, driver: &Dense<'_>, chunk: usize) -> bool {
+        let bound = |dense: &Dense<'_>, multiplier: f32, bound: u32| {
+            let (codes, factor) = self.weigher.chunk_bounds(dense, multiplier);
+            codes.get(chunk).map_or(bound, |&code| u32::from(code).saturating_mul(factor))
+        };
+        let mut sum = self.task.plan.static_bound;
+        sum = sum.saturating_add(bound(driver, self.driver.multiplier, self.driver.bound));
+        for other in self.others.iter() {
+            if let Some(dense) = other.list.dense() {
+                sum = sum.saturating_add(bound(dense, other.multiplier, other.bound));
+            }
+        }
+        sum >= self.top.threshold_in_order()
+    }
+
+    #[inline(always)]
+    fn score_dense(&mut self, driver: &Dense<'_>, document: u32) {
+        let threshold = self.top.threshold_in_order();
+        let weight = |dense: &Dense<'_>, multiplier: f32| {
+            let value = dense.find(document).map_or(1, |rank| dense.value(W::STREAM, rank));
+            self.weigher.weigh(multiplier, value, document)
+        };
+        self.work.postings_decoded += 1 + self.others.len() as u64;
+        let mut score = weight(driver, self.driver.multiplier);
+        for other in self.others.iter() {
+            if let Some(dense) = other.list.dense() {
+                score = score.wrapping_add(weight(dense, other.multiplier));
+            }
+            if score.saturating_add(other.rest) < threshold {
+                return;
+            }
+        }
+        self.push(document, score);
+    }
 }

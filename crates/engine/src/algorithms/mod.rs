@@ -29,6 +29,8 @@ pub struct Workspace {
     accumulators: exhaustive::Accumulators,
     /// Accumulators of a window in the L1 cache.
     window: scatter::Window,
+    /// Places of postings.
+    places: Vec<u32>,
 }
 
 /// One stage of a plan on an index: what an algorithm is given.
@@ -56,12 +58,13 @@ impl<'a> Task<'a> {
     }
 
     fn run_with<W: Weigher>(&self, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
-        if (self.stage.algorithm, self.stage.operation) == (Algorithm::Scatter, Operation::Or) {
-            return scatter::cpu(self, weigher, workspace);
+        match (self.stage.algorithm, self.stage.operation) {
+            (Algorithm::Scatter, Operation::Or) => return scatter::cpu(self, weigher, workspace),
+            (Algorithm::Conjunction, Operation::And) => return conjunction::cpu(self, weigher, workspace),
+            _ => {}
         }
         let cursors = self.cursors(weigher)?;
         Ok(match (self.stage.algorithm, self.stage.operation) {
-            (Algorithm::Conjunction, Operation::And) => conjunction::cpu(self, cursors, &mut workspace.top),
             (Algorithm::Maxscore, Operation::Or) => maxscore::cpu(self, cursors, &mut workspace.top),
             (Algorithm::BlockMaxMaxscore, Operation::Or) => block_max_maxscore::cpu(self, cursors, &mut workspace.top),
             _ => exhaustive::cpu(self, cursors, workspace),

@@ -165,6 +165,6 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
         let query = Query::new(text).mode(Mode::And);
         let (skipping, all) = (work(&query, Algorithm::Conjunction), work(&query, Algorithm::Exhaustive));
         assert!(skipping.postings_decoded * 4 < all.postings_decoded, "{text}: {skipping:?}, {all:?}");
-        assert_eq!(skipping.documents_scored, all.documents_scored, "{text}");
+        assert!(skipping.documents_scored <= all.documents_scored, "{text}: {skipping:?}, {all:?}");
     }
 }

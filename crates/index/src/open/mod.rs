@@ -33,6 +33,7 @@ pub struct Index {
     analyzer: Analyzer,
     norms: Norms,
     segment: Segment,
+    bounds_hold: bool,
 }
 
 impl Index {
@@ -69,7 +70,9 @@ impl Index {
             return Err(IndexError::damaged(segment.path(), "header", "it is not the file that the manifest names"));
         }
         let norms = manifest.bm25.norms(manifest.statistics.average_length());
-        Ok(Index { folder: folder.to_owned(), manifest, analyzer, norms, segment })
+        let mut index = Index { folder: folder.to_owned(), manifest, analyzer, norms, segment, bounds_hold: false };
+        index.set_statistics(index.statistics());
+        Ok(index)
     }
 
     /// The folder it was opened from.
@@ -101,11 +104,12 @@ impl Index {
     pub fn set_statistics(&mut self, statistics: Statistics) {
         self.manifest.statistics = statistics;
         self.norms = self.manifest.bm25.norms(statistics.average_length());
+        self.bounds_hold = statistics.fingerprint(&self.manifest.bm25) == self.segment.header().fingerprint;
     }
 
     /// Whether stored bounds and k-th weights were made with the statistics in force; others must not be used.
     pub fn bounds_hold(&self) -> bool {
-        self.statistics().fingerprint(&self.manifest.bm25) == self.segment.header().fingerprint
+        self.bounds_hold
     }
 
     /// The norm of each length code.
