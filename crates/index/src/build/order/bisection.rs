@@ -13,7 +13,8 @@
 //! A document *leans* right by the sum of g(r) - g(l) over its terms, not counting itself. In each round the half of
 //! the documents that lean right the most go right. This is what exchanging pairs for as long as they gain comes to,
 //! by one selection instead of two sorts. All documents are judged before any moves, so that friends on two sides
-//! would exchange their places for ever; a document therefore resists a move, a little more in each round.
+//! would exchange their places for ever; a document therefore resists a move, a little more in each round (the cooling
+//! of the last paper).
 //!
 //! Sums are whole numbers, so that no order of additions, and thus no number of threads, changes the result.
 
@@ -23,14 +24,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// So many documents are not divided any more; they stay in the order in which they came.
-const LEAF_DOCUMENTS: usize = 16;
+const LEAF_DOCUMENTS: usize = 32;
 const MAX_ROUNDS: usize = 20;
 /// Division ends when fewer than one in so many documents move.
 const SETTLED_SHARE: usize = 1000;
 /// Fractional bits of a gain.
 const FRACTION_BITS: u32 = 16;
-/// By how much the resistance to a move grows in each round.
-const RESISTANCE: i64 = 1 << (FRACTION_BITS - 1);
+/// What a move must gain at least, and by how much more with each round.
+const RESISTANCE: i64 = 1 << FRACTION_BITS;
+const RESISTANCE_GROWTH: i64 = RESISTANCE / 10;
 /// Gains up to this degree are looked up, those above computed.
 const TABLE_DEGREES: u32 = 1 << 14;
 /// Graphs of up to so many documents are finished by one worker.
@@ -202,7 +204,7 @@ impl Bisection<'_> {
         scratch.move_documents(&graph, threads, |place| place >= left_count);
         for round in 0..MAX_ROUNDS {
             scratch.weigh_terms(&graph, &self.gains);
-            scratch.weigh_documents(&graph, threads, RESISTANCE * round as i64);
+            scratch.weigh_documents(&graph, threads, RESISTANCE + RESISTANCE_GROWTH * round as i64);
             let last_on_left = scratch.last_on_left(left_count);
             let keys = std::mem::take(&mut scratch.keys);
             let moved = scratch.move_documents(&graph, threads, |place| keys[place] > last_on_left);
@@ -333,4 +335,125 @@ fn in_chunks<R: Send>(threads: usize, count: usize, make: impl Fn(Range<usize>) 
         };
         std::iter::once(own).chain(others.into_iter().map(join)).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Rows of terms below `terms`, without repetition.
+    fn graph(rows: &[Vec<u32>], terms: u32) -> Graph {
+        let mut degrees = vec![0; terms as usize];
+        let mut ends = Vec::new();
+        for row in rows {
+            row.iter().for_each(|&term| degrees[term as usize] += 1);
+            ends.push(ends.last().unwrap_or(&0) + row.len());
+        }
+        Graph::new(ends, rows.concat(), degrees)
+    }
+
+    fn order_of(rows: &[Vec<u32>], terms: u32, threads: usize) -> Vec<u32> {
+        order(graph(rows, terms), threads, &|_, _| {})
+    }
+
+    /// The sum over all lists of the logarithms of gaps.
+    fn cost(rows: &[Vec<u32>], order: &[u32]) -> f64 {
+        let mut last = std::collections::HashMap::new();
+        let mut cost = 0.0;
+        for (place, &document) in (1..).zip(order) {
+            for &term in &rows[document as usize] {
+                cost += f64::from(place - last.insert(term, place).unwrap_or(0)).log2();
+            }
+        }
+        cost
+    }
+
+    fn given(rows: &[Vec<u32>]) -> Vec<u32> {
+        (0..rows.len() as u32).collect()
+    }
+
+    /// Documents of topics, each with its own terms beside those of all.
+    fn topics(documents: u32, topics: u32, topic_of: impl Fn(u32) -> u32) -> (Vec<Vec<u32>>, u32) {
+        let mut state = 0x2545_F491u32;
+        let mut draw = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        let row = |document| {
+            let own = 100 + 60 * topic_of(document);
+            let mut row: Vec<u32> = (0..20).map(|i| if i % 4 == 0 { draw(100) } else { own + draw(60) }).collect();
+            row.sort_unstable();
+            row.dedup();
+            row
+        };
+        ((0..documents).map(row).collect(), 100 + 60 * topics)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn an_order_is_a_permutation_whatever_the_graph(
+            sets in prop::collection::vec(prop::collection::btree_set(0u32..50, 0..12), 0..400),
+            threads in 1usize..5,
+        ) {
+            let rows: Vec<Vec<u32>> = sets.into_iter().map(|set| set.into_iter().collect()).collect();
+            let mut order = order_of(&rows, 50, threads);
+            order.sort_unstable();
+            prop_assert_eq!(order, given(&rows));
+        }
+    }
+
+    #[test]
+    fn a_shuffled_collection_finds_its_topics_again() {
+        let (rows, terms) = topics(4096, 64, |document| document.wrapping_mul(2_654_435_761) >> 26);
+        let (before, after) = (cost(&rows, &given(&rows)), cost(&rows, &order_of(&rows, terms, 1)));
+        assert!(after < 0.65 * before, "{before} before, {after} after");
+    }
+
+    #[test]
+    fn a_good_order_is_not_made_worse() {
+        let (rows, terms) = topics(4096, 64, |document| document / 64);
+        let (before, after) = (cost(&rows, &given(&rows)), cost(&rows, &order_of(&rows, terms, 1)));
+        assert!(after <= before, "{before} before, {after} after");
+    }
+
+    #[test]
+    fn the_order_is_the_same_for_any_number_of_threads() {
+        let (rows, terms) = topics(20_000, 100, |document| document.wrapping_mul(2_654_435_761) % 100);
+        assert!(rows.iter().map(Vec::len).sum::<usize>() > SHARED_EDGES, "enough to be divided by several threads");
+        let one = order_of(&rows, terms, 1);
+        for threads in [2, 3, 7] {
+            assert!(order_of(&rows, terms, threads) == one, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn all_work_is_reported() {
+        for documents in [0, 5, 33, 1000, 9001] {
+            let (rows, terms) = topics(documents, 10, |document| document % 10);
+            let told = Mutex::new(vec![(0, 0)]);
+            order(graph(&rows, terms), 2, &|done, total| told.lock().unwrap().push((done, total)));
+            let told = told.into_inner().unwrap();
+            assert!(told.is_sorted());
+            assert_eq!(
+                told.last(),
+                Some(&(
+                    u64::from(documents) * levels(documents as usize),
+                    u64::from(documents) * levels(documents as usize)
+                ))
+            );
+        }
+    }
+
+    #[test]
+    fn gains_are_those_of_the_cost_and_grow_with_the_degree() {
+        let saved = |degree: f64| degree * (degree + 1.0).log2();
+        let gains = Gains::new(u32::MAX - 1);
+        for degree in [0, 1, 2, 77, TABLE_DEGREES - 1, TABLE_DEGREES, 1_000_000] {
+            let expected = saved(f64::from(degree) + 1.0) - saved(f64::from(degree));
+            assert!((f64::from(gains.of(degree)) / 65536.0 - expected).abs() < 1e-4, "{degree}");
+        }
+        assert!((0..20_000).is_sorted_by_key(|degree| gains.of(degree)));
+    }
 }

@@ -15,9 +15,9 @@ use super::{BuildError, Collected, Progress};
 use graph::Graph;
 
 /// Terms of fewer documents say little about the order of all, and there are many of them.
-const MIN_DOCUMENTS: usize = 8;
+const MIN_DOCUMENTS: usize = 4;
 /// Terms of more than one in so many documents are everywhere, in any order.
-const FREQUENT_SHARE: usize = 4;
+const FREQUENT_SHARE: usize = 16;
 
 /// Orders the documents that stay by recursive graph bisection: the one with number `d` gets number `numbers[d]`.
 ///
