@@ -164,11 +164,11 @@ impl Engine {
             let number = |document| index.id(document).unwrap().parse().unwrap();
             let mut hits: Vec<Hit> =
                 answer.hits.iter().map(|hit| Hit { document: lanner::DocId(number(hit.document)), ..*hit }).collect();
-            let is_free = |hit: &Hit| hit.score == last && candidates.contains(hit);
-            hits.retain(|hit| !is_free(hit));
             hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.score), hit.document));
             hits.dedup();
-            assert_eq!(answer.hits.len(), case.k.min(candidates.len()), "{self:?} {case:?}");
+            assert_eq!(hits.len(), case.k.min(candidates.len()), "{self:?} {case:?}");
+            let is_free = |hit: &Hit| hit.score == last && candidates.contains(hit);
+            hits.retain(|hit| !is_free(hit));
             candidates.retain(|hit| hit.score > last);
             candidates.truncate(case.k);
             assert_eq!(hits, candidates, "{self:?} bisected {case:?} {:?}", collection.asks[case.ask].query().text);
