@@ -149,6 +149,11 @@ impl Progress for BuildMeter {
     // The report names them when the bar is gone.
     fn skipped(&self, _problem: &str) {}
 
+    fn ordered(&self, done: u64, total: u64) {
+        let moment = Moment { phase: "ordering", done, total: Some(total) };
+        self.meter.show(&moment, |_| String::new());
+    }
+
     fn merged(&self, postings: u64, total: u64) {
         let moment = Moment { phase: "merging", done: postings, total: Some(total) };
         self.meter.show(&moment, |_| counted(postings, "posting"));

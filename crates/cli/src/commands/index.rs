@@ -5,7 +5,7 @@ use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count, counted, duration, parse_bytes};
 use crate::terminal::tell;
 use crate::whole_file::stdout;
-use lanner::build::{BuildOptions, BuildReport, build, build_from_ciff};
+use lanner::build::{BuildOptions, BuildReport, Order, build, build_from_ciff};
 use lanner::corpus::{Corpus, CorpusOptions, Format};
 use lanner_index::codec::Codecs;
 use lanner_index::text::Analyzer;
@@ -44,7 +44,7 @@ pub struct Arguments {
     /// bitpack, and bitmaps for terms in at least one of 32 documents]
     #[arg(long, value_name = "NAME")]
     codec: Option<Codecs>,
-    /// The order of documents: given
+    /// The order of documents: given, or bisection for smaller lists and faster queries, which takes time and memory
     #[arg(long, value_name = "ORDER", default_value = "given")]
     order: Order,
     /// What postings carry: tf, impact or tf,impact [default: tf, or impact with --vector-field]
@@ -99,23 +99,6 @@ impl FromStr for InputFormat {
                 .parse()
                 .map(InputFormat::Documents)
                 .map_err(|_| format!("unknown format {name:?}; choose one of jsonl, tsv, trec, beir, text, ciff")),
-        }
-    }
-}
-
-/// The order in which documents are numbered.
-#[derive(Clone, Copy, Debug)]
-enum Order {
-    Given,
-}
-
-impl FromStr for Order {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "given" => Ok(Order::Given),
-            _ => Err(format!("unknown order {name:?}; the only order so far is given")),
         }
     }
 }
@@ -210,7 +193,6 @@ impl Arguments {
     }
 
     fn build_options(&self) -> BuildOptions {
-        let Order::Given = self.order;
         let defaults = BuildOptions::default();
         let is_tokenized = self.vector_field.is_some();
         // Learned weights are impacts, and their terms are not to be stemmed again.
@@ -230,6 +212,7 @@ impl Arguments {
             bm25: Bm25 { k1: self.k1, b: self.b },
             strict: self.strict,
             ranks: self.rank.clone(),
+            order: self.order,
         }
     }
 }

@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
     }
 
     fn write_overview(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let Manifest { generation, analyzer, chain, fields, stored, bm25, impacts, .. } = self.manifest;
+        let Manifest { generation, analyzer, chain, fields, stored, bm25, order, impacts, .. } = self.manifest;
         writeln!(out, "generation      {generation}")?;
         writeln!(out, "documents       {}", count(u64::from(self.documents)))?;
         writeln!(out, "terms           {}", count(self.terms))?;
@@ -105,6 +105,7 @@ impl<'a> Report<'a> {
         writeln!(out, "analyzer        {analyzer}{steps}")?;
         writeln!(out, "fields          {}", listed(fields))?;
         writeln!(out, "stored          {}", listed(stored))?;
+        writeln!(out, "order           {order}")?;
         writeln!(out, "bm25            k1 {}, b {}", bm25.k1, bm25.b)?;
         let weights = [("frequencies", self.frequencies), ("impacts", self.impacts)];
         let weights: Vec<_> = weights.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name).collect();

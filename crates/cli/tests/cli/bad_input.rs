@@ -149,7 +149,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
         (format!("{index} --analyzer klingon"), "give english, simple, whitespace or pretokenized"),
         (format!("{index} --codec zip"), "the codecs are raw and bitpack"),
         (format!("{index} --format pdf"), "choose one of jsonl, tsv, trec, beir, text, ciff"),
-        (format!("{index} --order random"), "the only order so far is given"),
+        (format!("{index} --order random"), "choose given or bisection"),
         (format!("{index} --weights tfidf"), "give tf, impact or tf,impact"),
         (format!("{index} --memory plenty"), "write one such as 256MiB"),
         ("search --index birds --mode xor x".to_owned(), "give one of and, or, and-or"),

@@ -33,13 +33,14 @@ fn every_option_of_index_reaches_the_index() {
     place.write("in.jsonl", "{\"key\":\"a\",\"head\":\"x\",\"body\":\"The y z\"}\n{\"key\":\"b\",\"body\":\"y\"}\n");
     place.write("ranks", "a\t3\nb\t1\n");
     let options = "--id-field key --fields body,head --store head --analyzer words+lowercase --k1 1.5 --b 0.5 \
-                   --codec documents=raw,weights=bitpack --weights tf,impact --rank ranks --memory 64MiB --order given";
+                   --codec documents=raw,weights=bitpack --weights tf,impact --rank ranks --memory 64MiB --order bisection";
     place.run(&format!("index --input in.jsonl --index i --quiet {options}")).succeeded();
     let stats = place.run("stats --index i --json").json();
     let manifest = &stats["manifest"];
     assert_eq!(manifest["fields"], serde_json::json!(["body", "head"]));
     assert_eq!(manifest["stored"], serde_json::json!(["head"]));
     assert_eq!(manifest["chain"], "words+lowercase");
+    assert_eq!(manifest["order"], "bisection");
     assert_eq!(manifest["bm25"], serde_json::json!({"k1": 1.5, "b": 0.5}));
     assert_eq!(stats["codecs"], serde_json::json!({"documents": "raw", "weights": "bitpack"}));
     assert_eq!((&stats["frequencies"], &stats["impacts"]), (&true.into(), &true.into()));
@@ -51,7 +52,8 @@ fn every_option_of_index_reaches_the_index() {
     assert_eq!(ids("search --index i --json --score impact y"), ["b", "a"]);
     assert_eq!(ids("search --index i --json --score rank-bm25 --alpha 0.9 y"), ["a", "b"]);
     place.run("index --input in.jsonl --index i --quiet --id-field key --fields body --store none").succeeded();
-    assert_eq!(place.run("stats --index i --json").json()["manifest"]["stored"], serde_json::json!([]));
+    let manifest = &place.run("stats --index i --json").json()["manifest"];
+    assert_eq!((&manifest["stored"], &manifest["order"]), (&serde_json::json!([]), &"given".into()));
 }
 
 #[test]

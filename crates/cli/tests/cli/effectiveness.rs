@@ -40,6 +40,12 @@ fn answers_are_as_good_as_expected_on_the_judged_sets() {
             assert!((split[i] - expected[i]).abs() <= 0.01, "{set}: {split:.4?} is not within 0.01 of {expected:?}");
             assert!(whole[i] >= expected[i] - 0.01, "{set}: {whole:.4?} is worse than {expected:?}");
         }
+        // In another order only ties are settled otherwise.
+        place.run(&format!("{index} --order bisection")).succeeded();
+        let bisected = measured(&place, &folder, "split.tsv");
+        for i in 0..2 {
+            assert!((bisected[i] - split[i]).abs() <= 0.001, "{set}: {bisected:.4?} bisected, {split:.4?} as given");
+        }
     }
 }
 

@@ -5,10 +5,21 @@ use crate::texts::documents;
 
 #[test]
 fn files_are_identical_for_any_threads_and_memory() {
+    check("given");
+}
+
+#[test]
+fn bisected_files_are_identical_for_any_threads_and_memory() {
+    check("bisection");
+}
+
+fn check(order: &str) {
     let place = Place::new();
     place.write("in.jsonl", documents(40_000, 70, 400_000, 5));
     let build = |index: &str, options: &str| {
-        let line = format!("index --input in.jsonl --index {index} --store title --weights tf,impact --json {options}");
+        let line = format!(
+            "index --input in.jsonl --index {index} --store title --weights tf,impact --order {order} --json {options}"
+        );
         let report = place.run(&line).json();
         let segment = std::fs::read(place.path(&format!("{index}/segment-00000001"))).unwrap();
         let manifest = std::fs::read(place.path(&format!("{index}/manifest-00000001"))).unwrap();

@@ -1,6 +1,6 @@
 //! A collection that is known to both sides: the oracle, and an index for each codec.
 
-use lanner::build::{BuildOptions, Quiet, build};
+use lanner::build::{BuildOptions, Order, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::oracle::{Oracle, Question};
 use lanner::{Bitmap, Hit, Index, Mode, Query, ScoreModel};
@@ -149,6 +149,15 @@ impl Collection {
 
     /// Builds an index of some of the documents.
     pub fn build(&self, lists: Lists, name: &str, documents: std::ops::Range<usize>) -> Index {
+        self.build_in_order(Order::Given, lists, name, documents)
+    }
+
+    /// The index of the whole collection with the documents in bisected order.
+    pub fn bisected(&self, lists: Lists) -> Arc<Index> {
+        Arc::new(self.build_in_order(Order::Bisection, lists, &format!("{lists:?}-bisected"), 0..self.contents.len()))
+    }
+
+    fn build_in_order(&self, order: Order, lists: Lists, name: &str, documents: std::ops::Range<usize>) -> Index {
         let options = BuildOptions {
             analyzer: self.analyzer.clone(),
             threads: 1,
@@ -159,6 +168,7 @@ impl Collection {
             bm25: self.bm25,
             strict: true,
             ranks: Some(self.folder.path().join("ranks")),
+            order,
             ..BuildOptions::default()
         };
         let folder = self.folder.path().join(name);
@@ -190,6 +200,13 @@ impl Collection {
 
     /// What must be answered to a question.
     pub fn expected(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Hit> {
+        let mut hits = self.candidates(ask, mode, k, score);
+        hits.truncate(k);
+        hits
+    }
+
+    /// All hits that the best k of a question are chosen from.
+    pub fn candidates(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Hit> {
         let key = (ask, score.to_string());
         let known = self.expected.lock().unwrap().get(&key).cloned();
         let expected = known.unwrap_or_else(|| {
@@ -202,7 +219,7 @@ impl Collection {
             Mode::AndOr if expected.and.len() >= k => &expected.and,
             Mode::Or | Mode::AndOr => &expected.or,
         };
-        hits[..k.min(hits.len())].to_vec()
+        hits.clone()
     }
 
     fn ask_oracle(&self, ask: usize, score: ScoreModel) -> Expected {

@@ -160,6 +160,32 @@ impl Engine {
         }
     }
 
+    /// Asks an index with the documents in another order. Scores must be the same, and documents but for ties at k.
+    pub fn check_order(&self, collection: &Collection, ks: &[usize]) {
+        let index = collection.bisected(self.lists);
+        let executor = Cpu::new(Arc::clone(&index), self.threads);
+        // Filters are of document numbers, which are others here.
+        let is_shared = |case: &Case| collection.asks[case.ask].filter.is_none();
+        let cases: Vec<Case> = self.cases(collection, ks).into_iter().filter(is_shared).collect();
+        let plan = |case| Planner::new(&index).plan(&self.query(collection, case)).unwrap();
+        let answers = executor.run(&cases.iter().map(plan).collect::<Vec<Plan>>()).unwrap();
+        for (case, answer) in cases.iter().zip(answers) {
+            let mut candidates = collection.candidates(case.ask, case.mode, case.k, case.score);
+            let last = candidates.get(case.k.wrapping_sub(1)).map_or(0, |hit| hit.score);
+            let number = |document| index.id(document).unwrap().parse().unwrap();
+            let mut hits: Vec<Hit> =
+                answer.hits.iter().map(|hit| Hit { document: lanner::DocId(number(hit.document)), ..*hit }).collect();
+            hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.score), hit.document));
+            hits.dedup();
+            assert_eq!(hits.len(), case.k.min(candidates.len()), "{self:?} {case:?}");
+            let is_free = |hit: &Hit| hit.score == last && candidates.contains(hit);
+            hits.retain(|hit| !is_free(hit));
+            candidates.retain(|hit| hit.score > last);
+            candidates.truncate(case.k);
+            assert_eq!(hits, candidates, "{self:?} bisected {case:?} {:?}", collection.asks[case.ask].query().text);
+        }
+    }
+
     fn compare(&self, collection: &Collection, case: &Case, hits: &[Hit], how: &str) {
         let expected = collection.expected(case.ask, case.mode, case.k, case.score);
         assert_eq!(hits, expected, "{self:?} {how} {case:?} {:?}", collection.asks[case.ask].query().text);

@@ -88,6 +88,11 @@ agreement!(random_vectors, |engine: Engine| {
     for_each(8, collection(vectors()), |collection| engine.check(&collection, &KS));
 });
 
+agreement!(random_orders, |engine: Engine| {
+    for_each(8, collection(texts()), |collection| engine.check_order(&collection, &KS));
+    for_each(4, collection(vectors()), |collection| engine.check_order(&collection, &KS));
+});
+
 agreement!(random_parts, |engine: Engine| {
     let cuts = prop::collection::vec(0u32..700, 0..4);
     for_each(8, (collection(texts()), cuts), |(collection, cuts)| engine.check_parts(&collection, &KS, &cuts));

@@ -66,8 +66,20 @@ agreement!(judged_collections, |engine: Engine| {
     }
 });
 
+agreement!(judged_collections_bisected, |engine: Engine| {
+    for collection in judged_sets() {
+        engine.check_order(collection, &KS);
+    }
+});
+
 agreement!(wikipedia_passages, |engine: Engine| {
     if let Some(collection) = wiki() {
         engine.check(collection, &KS);
+    }
+});
+
+agreement!(wikipedia_passages_bisected, |engine: Engine| {
+    if let Some(collection) = wiki() {
+        engine.check_order(collection, &KS);
     }
 });

@@ -2,7 +2,7 @@
 
 use super::BuildError;
 use super::dictionary::hash;
-use super::list::renumber;
+use super::numbering::renumber;
 use super::write::{SegmentWriter, Spool};
 use crate::codec::{BLOCK, CodecName};
 use crate::format::segment::Section;
@@ -61,8 +61,8 @@ pub struct StoredRow {
 impl StoredBlocks {
     /// Appends a document: bytes of all its fields, then each field with its length before it.
     pub fn push(&mut self, fields: &[&str]) {
-        self.documents += 1;
         if fields.is_empty() {
+            self.documents += 1;
             return;
         }
         let mut own = Vec::new();
@@ -73,7 +73,9 @@ impl StoredBlocks {
         self.push_encoded(&own);
     }
 
-    fn push_encoded(&mut self, own: &[u8]) {
+    /// Appends a document whose fields are encoded already.
+    pub fn push_encoded(&mut self, own: &[u8]) {
+        self.documents += 1;
         varint::write(own.len() as u64, &mut self.open);
         self.open.extend_from_slice(own);
         if self.open.len() >= STORED_BLOCK_BYTES {
@@ -100,6 +102,7 @@ pub struct DocumentSpool {
     rows: Spool,
     stored: Spool,
     stored_rows: Vec<StoredRow>,
+    row_bytes: u64,
     /// Documents so far.
     pub count: u32,
 }
@@ -107,12 +110,13 @@ pub struct DocumentSpool {
 impl DocumentSpool {
     /// A spool of two files.
     pub fn new(rows: Spool, stored: Spool) -> DocumentSpool {
-        DocumentSpool { rows, stored, stored_rows: Vec::new(), count: 0 }
+        DocumentSpool { rows, stored, stored_rows: Vec::new(), row_bytes: 0, count: 0 }
     }
 
     /// Appends the documents of the next batch.
     pub fn push(&mut self, count: u32, rows: &DocumentRows, stored: &StoredBlocks) -> Result<(), BuildError> {
         self.rows.write(&rows.bytes)?;
+        self.row_bytes += rows.bytes.len() as u64;
         self.stored.write(&stored.bytes)?;
         let base = self.count;
         self.stored_rows.extend(stored.rows.iter().map(|row| StoredRow { first: base + row.first, ..*row }));
@@ -120,8 +124,38 @@ impl DocumentSpool {
         Ok(())
     }
 
+    /// Bytes of all rows.
+    pub fn row_bytes(&self) -> u64 {
+        self.row_bytes
+    }
+
+    /// Bytes of all stored fields, before compression.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored_rows.iter().map(|row| u64::from(row.size)).sum()
+    }
+
+    /// Removes the files.
+    pub fn remove(self) -> Result<(), BuildError> {
+        self.rows.remove()?;
+        self.stored.remove()
+    }
+
+    /// Calls `visit` with the number and the encoded stored fields of every document in order, if any are stored.
+    pub fn each_stored(
+        &mut self,
+        mut visit: impl FnMut(u32, &[u8]) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        let mut reader = self.stored.reader()?;
+        let mut block = Vec::new();
+        for row in &self.stored_rows {
+            reader.bytes(row.compressed as usize, &mut block)?;
+            each_of_block(&block, row, &mut visit)?;
+        }
+        Ok(())
+    }
+
     /// Calls `visit` with the number, id and length of every document in order.
-    fn each(&mut self, mut visit: impl FnMut(u32, &str, u32) -> Result<(), BuildError>) -> Result<(), BuildError> {
+    pub fn each(&mut self, mut visit: impl FnMut(u32, &str, u32) -> Result<(), BuildError>) -> Result<(), BuildError> {
         let count = self.count;
         let mut reader = self.rows.reader()?;
         let mut id = Vec::new();
@@ -241,7 +275,7 @@ impl DocumentSpool {
             let kept = if gone.is_empty() {
                 StoredBlocks { bytes: block.clone(), rows: vec![StoredRow { first, ..*row }], ..Default::default() }
             } else {
-                without(&block, row, &dropped[gone], first)
+                without(&block, row, &dropped[gone], first)?
             };
             for row in &kept.rows {
                 table.extend(row.first.to_le_bytes());
@@ -256,21 +290,33 @@ impl DocumentSpool {
 }
 
 /// A block of stored fields again, without some of its documents.
-fn without(block: &[u8], row: &StoredRow, dropped: &[u32], first: u32) -> StoredBlocks {
-    let block = zstd::bulk::decompress(block, row.size as usize).expect("what was compressed in this build");
-    let mut rest = &block[..];
+fn without(block: &[u8], row: &StoredRow, dropped: &[u32], first: u32) -> Result<StoredBlocks, BuildError> {
     let mut kept = StoredBlocks { documents: first, first, ..Default::default() };
+    each_of_block(block, row, &mut |document, own| {
+        if dropped.binary_search(&document).is_err() {
+            kept.push_encoded(own);
+        }
+        Ok(())
+    })?;
+    kept.finish();
+    Ok(kept)
+}
+
+/// Calls `visit` with the number and the encoded fields of every document of a compressed block.
+fn each_of_block(
+    block: &[u8],
+    row: &StoredRow,
+    visit: &mut impl FnMut(u32, &[u8]) -> Result<(), BuildError>,
+) -> Result<(), BuildError> {
+    let block = zstd::bulk::decompress(block, row.size as usize).map_err(|_| BuildError::damaged_file())?;
+    let mut rest = &block[..];
     let mut document = row.first;
     while !rest.is_empty() {
         let own = varint::read(&mut rest).and_then(|length| varint::take(&mut rest, length as usize));
-        if dropped.binary_search(&document).is_err() {
-            kept.documents += 1;
-            kept.push_encoded(own.expect("what was written in this build"));
-        }
+        visit(document, own.ok_or_else(BuildError::damaged_file)?)?;
         document += 1;
     }
-    kept.finish();
-    kept
+    Ok(())
 }
 
 /// Ids in groups, each id but a group's first without what it shares with the one before.

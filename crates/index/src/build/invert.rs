@@ -215,6 +215,17 @@ pub fn unpack_postings(mut bytes: &[u8], base: u32, mut visit: impl FnMut(u32, u
     Some(())
 }
 
+/// The same for the pieces of a term (see [`super::accumulate::Sorted::next`]), one after the other.
+#[inline]
+pub fn unpack_pieces(mut pieces: &[u8], mut visit: impl FnMut(u32, u32)) -> Option<()> {
+    while !pieces.is_empty() {
+        let base = varint::read_u32(&mut pieces)?;
+        let length = varint::read(&mut pieces)? as usize;
+        unpack_postings(varint::take(&mut pieces, length)?, base, &mut visit)?;
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Encoding of a list: blocks, directory, bounds and k-th weights, from the postings of one term in document order.
 
-use super::invert::{learned_frequency, unpack_postings};
+use super::invert::{learned_frequency, unpack_pieces};
+use super::numbering::Numbering;
 use crate::codec::{BLOCK, Codec};
 use crate::format::dense::is_dense;
 use crate::format::list::{
@@ -40,8 +41,7 @@ pub(super) struct Posting {
 pub struct ListEncoder<'a> {
     pub(super) context: ListContext,
     weighing: Weighing<'a>,
-    /// Documents that are left out, in order; those after them move up.
-    dropped: &'a [u32],
+    numbering: Numbering<'a>,
     pub(super) postings: Vec<Posting>,
 }
 
@@ -67,8 +67,8 @@ pub struct Lists {
 
 impl<'a> ListEncoder<'a> {
     /// An encoder for the lists of one segment.
-    pub fn new(context: ListContext, weighing: Weighing<'a>, dropped: &'a [u32]) -> ListEncoder<'a> {
-        ListEncoder { context, weighing, dropped, postings: Vec::new() }
+    pub fn new(context: ListContext, weighing: Weighing<'a>, numbering: Numbering<'a>) -> ListEncoder<'a> {
+        ListEncoder { context, weighing, numbering, postings: Vec::new() }
     }
 
     /// Postings of the list that was read last.
@@ -77,30 +77,28 @@ impl<'a> ListEncoder<'a> {
     }
 
     /// Reads the pieces of a term with so many postings; `None` when they are not what was written.
-    pub fn read(&mut self, postings: u32, mut pieces: &[u8]) -> Option<()> {
+    pub fn read(&mut self, postings: u32, pieces: &[u8]) -> Option<()> {
         self.postings.clear();
         // A long list's memory is given back before the next list, and room is made at once, so as not to overshoot.
         self.postings.shrink_to(KEPT_POSTINGS);
         self.postings.reserve_exact(postings as usize);
         let Weighing { norms, length_codes, learned, .. } = self.weighing;
-        let (dropped, postings) = (self.dropped, &mut self.postings);
-        while !pieces.is_empty() {
-            let base = varint::read_u32(&mut pieces)?;
-            let length = varint::read(&mut pieces)? as usize;
-            let packed = varint::take(&mut pieces, length)?;
-            unpack_postings(packed, base, |document, frequency| {
-                let Some(document) = renumber(dropped, document) else {
-                    return;
-                };
-                let code = length_codes.get(document as usize).copied().unwrap_or(0);
-                let posting = if learned {
-                    let strength = f32::from_bits(frequency);
-                    Posting { document, frequency: learned_frequency(strength), strength }
-                } else {
-                    Posting { document, frequency, strength: saturation(frequency, norms.of(code)) }
-                };
-                postings.push(posting);
-            })?;
+        let (numbering, postings) = (self.numbering, &mut self.postings);
+        unpack_pieces(pieces, |document, frequency| {
+            let Some(document) = numbering.number(document) else {
+                return;
+            };
+            let code = length_codes.get(document as usize).copied().unwrap_or(0);
+            let posting = if learned {
+                let strength = f32::from_bits(frequency);
+                Posting { document, frequency: learned_frequency(strength), strength }
+            } else {
+                Posting { document, frequency, strength: saturation(frequency, norms.of(code)) }
+            };
+            postings.push(posting);
+        })?;
+        if !numbering.keeps_order() {
+            postings.sort_unstable_by_key(|posting| posting.document);
         }
         Some(())
     }
@@ -267,17 +265,6 @@ impl<'a> ListEncoder<'a> {
 
     fn codecs(&self) -> (&'static dyn Codec, &'static dyn Codec) {
         (self.context.codecs.documents.codec(), self.context.codecs.weights.codec())
-    }
-}
-
-/// The new number of a document, if it stays.
-pub fn renumber(dropped: &[u32], document: u32) -> Option<u32> {
-    if dropped.is_empty() {
-        return Some(document);
-    }
-    match dropped.binary_search(&document) {
-        Ok(_) => None,
-        Err(before) => Some(document - before as u32),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The build: invert ▸ merge ▸ weigh ▸ write.
+//! The build: invert ▸ merge ▸ order ▸ weigh ▸ write.
 //!
 //! Batches of documents are inverted in parallel (`invert`) and held in memory (`accumulate`); when the budget is
-//! spent they become a sorted run on disk (`run`). The runs are merged term by term (`merge`), each list is encoded
+//! spent they become a sorted run on disk (`run`). Documents may get other numbers than they came with (`order`). The runs are merged term by term (`merge`), each list is encoded
 //! with its bounds (`list`), and all goes into one segment (`write`) that becomes visible by a rename (`folder`).
 //! The files depend on the input and the options alone: not on threads, memory or the order in which work finishes.
 
@@ -14,12 +14,15 @@ mod import;
 mod invert;
 mod list;
 mod merge;
+mod numbering;
+mod order;
 mod pipeline;
 mod ranks;
 mod run;
 mod segment;
 mod write;
 
+pub use crate::format::manifest::Order;
 pub use import::build_from_ciff;
 
 use crate::codec::Codecs;
@@ -74,6 +77,8 @@ pub struct BuildOptions {
     pub strict: bool,
     /// A file of static ranks: an id and a number a line.
     pub ranks: Option<PathBuf>,
+    /// The order in which documents are numbered.
+    pub order: Order,
 }
 
 impl Default for BuildOptions {
@@ -89,6 +94,7 @@ impl Default for BuildOptions {
             bm25: Bm25::default(),
             strict: false,
             ranks: None,
+            order: Order::Given,
         }
     }
 }
@@ -99,6 +105,8 @@ pub trait Progress: Sync {
     fn inverted(&self, documents: u64, bytes_read: u64, bytes_total: Option<u64>);
     /// A record was skipped.
     fn skipped(&self, problem: &str);
+    /// So much of the work of ordering the documents is done, of so much; not called if they stay as given.
+    fn ordered(&self, done: u64, total: u64);
     /// So many of the documents' postings are in the segment, of so many.
     fn merged(&self, postings: u64, total: u64);
 }
@@ -109,6 +117,7 @@ pub struct Quiet;
 impl Progress for Quiet {
     fn inverted(&self, _documents: u64, _bytes_read: u64, _bytes_total: Option<u64>) {}
     fn skipped(&self, _problem: &str) {}
+    fn ordered(&self, _done: u64, _total: u64) {}
     fn merged(&self, _postings: u64, _total: u64) {}
 }
 
@@ -183,6 +192,13 @@ pub enum BuildError {
         /// What is wrong there.
         what: String,
     },
+    /// No memory for the graph of documents and terms.
+    #[error("ordering the documents needs about {} MiB beside --memory, which there are not; \
+             free memory, or build with --order given", bytes >> 20)]
+    OrderMemory {
+        /// About how much is needed.
+        bytes: u64,
+    },
     /// A CIFF file.
     #[error(transparent)]
     Ciff(#[from] CiffError),
@@ -198,6 +214,11 @@ impl BuildError {
     /// Names the file that an I/O error is about.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
         move |source| BuildError::Io { path: path.to_owned(), source }
+    }
+
+    /// Someone else has written to the folder of the build.
+    fn damaged_file() -> BuildError {
+        BuildError::Options("a temporary file of the build was changed from outside; build again".to_owned())
     }
 }
 
@@ -364,6 +385,14 @@ impl<'a> Collected<'a> {
         writer.finish()?;
         self.runs.push(path);
         if self.runs.len() == MAX_RUNS { self.merge_runs() } else { Ok(()) }
+    }
+
+    /// Puts all postings on the disk, to be read more than once. That is no sign of too little memory.
+    fn spill_to_read_again(&mut self) -> Result<(), BuildError> {
+        let runs = self.report.runs;
+        self.spill()?;
+        self.report.runs = runs;
+        Ok(())
     }
 
     /// Makes one run of all: pieces follow each other in the order of the runs, as they would in the last merge.

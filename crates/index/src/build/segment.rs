@@ -2,9 +2,10 @@
 
 use super::list::{Encoded, ListEncoder, Lists, Weighing};
 use super::merge::{Chunk, Merge};
+use super::numbering::Numbering;
 use super::pipeline::Pipeline;
 use super::write::{SegmentWriter, Spool};
-use super::{BuildError, BuildReport, Collected, Progress};
+use super::{BuildError, BuildReport, Collected, Order, Progress, order};
 use crate::format::list::TERMS_IN_GROUP;
 use crate::format::manifest::{Impacts, Manifest, SegmentEntry, Statistics};
 use crate::format::segment::{Header, Section, u32_at};
@@ -17,7 +18,17 @@ use std::path::Path;
 /// Writes the segment and makes it the current generation.
 pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<BuildReport, BuildError> {
     let dropped = drop_duplicates(&mut collected, progress)?;
-    let (length_codes, tokens) = collected.documents.length_codes(&dropped)?;
+    let numbers = match collected.options.order {
+        Order::Given => None,
+        Order::Bisection => Some(order::bisect(&mut collected, &dropped, progress)?),
+    };
+    let numbering = Numbering { dropped: &dropped, numbers: numbers.as_deref() };
+    if let Some(numbers) = &numbers {
+        order::rearrange(&mut collected, numbering, numbers.len() as u32)?;
+    }
+    // What was rearranged has lost the dropped documents already.
+    let dropped_rows = if numbering.keeps_order() { &dropped[..] } else { &[] };
+    let (length_codes, tokens) = collected.documents.length_codes(dropped_rows)?;
     let statistics = Statistics { documents: length_codes.len() as u64, tokens };
     let options = collected.options;
     let norms = options.bm25.norms(statistics.average_length());
@@ -28,7 +39,8 @@ pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<B
         has_dense: options.dense,
         documents: length_codes.len() as u32,
     };
-    let mut job = Job { context, norms: &norms, length_codes: &length_codes, dropped: &dropped, impact_scale: 1.0 };
+    let length_codes = &length_codes[..];
+    let mut job = Job { context, norms: &norms, length_codes, numbering, dropped_rows, impact_scale: 1.0 };
     let impacts = if options.impacts { Some(job.scale_impacts(&mut collected)?) } else { None };
     let path = collected.folder.building().join("segment");
     let mut segment = SegmentWriter::create(&path)?;
@@ -69,6 +81,7 @@ fn manifest(collected: &Collected<'_>, statistics: Statistics, impacts: Option<I
         fields: collected.fields.clone(),
         stored: collected.stored.clone(),
         bm25: options.bm25,
+        order: options.order,
         statistics,
         impacts,
         segments: vec![SegmentEntry {
@@ -99,7 +112,9 @@ struct Job<'a> {
     context: ListContext,
     norms: &'a Norms,
     length_codes: &'a [u8],
-    dropped: &'a [u32],
+    numbering: Numbering<'a>,
+    /// Documents that are left out of what is kept beside postings.
+    dropped_rows: &'a [u32],
     impact_scale: f64,
 }
 
@@ -116,15 +131,12 @@ impl<'a> Job<'a> {
     fn encoder(&self, learned: bool) -> ListEncoder<'a> {
         let weighing =
             Weighing { norms: self.norms, length_codes: self.length_codes, learned, impact_scale: self.impact_scale };
-        ListEncoder::new(self.context, weighing, self.dropped)
+        ListEncoder::new(self.context, weighing, self.numbering)
     }
 
     /// Reads all lists once to find the largest weight, from which the scale of impacts follows.
     fn scale_impacts(&mut self, collected: &mut Collected<'_>) -> Result<Impacts, BuildError> {
-        // All postings are read twice: they must lie on the disk. That is no sign of too little memory.
-        let runs = collected.report.runs;
-        collected.spill()?;
-        collected.report.runs = runs;
+        collected.spill_to_read_again()?;
         let learned = collected.learned;
         let (mut largest, mut is_whole) = (0.0f64, learned);
         let mut merge = Merge::new(collected.open_runs()?, None)?;
@@ -134,7 +146,7 @@ impl<'a> Job<'a> {
             work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| {
                 let mut found = (0.0f64, true);
                 for (_, pieces, count) in chunk.iter() {
-                    encoder.read(count, pieces).ok_or_else(damaged_run)?;
+                    encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
                     let (strongest, whole) = encoder.strongest();
                     found = (found.0.max(strongest), found.1 && (whole || encoder.count() == 0));
                 }
@@ -184,23 +196,19 @@ impl<'a> Job<'a> {
     fn write_documents(&self, collected: &mut Collected<'_>, segment: &mut SegmentWriter) -> Result<(), BuildError> {
         let spool = |name: &str| Spool::create(collected.folder.building().join(name));
         let spools = [spool("lengths")?, spool("ranks")?];
-        let ranked = collected.documents.write_rows(self.dropped, collected.ranks.as_ref(), segment, spools)?;
+        let ranked = collected.documents.write_rows(self.dropped_rows, collected.ranks.as_ref(), segment, spools)?;
         segment.section(Section::LengthCodes, self.length_codes)?;
         if collected.ranks.is_some() {
             collected.report.unranked = self.length_codes.len() as u64 - ranked;
         }
-        collected.documents.write_stored(self.dropped, segment)
+        collected.documents.write_stored(self.dropped_rows, segment)
     }
-}
-
-fn damaged_run() -> BuildError {
-    BuildError::Options("a temporary file of the build was changed from outside; build again".to_owned())
 }
 
 fn encode_chunk(encoder: &mut ListEncoder<'_>, chunk: &Chunk) -> Result<EncodedChunk, BuildError> {
     let mut encoded = EncodedChunk::default();
     for (text, pieces, count) in chunk.iter() {
-        encoder.read(count, pieces).ok_or_else(damaged_run)?;
+        encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
         let list = encoder.encode(&mut encoded.lists);
         if list != Encoded::Empty {
             encoded.text.extend_from_slice(text);

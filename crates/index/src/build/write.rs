@@ -110,6 +110,19 @@ impl Spool {
         self.file.write_all(bytes).map_err(BuildError::io(&self.path))
     }
 
+    /// Reads all of it and removes the file.
+    pub fn into_bytes(mut self) -> Result<Vec<u8>, BuildError> {
+        let result = self.file.flush().and_then(|()| std::fs::read(&self.path));
+        let bytes = result.map_err(BuildError::io(&self.path))?;
+        self.remove()?;
+        Ok(bytes)
+    }
+
+    /// Removes the file.
+    pub fn remove(self) -> Result<(), BuildError> {
+        std::fs::remove_file(&self.path).map_err(BuildError::io(&self.path))
+    }
+
     /// Reads from the start.
     pub fn reader(&mut self) -> Result<SpoolReader, BuildError> {
         self.file.flush().map_err(BuildError::io(&self.path))?;

@@ -25,12 +25,47 @@ pub struct Manifest {
     pub stored: Vec<String>,
     /// The parameters of BM25.
     pub bm25: Bm25,
+    /// The order in which documents are numbered; that of the input in manifests from before there was a choice.
+    #[serde(default)]
+    pub order: Order,
     /// The statistics that scores are made with.
     pub statistics: Statistics,
     /// Where impacts come from, if there are any.
     pub impacts: Option<Impacts>,
     /// The segments in the order of their documents.
     pub segments: Vec<SegmentEntry>,
+}
+
+/// The order in which documents are numbered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// As they came.
+    #[default]
+    Given,
+    /// By recursive graph bisection: documents with the same terms stand together, so that lists are smaller.
+    Bisection,
+}
+
+impl std::str::FromStr for Order {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "given" => Ok(Order::Given),
+            "bisection" => Ok(Order::Bisection),
+            _ => Err(format!("unknown order {name:?}; choose given or bisection")),
+        }
+    }
+}
+
+impl std::fmt::Display for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Order::Given => "given",
+            Order::Bisection => "bisection",
+        })
+    }
 }
 
 /// Statistics of a whole collection, of which an index may hold a part.

@@ -1,0 +1,459 @@
+//! Recursive graph bisection: an order in which documents with the same terms stand together, so that gaps are small.
+//!
+//! Dhulipala, Kabiljo, Karrer, Ottaviano, Pupyrev, Shalita: Compressing Graphs and Indexes with Recursive Graph
+//! Bisection (KDD 2016); Mackenzie, Mallia, Petri, Culpepper, Suel: Compressing Inverted Indexes with Recursive Graph
+//! Bisection (ECIR 2019); Mackenzie, Petri, Moffat: Faster Index Reordering with Bipartite Graph Partitioning (SIGIR
+//! 2021).
+//!
+//! The documents are halved so that the lists, each in two parts, cost as little as possible; then each half is
+//! halved, down to a few documents. A part with d of n documents costs about d · log2(n / (d + 1)) bits. The halves
+//! are equal, so n does not matter and what is saved is f(d) = d · log2(d + 1): a document that moves from a part with
+//! l others to one with r saves g(r) - g(l), where g(d) = f(d + 1) - f(d).
+//!
+//! A document *leans* right by the sum of g(r) - g(l) over its terms, not counting itself. In each round the half of
+//! the documents that lean right the most go right. This is what exchanging pairs for as long as they gain comes to,
+//! by one selection instead of two sorts. All documents are judged before any moves, so that friends on two sides
+//! would exchange their places for ever; a document therefore resists a move, a little more in each round (the cooling
+//! of the last paper).
+//!
+//! Sums are whole numbers, so that no order of additions, and thus no number of threads, changes the result.
+
+use super::graph::Graph;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// So many documents are not divided any more; they stay in the order in which they came.
+const LEAF_DOCUMENTS: usize = 32;
+const MAX_ROUNDS: usize = 20;
+/// Division ends when fewer than one in so many documents move.
+const SETTLED_SHARE: usize = 1000;
+/// Fractional bits of a gain.
+const FRACTION_BITS: u32 = 16;
+/// What a move must gain at least, and by how much more with each round.
+const RESISTANCE: i64 = 1 << FRACTION_BITS;
+const RESISTANCE_GROWTH: i64 = RESISTANCE / 10;
+/// Gains up to this degree are looked up, those above computed.
+const TABLE_DEGREES: u32 = 1 << 14;
+/// Graphs of up to so many documents are finished by one worker.
+const SMALL_DOCUMENTS: usize = 2048;
+/// Graphs of fewer edges are not worth a second thread.
+const SHARED_EDGES: usize = 1 << 17;
+
+/// Orders the documents of a graph: the one with number `order[place]` comes at that place.
+///
+/// `report` is told how much of the work is done, of how much, by one thread at a time.
+pub fn order(graph: Graph, threads: usize, report: &(dyn Fn(u64, u64) + Sync)) -> Vec<u32> {
+    let count = graph.documents().len();
+    let mut order = vec![0; count];
+    let work = Work { report: Mutex::new(report), done: AtomicU64::new(0), levels: levels(count), documents: count };
+    let bisection = Bisection { gains: Gains::new(count as u32), work };
+    let mut tasks = vec![Task { graph, order: &mut order, level: 0 }];
+    // Few large graphs are divided by several threads each, many small ones side by side.
+    while tasks.len() < 8 * threads && tasks.iter().any(|task| task.order.len() > SMALL_DOCUMENTS) {
+        let each = (threads / tasks.len()).max(1);
+        let halves = Mutex::new(Vec::with_capacity(2 * tasks.len()));
+        in_parallel(tasks, threads, |task, scratch| {
+            let both = bisection.halve(task, each, scratch);
+            halves.lock().unwrap_or_else(PoisonError::into_inner).extend(both);
+        });
+        tasks = halves.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+    in_parallel(tasks, threads, |task, scratch| bisection.finish(task, scratch));
+    order
+}
+
+/// How often so many documents are halved.
+fn levels(documents: usize) -> u64 {
+    let mut levels = 0;
+    while documents.div_ceil(1 << levels) > LEAF_DOCUMENTS {
+        levels += 1;
+    }
+    levels
+}
+
+/// Runs the tasks on so many workers, each with its own memory.
+fn in_parallel<'a>(tasks: Vec<Task<'a>>, threads: usize, run: impl Fn(Task<'a>, &mut Scratch) + Sync) {
+    let workers = threads.min(tasks.len());
+    let tasks = Mutex::new(tasks.into_iter());
+    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let mut scratch = Scratch::default();
+        while let Some(task) = next() {
+            run(task, &mut scratch);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(work);
+        }
+        work();
+    });
+}
+
+/// A graph whose documents are to be ordered, and where their order goes.
+struct Task<'a> {
+    graph: Graph,
+    order: &'a mut [u32],
+    level: u64,
+}
+
+/// What has been done of the work; each level goes through all documents.
+struct Work<'a> {
+    report: Mutex<&'a (dyn Fn(u64, u64) + Sync)>,
+    done: AtomicU64,
+    levels: u64,
+    documents: usize,
+}
+
+impl Work<'_> {
+    fn add(&self, documents: usize, levels: u64) {
+        self.done.fetch_add(documents as u64 * levels, Ordering::Relaxed);
+    }
+
+    fn tell(&self) {
+        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report(self.done.load(Ordering::Relaxed), self.documents as u64 * self.levels);
+    }
+}
+
+/// What a document that joins a part with `degree` others saves.
+struct Gains {
+    table: Vec<i32>,
+}
+
+impl Gains {
+    fn new(documents: u32) -> Gains {
+        Gains { table: (0..TABLE_DEGREES.min(documents + 1)).map(Gains::compute).collect() }
+    }
+
+    fn compute(degree: u32) -> i32 {
+        let degree = f64::from(degree);
+        let gain = (degree + 1.0) * libm::log2(degree + 2.0) - degree * libm::log2(degree + 1.0);
+        (gain * f64::from(1u32 << FRACTION_BITS)).round_ties_even() as i32
+    }
+
+    #[inline]
+    fn of(&self, degree: u32) -> i32 {
+        self.table.get(degree as usize).copied().unwrap_or_else(|| Gains::compute(degree))
+    }
+}
+
+/// The memory of a worker, used again for each graph.
+#[derive(Default)]
+struct Scratch {
+    /// `is_right[place]`: on which side the document is.
+    is_right: Vec<bool>,
+    /// `left_degrees[term]`: documents on the left that have it.
+    left_degrees: Vec<u32>,
+    /// `leanings[side][term]`: how much the term makes a document of that side lean right.
+    leanings: [Vec<i32>; 2],
+    /// How much each document leans right, then its place to settle ties: see `key_of`.
+    keys: Vec<u64>,
+    /// The same, in the order that selection leaves.
+    selected: Vec<u64>,
+}
+
+struct Bisection<'a> {
+    gains: Gains,
+    work: Work<'a>,
+}
+
+impl Bisection<'_> {
+    /// Divides a large graph once.
+    fn halve<'a>(&self, task: Task<'a>, threads: usize, scratch: &mut Scratch) -> Vec<Task<'a>> {
+        let Task { graph, order, level } = task;
+        if is_leaf(&graph) {
+            self.finish(Task { graph, order, level }, scratch);
+            return Vec::new();
+        }
+        self.work.add(order.len(), 1);
+        let (left, right) = self.divide(graph, threads, scratch);
+        let (left_order, right_order) = order.split_at_mut(left.documents().len());
+        self.work.tell();
+        let half = |graph, order| Task { graph, order, level: level + 1 };
+        vec![half(left, left_order), half(right, right_order)]
+    }
+
+    /// Divides a graph down to the leaves.
+    fn finish(&self, task: Task<'_>, scratch: &mut Scratch) {
+        self.descend(task, scratch);
+        self.work.tell();
+    }
+
+    fn descend(&self, task: Task<'_>, scratch: &mut Scratch) {
+        let Task { graph, order, level } = task;
+        if is_leaf(&graph) {
+            self.work.add(order.len(), self.work.levels - level);
+            order.copy_from_slice(graph.documents());
+            return;
+        }
+        self.work.add(order.len(), 1);
+        let (left, right) = self.divide(graph, 1, scratch);
+        let (left_order, right_order) = order.split_at_mut(left.documents().len());
+        self.descend(Task { graph: left, order: left_order, level: level + 1 }, scratch);
+        self.descend(Task { graph: right, order: right_order, level: level + 1 }, scratch);
+    }
+
+    /// Divides a graph into two halves, as they came at first, and then round by round better ones.
+    fn divide(&self, graph: Graph, threads: usize, scratch: &mut Scratch) -> (Graph, Graph) {
+        let threads = if graph.edges() < SHARED_EDGES { 1 } else { threads };
+        let count = graph.documents().len();
+        let left_count = count.div_ceil(2);
+        scratch.start(&graph);
+        scratch.move_documents(&graph, threads, |place| place >= left_count);
+        for round in 0..MAX_ROUNDS {
+            scratch.weigh_terms(&graph, &self.gains);
+            scratch.weigh_documents(&graph, threads, RESISTANCE + RESISTANCE_GROWTH * round as i64);
+            let last_on_left = scratch.last_on_left(left_count);
+            let keys = std::mem::take(&mut scratch.keys);
+            let moved = scratch.move_documents(&graph, threads, |place| keys[place] > last_on_left);
+            scratch.keys = keys;
+            if moved * SETTLED_SHARE <= count {
+                break;
+            }
+        }
+        graph.split(&scratch.is_right, &scratch.left_degrees)
+    }
+}
+
+fn is_leaf(graph: &Graph) -> bool {
+    graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0
+}
+
+/// A leaning in the upper half, such that keys are ordered by it, and the document's place in the lower one.
+#[inline]
+fn key_of(leaning: i64, place: usize) -> u64 {
+    let leaning = leaning.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+    u64::from(leaning as u32 ^ 1 << 31) << 32 | place as u64
+}
+
+impl Scratch {
+    /// All documents are on the right at first.
+    fn start(&mut self, graph: &Graph) {
+        self.is_right.clear();
+        self.is_right.resize(graph.documents().len(), true);
+        self.left_degrees.clear();
+        self.left_degrees.resize(graph.degrees().len(), 0);
+    }
+
+    fn weigh_terms(&mut self, graph: &Graph, gains: &Gains) {
+        let [of_left, of_right] = &mut self.leanings;
+        of_left.clear();
+        of_right.clear();
+        for (&all, &left) in graph.degrees().iter().zip(&self.left_degrees) {
+            let right = all - left;
+            of_left.push(gains.of(right) - gains.of(left.saturating_sub(1)));
+            of_right.push(gains.of(right.saturating_sub(1)) - gains.of(left));
+        }
+    }
+
+    /// Makes the key of each document; one on the right leans there by the resistance, too, one on the left away.
+    fn weigh_documents(&mut self, graph: &Graph, threads: usize, resistance: i64) {
+        self.keys.resize(self.is_right.len(), 0);
+        let (is_right, leanings) = (&self.is_right, &self.leanings);
+        let weigh = |first: usize, keys: &mut [u64]| {
+            for (at, (key, row)) in keys.iter_mut().zip(graph.rows(first)).enumerate() {
+                let right = is_right[first + at];
+                let leanings = &leanings[usize::from(right)];
+                let leaning: i64 = row.iter().map(|&term| i64::from(leanings[term as usize])).sum();
+                *key = key_of(leaning + if right { resistance } else { -resistance }, first + at);
+            }
+        };
+        let chunk = self.keys.len().div_ceil(threads);
+        std::thread::scope(|scope| {
+            let mut chunks = self.keys.chunks_mut(chunk).enumerate();
+            let own = chunks.next();
+            for (number, keys) in chunks {
+                scope.spawn(move || weigh(number * chunk, keys));
+            }
+            if let Some((_, keys)) = own {
+                weigh(0, keys);
+            }
+        });
+    }
+
+    /// The largest of the `left_count` smallest keys.
+    fn last_on_left(&mut self, left_count: usize) -> u64 {
+        self.selected.clear();
+        self.selected.extend_from_slice(&self.keys);
+        *self.selected.select_nth_unstable(left_count - 1).1
+    }
+
+    /// Puts each document on its side; returns how many were on the other.
+    fn move_documents(&mut self, graph: &Graph, threads: usize, goes_right: impl Fn(usize) -> bool + Sync) -> usize {
+        let is_right = &self.is_right;
+        let moves = |places: Range<usize>, left_degrees: &mut [u32]| {
+            for (place, row) in places.clone().zip(graph.rows(places.start)) {
+                if goes_right(place) != is_right[place] {
+                    change_degrees(left_degrees, row, goes_right(place));
+                }
+            }
+        };
+        if threads == 1 {
+            moves(0..is_right.len(), &mut self.left_degrees);
+        } else {
+            let changes = in_chunks(threads, is_right.len(), |places| {
+                let mut changes = vec![0; graph.degrees().len()];
+                moves(places, &mut changes);
+                changes
+            });
+            for changes in changes {
+                let both = self.left_degrees.iter_mut().zip(changes);
+                both.for_each(|(degree, change)| *degree = degree.wrapping_add(change));
+            }
+        }
+        let mut moved = 0;
+        for (place, right) in self.is_right.iter_mut().enumerate() {
+            let new = goes_right(place);
+            moved += usize::from(*right != new);
+            *right = new;
+        }
+        moved
+    }
+}
+
+/// A document leaves the left side or comes to it. Changes wrap around, so that those of several threads add up.
+fn change_degrees(left_degrees: &mut [u32], row: &[u32], goes_right: bool) {
+    let change = if goes_right { u32::MAX } else { 1 };
+    for &term in row {
+        let degree = &mut left_degrees[term as usize];
+        *degree = degree.wrapping_add(change);
+    }
+}
+
+/// Divides `0..count` among so many threads and gathers what they make.
+fn in_chunks<R: Send>(threads: usize, count: usize, make: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
+    let chunk = count.div_ceil(threads);
+    let make = &make;
+    let places = |number: usize| (number * chunk).min(count)..((number + 1) * chunk).min(count);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|number| scope.spawn(move || make(places(number)))).collect();
+        let own = make(places(0));
+        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        std::iter::once(own).chain(others.into_iter().map(join)).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Rows of terms below `terms`, without repetition.
+    fn graph(rows: &[Vec<u32>], terms: u32) -> Graph {
+        let mut degrees = vec![0; terms as usize];
+        let mut ends = Vec::new();
+        for row in rows {
+            row.iter().for_each(|&term| degrees[term as usize] += 1);
+            ends.push(ends.last().unwrap_or(&0) + row.len());
+        }
+        Graph::new(ends, rows.concat(), degrees)
+    }
+
+    fn order_of(rows: &[Vec<u32>], terms: u32, threads: usize) -> Vec<u32> {
+        order(graph(rows, terms), threads, &|_, _| {})
+    }
+
+    /// The sum over all lists of the logarithms of gaps.
+    fn cost(rows: &[Vec<u32>], order: &[u32]) -> f64 {
+        let mut last = std::collections::HashMap::new();
+        let mut cost = 0.0;
+        for (place, &document) in (1..).zip(order) {
+            for &term in &rows[document as usize] {
+                cost += f64::from(place - last.insert(term, place).unwrap_or(0)).log2();
+            }
+        }
+        cost
+    }
+
+    fn given(rows: &[Vec<u32>]) -> Vec<u32> {
+        (0..rows.len() as u32).collect()
+    }
+
+    /// Documents of topics, each with its own terms beside those of all.
+    fn topics(documents: u32, topics: u32, topic_of: impl Fn(u32) -> u32) -> (Vec<Vec<u32>>, u32) {
+        let mut state = 0x2545_F491u32;
+        let mut draw = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        let row = |document| {
+            let own = 100 + 60 * topic_of(document);
+            let mut row: Vec<u32> = (0..20).map(|i| if i % 4 == 0 { draw(100) } else { own + draw(60) }).collect();
+            row.sort_unstable();
+            row.dedup();
+            row
+        };
+        ((0..documents).map(row).collect(), 100 + 60 * topics)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn an_order_is_a_permutation_whatever_the_graph(
+            sets in prop::collection::vec(prop::collection::btree_set(0u32..50, 0..12), 0..400),
+            threads in 1usize..5,
+        ) {
+            let rows: Vec<Vec<u32>> = sets.into_iter().map(|set| set.into_iter().collect()).collect();
+            let mut order = order_of(&rows, 50, threads);
+            order.sort_unstable();
+            prop_assert_eq!(order, given(&rows));
+        }
+    }
+
+    #[test]
+    fn a_shuffled_collection_finds_its_topics_again() {
+        let (rows, terms) = topics(4096, 64, |document| document.wrapping_mul(2_654_435_761) >> 26);
+        let (before, after) = (cost(&rows, &given(&rows)), cost(&rows, &order_of(&rows, terms, 1)));
+        assert!(after < 0.65 * before, "{before} before, {after} after");
+    }
+
+    #[test]
+    fn a_good_order_is_not_made_worse() {
+        let (rows, terms) = topics(4096, 64, |document| document / 64);
+        let (before, after) = (cost(&rows, &given(&rows)), cost(&rows, &order_of(&rows, terms, 1)));
+        assert!(after <= before, "{before} before, {after} after");
+    }
+
+    #[test]
+    fn the_order_is_the_same_for_any_number_of_threads() {
+        let (rows, terms) = topics(20_000, 100, |document| document.wrapping_mul(2_654_435_761) % 100);
+        assert!(rows.iter().map(Vec::len).sum::<usize>() > SHARED_EDGES, "enough to be divided by several threads");
+        let one = order_of(&rows, terms, 1);
+        for threads in [2, 3, 7] {
+            assert!(order_of(&rows, terms, threads) == one, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn all_work_is_reported() {
+        for documents in [0, 5, 33, 1000, 9001] {
+            let (rows, terms) = topics(documents, 10, |document| document % 10);
+            let told = Mutex::new(vec![(0, 0)]);
+            order(graph(&rows, terms), 2, &|done, total| told.lock().unwrap().push((done, total)));
+            let told = told.into_inner().unwrap();
+            assert!(told.is_sorted());
+            assert_eq!(
+                told.last(),
+                Some(&(
+                    u64::from(documents) * levels(documents as usize),
+                    u64::from(documents) * levels(documents as usize)
+                ))
+            );
+        }
+    }
+
+    #[test]
+    fn gains_are_those_of_the_cost_and_grow_with_the_degree() {
+        let saved = |degree: f64| degree * (degree + 1.0).log2();
+        let gains = Gains::new(u32::MAX - 1);
+        for degree in [0, 1, 2, 77, TABLE_DEGREES - 1, TABLE_DEGREES, 1_000_000] {
+            let expected = saved(f64::from(degree) + 1.0) - saved(f64::from(degree));
+            assert!((f64::from(gains.of(degree)) / 65536.0 - expected).abs() < 1e-4, "{degree}");
+        }
+        assert!((0..20_000).is_sorted_by_key(|degree| gains.of(degree)));
+    }
+}

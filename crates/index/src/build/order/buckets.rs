@@ -1,0 +1,118 @@
+//! Records put into another order on disk: each goes to the bucket of its new number, and a bucket fits in memory.
+//!
+//! Everything is read and written from front to back, so that it does not matter whether the records fit in memory.
+
+use crate::build::BuildError;
+use crate::build::write::Spool;
+use crate::format::varint;
+use std::path::Path;
+
+/// Each bucket that is written has a buffer.
+const MAX_BUCKETS: u64 = 32;
+
+/// Takes records in any order.
+pub struct Buckets {
+    buckets: Vec<Spool>,
+    /// Consecutive numbers that share a bucket.
+    bucket_numbers: u32,
+    head: Vec<u8>,
+}
+
+impl Buckets {
+    /// Makes buckets in a folder for the numbers `0..count` with records of so many bytes together.
+    ///
+    /// Buckets have about `bucket_bytes` if records are alike, more if there would be too many of them.
+    pub fn create(folder: &Path, name: &str, count: u32, bytes: u64, bucket_bytes: u64) -> Result<Buckets, BuildError> {
+        let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MAX_BUCKETS) as u32;
+        let bucket_numbers = count.div_ceil(buckets).max(1);
+        let bucket = |number| Spool::create(folder.join(format!("{name}-{number}")));
+        let buckets = (0..count.div_ceil(bucket_numbers)).map(bucket).collect::<Result<_, _>>()?;
+        Ok(Buckets { buckets, bucket_numbers, head: Vec::new() })
+    }
+
+    /// Takes the record that will have a number.
+    pub fn push(&mut self, number: u32, record: &[u8]) -> Result<(), BuildError> {
+        self.head.clear();
+        varint::write(u64::from(number), &mut self.head);
+        varint::write(record.len() as u64, &mut self.head);
+        let bucket = &mut self.buckets[(number / self.bucket_numbers) as usize];
+        bucket.write(&self.head)?;
+        bucket.write(record)
+    }
+
+    /// The records in the order of their numbers.
+    pub fn records(self) -> Records {
+        Records { buckets: self.buckets.into_iter(), bytes: Vec::new(), places: Vec::new().into_iter() }
+    }
+}
+
+/// Gives records by their numbers.
+pub struct Records {
+    buckets: std::vec::IntoIter<Spool>,
+    /// The records of the current bucket.
+    bytes: Vec<u8>,
+    /// For each record that is still to come: its number, start and end.
+    places: std::vec::IntoIter<(u32, usize, usize)>,
+}
+
+impl Records {
+    /// The next record.
+    pub fn next(&mut self) -> Result<Option<&[u8]>, BuildError> {
+        while self.places.as_slice().is_empty() {
+            let Some(bucket) = self.buckets.next() else {
+                return Ok(None);
+            };
+            self.bytes = bucket.into_bytes()?;
+            self.places = places(&self.bytes).ok_or_else(BuildError::damaged_file)?.into_iter();
+        }
+        Ok(self.places.next().map(|(_, start, end)| &self.bytes[start..end]))
+    }
+}
+
+/// Number, start and end of each record of a bucket, by number; `None` when the bytes are not what was written.
+fn places(bytes: &[u8]) -> Option<Vec<(u32, usize, usize)>> {
+    let (mut rest, mut places) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        let number = varint::read_u32(&mut rest)?;
+        let length = varint::read(&mut rest)? as usize;
+        let start = bytes.len() - rest.len();
+        varint::take(&mut rest, length)?;
+        places.push((number, start, start + length));
+    }
+    places.sort_unstable();
+    Some(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn records_come_back_in_the_order_of_their_numbers(
+            records in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..200),
+            bucket_bytes in 1u64..3000,
+            seed in any::<u64>(),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let count = records.len() as u32;
+            let bytes = records.iter().map(|record| record.len() as u64).sum();
+            let mut buckets =
+                Buckets::create(folder.path(), "test", count, bytes, bucket_bytes).unwrap();
+            let mut numbers: Vec<u32> = (0..count).collect();
+            numbers.sort_by_key(|&number| (u64::from(number) + 1).wrapping_mul(seed | 1));
+            for number in numbers {
+                buckets.push(number, &records[number as usize]).unwrap();
+            }
+            let mut found = Vec::new();
+            let mut sorted = buckets.records();
+            while let Some(record) = sorted.next().unwrap() {
+                found.push(record.to_vec());
+            }
+            prop_assert_eq!(found, records);
+            prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "buckets are removed");
+        }
+    }
+}

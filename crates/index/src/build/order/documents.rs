@@ -1,0 +1,106 @@
+//! What the build keeps of documents, put into their new order: ids and lengths, and stored fields.
+//!
+//! Stored fields come from compressed blocks and go into others. Each block is decompressed once, in the order of the
+//! input; the new ones are compressed in parallel.
+
+use super::buckets::{Buckets, Records};
+use crate::build::documents::{DocumentRows, DocumentSpool, StoredBlocks};
+use crate::build::numbering::Numbering;
+use crate::build::pipeline::Pipeline;
+use crate::build::write::Spool;
+use crate::build::{BuildError, Collected};
+
+/// Fields are compressed in portions of about this many bytes. A block of stored fields ends with its portion.
+const PORTION_BYTES: usize = 1 << 20;
+
+/// Some documents that follow each other in the new order.
+#[derive(Default)]
+struct Portion {
+    documents: u32,
+    rows: DocumentRows,
+    /// Stored fields of each document, encoded.
+    stored: Vec<u8>,
+    /// Where those of each document end.
+    ends: Vec<usize>,
+}
+
+/// Replaces the documents by those that stay, in their new order.
+pub fn rearrange(collected: &mut Collected<'_>, numbering: Numbering<'_>, count: u32) -> Result<(), BuildError> {
+    let spool = |name: &str| Spool::create(collected.folder.building().join(name));
+    let mut ordered = DocumentSpool::new(spool("documents-ordered")?, spool("stored-ordered")?);
+    let mut rows = distribute_rows(collected, numbering, count)?;
+    let mut stored = distribute_stored(collected, numbering, count)?;
+    let pipeline = Pipeline {
+        threads: collected.options.workers(),
+        make: || (),
+        work: |(): &mut (), portion: Portion| Ok::<_, BuildError>((compress(&portion), portion)),
+    };
+    pipeline.run(
+        || next_portion(&mut rows, &mut stored),
+        |(stored, portion)| ordered.push(portion.documents, &portion.rows, &stored),
+    )?;
+    std::mem::replace(&mut collected.documents, ordered).remove()
+}
+
+/// An eighth of the memory each for the rows and the fields that are being read.
+fn bucket_bytes(collected: &Collected<'_>) -> u64 {
+    collected.options.memory_bytes as u64 / 8
+}
+
+fn distribute_rows(collected: &mut Collected<'_>, numbering: Numbering<'_>, count: u32) -> Result<Records, BuildError> {
+    let (folder, bytes) = (collected.folder.building(), collected.documents.row_bytes());
+    let mut buckets = Buckets::create(&folder, "rows", count, bytes, bucket_bytes(collected))?;
+    let mut row = DocumentRows::default();
+    collected.documents.each(|document, id, length| {
+        let Some(number) = numbering.number(document) else {
+            return Ok(());
+        };
+        row.bytes.clear();
+        row.push(id, length);
+        buckets.push(number, &row.bytes)
+    })?;
+    Ok(buckets.records())
+}
+
+/// Nothing where nothing is stored.
+fn distribute_stored(
+    collected: &mut Collected<'_>,
+    numbering: Numbering<'_>,
+    count: u32,
+) -> Result<Records, BuildError> {
+    let (folder, bytes) = (collected.folder.building(), collected.documents.stored_bytes());
+    let mut buckets = Buckets::create(&folder, "fields", count, bytes, bucket_bytes(collected))?;
+    collected.documents.each_stored(|document, fields| match numbering.number(document) {
+        Some(number) => buckets.push(number, fields),
+        None => Ok(()),
+    })?;
+    Ok(buckets.records())
+}
+
+/// The next documents. How many depends on them alone, so that the files do not depend on the memory.
+fn next_portion(rows: &mut Records, stored: &mut Records) -> Result<Option<Portion>, BuildError> {
+    let mut portion = Portion::default();
+    while portion.rows.bytes.len() + portion.stored.len() < PORTION_BYTES {
+        let Some(row) = rows.next()? else {
+            break;
+        };
+        portion.documents += 1;
+        portion.rows.bytes.extend_from_slice(row);
+        if let Some(fields) = stored.next()? {
+            portion.stored.extend_from_slice(fields);
+            portion.ends.push(portion.stored.len());
+        }
+    }
+    Ok((portion.documents > 0).then_some(portion))
+}
+
+fn compress(portion: &Portion) -> StoredBlocks {
+    let mut blocks = StoredBlocks::default();
+    let mut start = 0;
+    for &end in &portion.ends {
+        blocks.push_encoded(&portion.stored[start..end]);
+        start = end;
+    }
+    blocks.finish();
+    blocks
+}

@@ -1,0 +1,110 @@
+//! The order of documents: as they came, or one computed from the collected postings.
+
+mod bisection;
+mod buckets;
+mod documents;
+mod graph;
+
+pub use documents::rearrange;
+
+use super::invert::unpack_pieces;
+use super::merge::{Chunk, Merge};
+use super::numbering::renumber;
+use super::pipeline::Pipeline;
+use super::{BuildError, Collected, Progress};
+use graph::Graph;
+
+/// Terms of fewer documents say little about the order of all, and there are many of them.
+const MIN_DOCUMENTS: usize = 4;
+/// Terms of more than one in so many documents are everywhere, in any order.
+const FREQUENT_SHARE: usize = 16;
+
+/// Orders the documents that stay by recursive graph bisection: the one with number `d` gets number `numbers[d]`.
+///
+/// Postings are read twice, from the disk, so that the graph is put into memory at once and only once.
+pub fn bisect(collected: &mut Collected<'_>, dropped: &[u32], progress: &dyn Progress) -> Result<Vec<u32>, BuildError> {
+    collected.spill_to_read_again()?;
+    let documents = collected.documents.count as usize - dropped.len();
+    let graph = read_graph(collected, dropped, documents)?;
+    let order = bisection::order(graph, collected.options.threads, &|done, total| progress.ordered(done, total));
+    let mut numbers = vec![0; documents];
+    for (number, document) in order.into_iter().enumerate() {
+        numbers[document as usize] = number as u32;
+    }
+    Ok(numbers)
+}
+
+fn read_graph(collected: &Collected<'_>, dropped: &[u32], documents: usize) -> Result<Graph, BuildError> {
+    let mut ends = vec![0usize; documents];
+    let mut degrees = Vec::new();
+    each_list(collected, dropped, documents, |list| {
+        degrees.push(list.len() as u32);
+        list.iter().for_each(|&document| ends[document as usize] += 1);
+    })?;
+    // Where each row starts; filling it moves that to its end.
+    let mut edges = 0;
+    for end in &mut ends {
+        edges += std::mem::replace(end, edges);
+    }
+    let mut terms: Vec<u32> = Vec::new();
+    terms.try_reserve_exact(edges).map_err(|_| BuildError::OrderMemory { bytes: 6 * edges as u64 })?;
+    terms.resize(edges, 0);
+    let mut term = 0;
+    each_list(collected, dropped, documents, |list| {
+        for &document in list {
+            let end = &mut ends[document as usize];
+            terms[*end] = term;
+            *end += 1;
+        }
+        term += 1;
+    })?;
+    Ok(Graph::new(ends, terms, degrees))
+}
+
+/// The documents of some lists, one after the other, and where each list ends.
+#[derive(Default)]
+struct DocumentLists {
+    documents: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+/// Calls `visit` with the documents of every list that takes part, in the order of the terms.
+fn each_list(
+    collected: &Collected<'_>,
+    dropped: &[u32],
+    documents: usize,
+    mut visit: impl FnMut(&[u32]) + Send,
+) -> Result<(), BuildError> {
+    let taken = MIN_DOCUMENTS..=(documents / FREQUENT_SHARE).max(MIN_DOCUMENTS);
+    let mut merge = Merge::new(collected.open_runs()?, None)?;
+    let pipeline = Pipeline {
+        threads: collected.options.workers(),
+        make: || (),
+        work: |(): &mut (), chunk: Chunk| {
+            let mut lists = DocumentLists::default();
+            for (_, pieces, count) in chunk.iter().filter(|(_, _, count)| *count as usize >= MIN_DOCUMENTS) {
+                let start = lists.documents.len();
+                lists.documents.reserve(count as usize);
+                let keep = |document, _| lists.documents.extend(renumber(dropped, document));
+                unpack_pieces(pieces, keep).ok_or_else(BuildError::damaged_file)?;
+                if taken.contains(&(lists.documents.len() - start)) {
+                    lists.ends.push(lists.documents.len());
+                } else {
+                    lists.documents.truncate(start);
+                }
+            }
+            Ok::<_, BuildError>(lists)
+        },
+    };
+    pipeline.run(
+        || merge.next(),
+        |lists| {
+            let mut start = 0;
+            for &end in &lists.ends {
+                visit(&lists.documents[start..end]);
+                start = end;
+            }
+            Ok(())
+        },
+    )
+}
