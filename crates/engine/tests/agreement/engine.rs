@@ -30,6 +30,10 @@ macro_rules! agreement {
             agreement!(@engine maxscore_raw, Maxscore, Raw, 1, $body);
             agreement!(@engine maxscore_bitpack_threads, Maxscore, Bitpack, 2, $body);
             agreement!(@engine auto_bitpack_threads, Auto, Bitpack, 3, $body);
+            agreement!(@engine maxscore_elias_fano, Maxscore, EliasFano, 1, $body);
+            agreement!(@engine maxscore_pfor, Maxscore, Pfor, 1, $body);
+            agreement!(@engine conjunction_rice, Conjunction, Rice, 1, $body);
+            agreement!(@engine auto_pfor_block, Auto, PforBlock, 1, $body);
         }
     };
     (@engine $test:ident, $algorithm:ident, $codec:ident, $threads:expr, $body:expr) => {

@@ -49,8 +49,8 @@ impl<'a> Packed<'a> {
 
 /// Packs and unpacks the streams of one block.
 pub trait Codec: Send + Sync {
-    /// Appends what the blocks of a list share, before they are encoded; nothing, for most codecs.
-    /// The numbers are those of the whole list: the gaps of its documents, or its values less 1.
+    /// Fills `shared`, which is empty, with what the blocks of a list share, before they are encoded; with nothing, for
+    /// most codecs. The numbers are those of the whole list: the gaps of its documents, or its values less 1.
     fn encode_shared(&self, _numbers: &mut dyn Iterator<Item = u32>, _shared: &mut Vec<u8>) {}
 
     /// Appends the documents, of which there are 1 to [`BLOCK`], and returns the directory byte.
