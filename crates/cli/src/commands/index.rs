@@ -7,7 +7,7 @@ use crate::terminal::tell;
 use crate::whole_file::stdout;
 use lanner::build::{BuildOptions, BuildReport, build, build_from_ciff};
 use lanner::corpus::{Corpus, CorpusOptions, Format};
-use lanner_index::codec::Codecs;
+use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use serde::Serialize;
@@ -40,8 +40,7 @@ pub struct Arguments {
     /// How much memory the build may use, at least 32MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
     memory: usize,
-    /// raw or bitpack, for both streams or each: documents=bitpack,weights=raw
-    #[arg(long, value_name = "NAME", default_value = "bitpack")]
+    #[arg(long, value_name = "NAME", default_value = "bitpack", help = codec_help())]
     codec: Codecs,
     /// The order of documents: given
     #[arg(long, value_name = "ORDER", default_value = "given")]
@@ -233,6 +232,10 @@ impl Arguments {
 }
 
 /// Names separated by commas; none for an empty text or `none`.
+fn codec_help() -> String {
+    format!("{}; for both streams or each: documents=bitpack,weights=raw", CodecName::names())
+}
+
 fn parse_list(text: &str) -> Vec<String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     if text.trim() == "none" { Vec::new() } else { names.map(str::to_owned).collect() }

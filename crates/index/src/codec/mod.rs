@@ -129,6 +129,11 @@ static PFOR_BLOCK: LazyLock<pfor_block::PforBlock> = LazyLock::new(|| pfor_block
 static RICE: LazyLock<rice::Rice> = LazyLock::new(|| rice::Rice::new(Kernels::best()));
 
 impl CodecName {
+    /// All names, for a message.
+    pub fn names() -> String {
+        Self::ALL.map(CodecName::text).join(", ")
+    }
+
     /// The codec of a tag found in a file.
     pub fn from_tag(tag: u8) -> Option<CodecName> {
         Self::ALL.into_iter().find(|&name| name as u8 == tag)
@@ -180,7 +185,7 @@ impl Default for Codecs {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown codec {0:?}; the codecs are {names}, for both streams (--codec bitpack) or each (--codec documents=raw,weights=bitpack)",
-    names = CodecName::ALL.map(CodecName::text).join(", ")
+    names = CodecName::names()
 )]
 pub struct UnknownCodec(String);
 

@@ -312,6 +312,29 @@ fn append_far(numbers: &[u32], width: usize, shared: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_damaged_shared_part_harms_nothing(
+            numbers in prop::collection::vec(prop_oneof![9 => 0u32..4, 2 => 0u32..5000, 1 => any::<u32>()], 1..400),
+            at: prop::sample::Index, flip in 1u8..,
+        ) {
+            let codec = Pfor::new(Kernels::best());
+            let (mut shared, mut bytes) = (Vec::new(), Vec::new());
+            codec.encode_shared(&mut numbers.iter().copied(), &mut shared);
+            let block = &numbers[..numbers.len().min(BLOCK)];
+            let byte = encode(block, shared[0], &mut bytes);
+            let at = at.index(shared.len().min(64));
+            shared[at] ^= flip;
+            let packed = Packed { byte, bytes: &bytes, shared: &shared, block: 0 };
+            let mut decoded = vec![0; block.len()];
+            codec.decode_documents(packed, 9, &mut decoded);
+            codec.decode_values(packed, &mut decoded);
+            codec.value_at(packed, block.len(), block.len() - 1);
+            codec.length(packed, block.len());
+        }
+    }
 
     #[test]
     fn a_list_has_one_width_and_two_arrays_of_exceptions() {
