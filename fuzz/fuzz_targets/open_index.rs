@@ -14,7 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// Codecs, and whether there are impacts and ranks.
-const INDEXES: [(&str, bool); 3] = [("bitpack", false), ("raw", true), ("documents=bitpack,weights=raw", true)];
+const INDEXES: [(&str, bool); 6] = [
+    ("bitpack", false),
+    ("raw", true),
+    ("documents=bitpack,weights=raw", true),
+    ("pfor", true),
+    ("documents=elias-fano,weights=pfor-block", true),
+    ("rice", false),
+];
 const MODELS: [ScoreModel; 3] = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.5 }];
 const MANIFEST: &str = "manifest-00000001";
 const SEGMENT: &str = "segment-00000001";

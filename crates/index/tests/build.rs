@@ -28,6 +28,9 @@ fn postings(index: &Index, term: &str, stream: Stream) -> Vec<(u32, u32)> {
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
         assert_eq!(list.decode_weights(stream, block, &mut weights), count);
+        for index in [0, count / 2, count - 1] {
+            assert_eq!(list.weight_at(stream, block, index), weights[index]);
+        }
         found.extend(documents[..count].iter().copied().zip(weights));
     }
     found

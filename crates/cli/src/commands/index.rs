@@ -7,7 +7,8 @@ use crate::terminal::tell;
 use crate::whole_file::stdout;
 use lanner::build::{BuildOptions, BuildReport, Order, build, build_from_ciff};
 use lanner::corpus::{Corpus, CorpusOptions, Format};
-use lanner_index::codec::Codecs;
+use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::format::dense::DENSE_SHARE;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use serde::Serialize;
@@ -40,9 +41,7 @@ pub struct Arguments {
     /// How much memory the build may use, at least 32MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
     memory: usize,
-    /// raw or bitpack, for both streams or each: documents=bitpack,weights=raw; makes all lists sparse [default:
-    /// bitpack, and bitmaps for terms in at least one of 32 documents]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = codec_help())]
     codec: Option<Codecs>,
     /// The order of documents: given, or bisection for smaller lists and faster queries, which takes time and memory
     #[arg(long, value_name = "ORDER", default_value = "given")]
@@ -218,6 +217,14 @@ impl Arguments {
 }
 
 /// Names separated by commas; none for an empty text or `none`.
+fn codec_help() -> String {
+    let names = CodecName::names();
+    format!(
+        "{names}; for both streams or each: documents=bitpack,weights=raw; packs all lists [default: bitpack, and \
+         bitmaps for terms of at least one in {DENSE_SHARE} documents]"
+    )
+}
+
 fn parse_list(text: &str) -> Vec<String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     if text.trim() == "none" { Vec::new() } else { names.map(str::to_owned).collect() }

@@ -147,7 +147,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
     let index = "index --input birds.jsonl --index i";
     let cases = [
         (format!("{index} --analyzer klingon"), "give english, simple, whitespace or pretokenized"),
-        (format!("{index} --codec zip"), "the codecs are raw and bitpack"),
+        (format!("{index} --codec zip"), "the codecs are raw, bitpack, elias-fano"),
         (format!("{index} --format pdf"), "choose one of jsonl, tsv, trec, beir, text, ciff"),
         (format!("{index} --order random"), "choose given or bisection"),
         (format!("{index} --weights tfidf"), "give tf, impact or tf,impact"),

@@ -21,22 +21,19 @@ macro_rules! agreement {
         mod $name {
             use super::*;
             agreement!(@engine exhaustive_bitpack, Exhaustive, Bitpack, 1, $body);
-            agreement!(@engine exhaustive_raw_threads, Exhaustive, Raw, 2, $body);
+            agreement!(@engine exhaustive_dense_threads, Exhaustive, Dense, 2, $body);
             agreement!(@engine conjunction_bitpack, Conjunction, Bitpack, 1, $body);
-            agreement!(@engine conjunction_raw, Conjunction, Raw, 1, $body);
-            agreement!(@engine conjunction_bitpack_threads, Conjunction, Bitpack, 2, $body);
-            agreement!(@engine maxscore_bitpack, Maxscore, Bitpack, 1, $body);
-            agreement!(@engine maxscore_raw, Maxscore, Raw, 1, $body);
-            agreement!(@engine maxscore_bitpack_threads, Maxscore, Bitpack, 2, $body);
-            agreement!(@engine block_max_maxscore_bitpack, BlockMaxMaxscore, Bitpack, 1, $body);
-            agreement!(@engine scatter_bitpack, Scatter, Bitpack, 1, $body);
-            agreement!(@engine exhaustive_dense, Exhaustive, Dense, 1, $body);
+            agreement!(@engine conjunction_rice, Conjunction, Rice, 1, $body);
             agreement!(@engine conjunction_dense, Conjunction, Dense, 1, $body);
             agreement!(@engine conjunction_dense_threads, Conjunction, Dense, 2, $body);
+            agreement!(@engine maxscore_pfor, Maxscore, Pfor, 1, $body);
             agreement!(@engine maxscore_dense, Maxscore, Dense, 1, $body);
-            agreement!(@engine block_max_maxscore_dense, BlockMaxMaxscore, Dense, 1, $body);
+            agreement!(@engine block_max_maxscore_elias_fano, BlockMaxMaxscore, EliasFano, 1, $body);
+            agreement!(@engine block_max_maxscore_dense_threads, BlockMaxMaxscore, Dense, 2, $body);
+            agreement!(@engine scatter_raw, Scatter, Raw, 1, $body);
+            agreement!(@engine scatter_bitpack_threads, Scatter, Bitpack, 2, $body);
             agreement!(@engine scatter_dense, Scatter, Dense, 1, $body);
-            agreement!(@engine scatter_dense_threads, Scatter, Dense, 2, $body);
+            agreement!(@engine auto_pfor_block, Auto, PforBlock, 1, $body);
             agreement!(@engine auto_dense_threads, Auto, Dense, 3, $body);
         }
     };

@@ -128,3 +128,43 @@ fn encode(sums: &[u32], largest: u32, out: &mut Vec<u8>) -> u8 {
     unary::append(sums.iter().map(|sum| sum >> width), out);
     width as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::lanes::SCALAR;
+
+    #[test]
+    fn the_example_of_griffin_comes_out_as_drawn() {
+        // Figure 4 codes 5, 6, 8, 15, 18, 33 with two low bits.
+        let sums = [5, 6, 8, 15, 18, 33];
+        let mut bytes = Vec::new();
+        assert_eq!(encode(&sums, 33, &mut bytes), 2);
+        // Low bits 01 10 00 11 10 01, the first in the lowest bits; high bits 1, 1, 2, 3, 4, 8 as gaps in unary.
+        assert_eq!(bytes, [0b1100_1001, 0b0110, 0b0101_0110, 0b10_0001]);
+    }
+
+    #[test]
+    fn a_dense_block_is_its_bitmap_and_one_without_gaps_takes_nothing() {
+        let codec = EliasFano::new(&SCALAR);
+        let mut bytes = Vec::new();
+        assert_eq!(codec.encode_documents(&[], 10, &[10, 12, 13, 14, 17], &mut bytes), 0);
+        assert_eq!(bytes, [0b1001_1101]);
+        let run: Vec<u32> = (10..138).collect();
+        bytes.clear();
+        assert_eq!(codec.encode_documents(&[], 10, &run, &mut bytes), RUN);
+        assert!(bytes.is_empty());
+        let mut decoded = [0; BLOCK];
+        codec.decode_documents(Packed::alone(RUN, &[]), 10, &mut decoded);
+        assert_eq!(decoded[..], run);
+    }
+
+    #[test]
+    fn values_whose_sum_is_too_large_are_stored_as_they_are() {
+        let codec = EliasFano::new(&SCALAR);
+        let mut bytes = Vec::new();
+        assert_eq!(codec.encode_values(&[], &[u32::MAX, 3], &mut bytes), WIDE);
+        assert_eq!(bytes, [255, 255, 255, 255, 3, 0, 0, 0]);
+        assert_eq!(codec.value_at(Packed::alone(WIDE, &bytes), 2, 1), 3);
+    }
+}

@@ -49,8 +49,8 @@ impl<'a> Packed<'a> {
 
 /// Packs and unpacks the streams of one block.
 pub trait Codec: Send + Sync {
-    /// Appends what the blocks of a list share, before they are encoded; nothing, for most codecs.
-    /// The numbers are those of the whole list: the gaps of its documents, or its values less 1.
+    /// Fills `shared`, which is empty, with what the blocks of a list share, before they are encoded; with nothing, for
+    /// most codecs. The numbers are those of the whole list: the gaps of its documents, or its values less 1.
     fn encode_shared(&self, _numbers: &mut dyn Iterator<Item = u32>, _shared: &mut Vec<u8>) {}
 
     /// Appends the documents, of which there are 1 to [`BLOCK`], and returns the directory byte.
@@ -129,6 +129,11 @@ static PFOR_BLOCK: LazyLock<pfor_block::PforBlock> = LazyLock::new(|| pfor_block
 static RICE: LazyLock<rice::Rice> = LazyLock::new(|| rice::Rice::new(Kernels::best()));
 
 impl CodecName {
+    /// All names, for a message.
+    pub fn names() -> String {
+        Self::ALL.map(CodecName::text).join(", ")
+    }
+
     /// The codec of a tag found in a file.
     pub fn from_tag(tag: u8) -> Option<CodecName> {
         Self::ALL.into_iter().find(|&name| name as u8 == tag)
@@ -180,7 +185,7 @@ impl Default for Codecs {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown codec {0:?}; the codecs are {names}, for both streams (--codec bitpack) or each (--codec documents=raw,weights=bitpack)",
-    names = CodecName::ALL.map(CodecName::text).join(", ")
+    names = CodecName::names()
 )]
 pub struct UnknownCodec(String);
 

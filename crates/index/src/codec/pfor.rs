@@ -41,16 +41,28 @@ struct Slots<'a> {
     high: &'a [[u8; 4]],
 }
 
+/// Exceptions are read this many at a time, or fewer; most blocks have no more.
+const CHUNK: usize = 40;
+/// Room for them and for what shares a byte with the first.
+type Room = [u32; CHUNK + 8];
+
 impl Slots<'_> {
-    /// Fills `numbers` from slot `first` on.
-    fn read(&self, kernels: &Kernels, first: usize, numbers: &mut [u32]) {
-        // Eight slots end with a byte.
+    /// Reads up to [`CHUNK`] numbers from slot `first` on.
+    #[inline]
+    fn read<'r>(&self, kernels: &Kernels, first: usize, count: usize, room: &'r mut Room) -> &'r [u32] {
+        // Eight slots end with a byte. All the room is filled: a full store is faster than one that is cut.
         let skip = first % 8;
-        let mut slots = [0; BLOCK + 8];
-        let slots = &mut slots[..skip + numbers.len()];
         let bytes = self.low.get(first / 8 * self.width..).unwrap_or(&[]);
-        (kernels.unpack_bits)(bytes, self.width, 0, slots);
-        numbers.copy_from_slice(&slots[skip..]);
+        (kernels.unpack_bits)(bytes, self.width, 0, room);
+        let numbers = &mut room[skip..skip + count];
+        if !self.far.is_empty() {
+            self.add_far(first, numbers);
+        }
+        numbers
+    }
+
+    /// Adds what does not fit into the slots from `first` on.
+    fn add_far(&self, first: usize, numbers: &mut [u32]) {
         let slot_of = |far: &[u8; 4]| u32::from_le_bytes(*far) as usize;
         let from = self.far.partition_point(|far| slot_of(far) < first);
         for (far, high) in self.far.iter().zip(self.high).skip(from) {
@@ -94,9 +106,26 @@ impl<'a> Exceptions<'a> {
         })
     }
 
-    /// The first exception of a block.
-    fn first(&self, block: usize) -> Option<usize> {
-        self.first.get(block).map(|first| u32::from_le_bytes(*first) as usize)
+    /// Calls `visit` with each exception of a block, its position and its high part less 1, until it returns false.
+    #[inline]
+    fn visit(&self, kernels: &Kernels, packed: Packed, mut visit: impl FnMut(usize, u32) -> bool) -> Option<()> {
+        let mut first = u32::from_le_bytes(*self.first.get(packed.block)?) as usize;
+        let end = first + usize::from(packed.byte);
+        let (mut offsets, mut highs, mut next) = ([0; CHUNK + 8], [0; CHUNK + 8], 0);
+        while first < end {
+            let count = CHUNK.min(end - first);
+            let offsets = self.offsets.read(kernels, first, count, &mut offsets);
+            let highs = self.highs.read(kernels, first, count, &mut highs);
+            for (&offset, &high) in offsets.iter().zip(highs) {
+                let position = next + offset as usize;
+                if !visit(position, high) {
+                    return None;
+                }
+                next = position + 1;
+            }
+            first += count;
+        }
+        Some(())
     }
 }
 
@@ -115,36 +144,12 @@ impl Pfor {
     }
 
     /// Adds the high parts of a block's exceptions to their slots.
-    fn patch(&self, packed: Packed, numbers: &mut [u32]) -> Option<()> {
-        let count = usize::from(packed.byte).min(BLOCK);
-        let exceptions = Exceptions::read(packed.shared)?;
-        let first = exceptions.first(packed.block)?;
-        let (mut positions, mut highs) = ([0; BLOCK], [0; BLOCK]);
-        let (positions, highs) = (&mut positions[..count], &mut highs[..count]);
-        exceptions.offsets.read(self.kernels, first, positions);
-        (self.kernels.sum)(0, positions);
-        exceptions.highs.read(self.kernels, first, highs);
-        let width = usize::from(packed.shared[0]);
-        for (&position, &high) in positions.iter().zip(&*highs) {
-            let slot = numbers.get_mut(position as usize)?;
-            *slot = slot.wrapping_add(addend(high, width));
-        }
-        Some(())
-    }
-
-    /// What the high part of value `index` adds to its slot, if it is an exception.
-    fn addend_at(&self, packed: Packed, index: usize) -> Option<u32> {
-        let count = usize::from(packed.byte).min(BLOCK);
-        let exceptions = Exceptions::read(packed.shared)?;
-        let first = exceptions.first(packed.block)?;
-        let mut positions = [0; BLOCK];
-        let positions = &mut positions[..count];
-        exceptions.offsets.read(self.kernels, first, positions);
-        (self.kernels.sum)(0, positions);
-        let number = positions.iter().position(|&position| position as usize == index)?;
-        let mut high = [0];
-        exceptions.highs.read(self.kernels, first + number, &mut high);
-        Some(addend(high[0], usize::from(packed.shared[0])))
+    fn patch(&self, packed: Packed, width: usize, numbers: &mut [u32]) {
+        let patch = |position: usize, high| {
+            let slot = numbers.get_mut(position);
+            slot.map(|slot| *slot = slot.wrapping_add(addend(high, width))).is_some()
+        };
+        Exceptions::read(packed.shared).and_then(|exceptions| exceptions.visit(self.kernels, packed, patch));
     }
 }
 
@@ -168,7 +173,7 @@ impl Codec for Pfor {
             }
             Some(&width) => {
                 self.kernels.unpack(usize::from(width), packed.bytes, 0, documents);
-                self.patch(packed, documents);
+                self.patch(packed, usize::from(width), documents);
                 (self.kernels.sum)(base, documents);
             }
             None => self.alone.decode_documents(packed, base, documents),
@@ -188,7 +193,7 @@ impl Codec for Pfor {
         };
         self.kernels.unpack(usize::from(width), packed.bytes, 1, values);
         if packed.byte > 0 {
-            self.patch(packed, values);
+            self.patch(packed, usize::from(width), values);
         }
     }
 
@@ -200,7 +205,17 @@ impl Codec for Pfor {
             return 1;
         }
         let low = number_at(packed.bytes, width, count, index);
-        let high = if packed.byte == 0 { 0 } else { self.addend_at(packed, index).unwrap_or(0) };
+        if packed.byte == 0 {
+            return low.wrapping_add(1);
+        }
+        let mut high = 0;
+        let find = |position, here| {
+            if position == index {
+                high = addend(here, width);
+            }
+            position < index
+        };
+        Exceptions::read(packed.shared).and_then(|exceptions| exceptions.visit(self.kernels, packed, find));
         low.wrapping_add(high).wrapping_add(1)
     }
 
@@ -297,6 +312,29 @@ fn append_far(numbers: &[u32], width: usize, shared: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_damaged_shared_part_harms_nothing(
+            numbers in prop::collection::vec(prop_oneof![9 => 0u32..4, 2 => 0u32..5000, 1 => any::<u32>()], 1..400),
+            at: prop::sample::Index, flip in 1u8..,
+        ) {
+            let codec = Pfor::new(Kernels::best());
+            let (mut shared, mut bytes) = (Vec::new(), Vec::new());
+            codec.encode_shared(&mut numbers.iter().copied(), &mut shared);
+            let block = &numbers[..numbers.len().min(BLOCK)];
+            let byte = encode(block, shared[0], &mut bytes);
+            let at = at.index(shared.len().min(64));
+            shared[at] ^= flip;
+            let packed = Packed { byte, bytes: &bytes, shared: &shared, block: 0 };
+            let mut decoded = vec![0; block.len()];
+            codec.decode_documents(packed, 9, &mut decoded);
+            codec.decode_values(packed, &mut decoded);
+            codec.value_at(packed, block.len(), block.len() - 1);
+            codec.length(packed, block.len());
+        }
+    }
 
     #[test]
     fn a_list_has_one_width_and_two_arrays_of_exceptions() {

@@ -99,3 +99,22 @@ fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
     unary::append(sums[..numbers.len()].iter().copied(), out);
     width as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::lanes::SCALAR;
+
+    #[test]
+    fn quotients_lie_behind_remainders() {
+        let codec = Rice::new(&SCALAR);
+        let mut bytes = Vec::new();
+        // Gaps 5, 9, 2, 6: with two bits apart the remainders are 1, 1, 2, 2 and the quotients 1, 2, 0, 1.
+        let documents = [5, 15, 18, 25];
+        assert_eq!(codec.encode_documents(&[], 0, &documents, &mut bytes), 2);
+        assert_eq!(bytes, [0b10_10_01_01, 0b1011_0010]);
+        let mut decoded = [0; 4];
+        codec.decode_documents(Packed::alone(2, &bytes), 0, &mut decoded);
+        assert_eq!(decoded, documents);
+    }
+}
