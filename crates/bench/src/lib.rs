@@ -4,8 +4,8 @@
 //! which commit and by which command it came about, with plots beside it.
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
-//! [`plot`], [`suite`], [`query_log`], [`scale`], [`collection`], [`engines`], [`child`], [`agreement`],
-//! [`experiments`], [`run`], [`report`].
+//! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],
+//! [`child`], [`agreement`], [`experiments`], [`run`], [`report`].
 
 pub mod error;
 
@@ -21,6 +21,10 @@ pub mod plot;
 
 pub mod suite;
 
+pub mod only;
+
+pub mod cache;
+
 pub mod query_log;
 
 pub mod scale;
@@ -28,6 +32,8 @@ pub mod scale;
 pub mod collection;
 
 pub mod engines;
+
+pub mod peers;
 
 pub mod child;
 

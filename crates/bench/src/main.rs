@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 use lanner_bench::child::{self, ChildArguments};
 use lanner_bench::error::BenchError;
+use lanner_bench::only::Only;
 use lanner_bench::report;
 use lanner_bench::run::{self, RunOptions};
 use lanner_bench::scale::{self, Generator, Profile, Source};
@@ -52,6 +53,15 @@ struct RunArguments {
     /// Where results go.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
+    /// Where indexes and installed peers are kept from run to run.
+    #[arg(long, default_value = "target/peers")]
+    cache: PathBuf,
+    /// Runs a part of a race: collection=, engine=, log=, mode= or k= with values separated by commas.
+    #[arg(long, value_name = "KEY=VALUES")]
+    only: Vec<String>,
+    /// Takes at most so many queries of each log in a race.
+    #[arg(long)]
+    queries: Option<usize>,
     /// Lists the suites.
     #[arg(long)]
     list: bool,
@@ -110,13 +120,12 @@ fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
     };
     let suite = Suite::load(name)?;
     let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
-    let command = if *name == suite.name {
-        format!("lanner-bench run {name}")
-    } else {
-        format!("lanner-bench run {}.toml", suite.name)
-    };
+    let only = Only::parse(&arguments.only, arguments.queries)?;
+    let ending = if *name == suite.name { "" } else { ".toml" };
+    let command = format!("lanner-bench run {}{ending}{}", suite.name, only.to_arguments());
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
-    let options = RunOptions { data: data.unwrap_or_default(), out: arguments.out.clone(), program, command };
+    let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
+    let options = RunOptions { data, out, cache, only, program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
     let result = run::run(&suite, &options, &say)?;

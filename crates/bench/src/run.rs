@@ -1,11 +1,14 @@
 //! Running a suite: prepare, build, open, check, ask, and write down what came of it.
 
+use crate::cache::Cache;
 use crate::collection;
 use crate::error::BenchError;
 use crate::experiments::build::Builds;
 use crate::experiments::query::{Log, Queries};
+use crate::experiments::race::Race;
 use crate::experiments::{Findings, open};
 use crate::machine::Provenance;
+use crate::only::Only;
 use crate::plot;
 use crate::query_log;
 use crate::result::{Measurement, Processor, SuiteResult, TargetResult};
@@ -20,6 +23,10 @@ pub struct RunOptions {
     pub data: PathBuf,
     /// Where results go.
     pub out: PathBuf,
+    /// Where what takes long to make is kept from run to run.
+    pub cache: PathBuf,
+    /// Which parts of the suite to run, where it can be run in parts.
+    pub only: Only,
     /// This program.
     pub program: PathBuf,
     /// The command that makes the result again, without paths of this machine.
@@ -32,24 +39,47 @@ pub fn run(suite: &Suite, options: &RunOptions, say: &dyn Fn(&str)) -> Result<Su
     let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
     let analyzer = Analyzer::parse(&suite.collection.analyzer)?;
 
-    say("preparing the collection");
-    let logs = suite.query.as_ref().map_or(Ok(Vec::new()), |part| read_logs(part, suite, &options.data))?;
-    let input = collection::prepare(&suite.collection, &options.data, temporary.path())?;
-
-    say("building the indexes");
-    let builds = Builds { suite, input: &input, temporary: temporary.path(), program: &options.program };
-    let (mut findings, indexes) = builds.run()?;
-    if let Some(part) = &suite.open {
-        say("opening the indexes");
-        findings.extend(open::run(part, &indexes, &analyzer)?);
+    let mut findings = Findings::default();
+    if suite.build.is_some() {
+        say("preparing the collection");
+        let input = collection::prepare(&suite.collection, &options.data, temporary.path())?;
+        findings.extend(build_and_ask(suite, options, (&input, temporary.path()), &analyzer, say)?);
     }
-    if let Some(part) = &suite.query {
-        say("checking the answers, then asking");
-        let queries = Queries { suite, part, input: &input, indexes: &indexes, logs: &logs, analyzer: &analyzer };
-        findings.extend(queries.run()?);
+    if let Some(part) = &suite.peers {
+        let cache = Cache::new(&options.cache);
+        let (data, only, program) = (&options.data, &options.only, &options.program);
+        let race = Race { suite, part, only, analyzer: &analyzer, data, cache: &cache, program, say };
+        let (of_race, versions) = race.run()?;
+        findings.extend(of_race);
+        provenance.versions.extend(versions);
     }
     provenance.finish();
     finish(suite, provenance, findings, &options.out)
+}
+
+/// Builds indexes, opens them, asks them.
+fn build_and_ask(
+    suite: &Suite,
+    options: &RunOptions,
+    (input, temporary): (&Path, &Path),
+    analyzer: &Analyzer,
+    say: &dyn Fn(&str),
+) -> Result<Findings, BenchError> {
+    let Some(part) = &suite.build else { return Ok(Findings::default()) };
+    let logs = suite.query.as_ref().map_or(Ok(Vec::new()), |part| read_logs(part, suite, &options.data))?;
+    say("building the indexes");
+    let builds = Builds { collection: &suite.collection, part, input, temporary, program: &options.program };
+    let (mut findings, indexes) = builds.run()?;
+    if let Some(part) = &suite.open {
+        say("opening the indexes");
+        findings.extend(open::run(part, &indexes, analyzer)?);
+    }
+    if let Some(part) = &suite.query {
+        say("checking the answers, then asking");
+        let queries = Queries { suite, part, input, indexes: &indexes, logs: &logs, analyzer };
+        findings.extend(queries.run()?);
+    }
+    Ok(findings)
 }
 
 /// Writes the result and the plots.

@@ -67,7 +67,7 @@ fn a_collection_is_scaled_to_a_file_and_to_an_index() {
 fn mistakes_get_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
-        (&["run", "nonsense"][..], "give one of foundation, memory, tiny"),
+        (&["run", "nonsense"][..], "give one of codecs, foundation, memory, peers-cpu, tiny"),
         (&["run", "foundation", "--data", "nowhere"], "set LANNER_DATA or give --data"),
         (&["report", "--out", "nowhere"], "nowhere"),
     ] {

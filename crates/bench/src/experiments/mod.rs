@@ -3,6 +3,7 @@
 pub mod build;
 pub mod open;
 pub mod query;
+pub mod race;
 
 use crate::plot::Chart;
 use crate::result::Measurement;
