@@ -5,7 +5,8 @@
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
 //! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],
-//! [`child`], [`agreement`], [`experiments`], [`run`], [`report`].
+//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`],
+//! [`report`].
 
 pub mod error;
 
@@ -42,6 +43,8 @@ pub mod agreement;
 pub mod experiments;
 
 pub mod run;
+
+pub mod reproduce;
 
 pub mod report;
 

@@ -8,6 +8,7 @@ use lanner_bench::report;
 use lanner_bench::run::{self, RunOptions};
 use lanner_bench::scale::{self, Generator, Profile, Source};
 use lanner_bench::suite::Suite;
+use lanner_bench::table::Table;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Index;
@@ -29,6 +30,8 @@ struct Arguments {
 enum Command {
     /// Runs a suite: checks the answers, then measures, and writes JSON and plots.
     Run(RunArguments),
+    /// Prints a paper's table or figure beside ours, and writes JSON and plots.
+    Reproduce(ReproduceArguments),
     /// Makes a large collection of a real one.
     Scale(ScaleArguments),
     /// Gathers all results of a folder into report.md.
@@ -68,6 +71,25 @@ struct RunArguments {
 }
 
 #[derive(clap::Args)]
+struct ReproduceArguments {
+    /// What to reproduce: a name from --list.
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Where the files of suites are; $LANNER_DATA if absent.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Where results go.
+    #[arg(long, default_value = "docs/benchmarks")]
+    out: PathBuf,
+    /// Where indexes are kept from run to run.
+    #[arg(long, default_value = "target/peers")]
+    cache: PathBuf,
+    /// Lists what can be reproduced.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(clap::Args)]
 struct ScaleArguments {
     /// The real collection, in any format that 'lanner index' finds out by itself.
     #[arg(long)]
@@ -95,6 +117,7 @@ struct ScaleArguments {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run_suite(&arguments),
+        Command::Reproduce(arguments) => reproduce(&arguments),
         Command::Scale(arguments) => scale_collection(&arguments),
         Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
         Command::ChildBuild(arguments) => child::build_here(&arguments)
@@ -131,6 +154,27 @@ fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
     let result = run::run(&suite, &options, &say)?;
     say("done");
     println!("{}\n{}", result.title, result.to_text());
+    Ok(())
+}
+
+fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
+    if arguments.list {
+        for entry in lanner_bench::reproduce::entries() {
+            println!("{:20} {}", entry.name, entry.title);
+        }
+    }
+    let Some(name) = &arguments.name else {
+        return Ok(());
+    };
+    let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
+    let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
+    let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
+    let command = format!("lanner-bench reproduce {name}");
+    let options = RunOptions { data, out, cache, only: Only::default(), program, command };
+    let start = Instant::now();
+    let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
+    let result = lanner_bench::reproduce::reproduce(name, &options, &say)?;
+    println!("{}\n{}", result.title, result.tables.iter().map(Table::to_text).collect::<String>());
     Ok(())
 }
 

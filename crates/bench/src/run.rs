@@ -4,6 +4,7 @@ use crate::cache::Cache;
 use crate::collection;
 use crate::error::BenchError;
 use crate::experiments::build::Builds;
+use crate::experiments::codecs::CodecLists;
 use crate::experiments::query::{Log, Queries};
 use crate::experiments::race::Race;
 use crate::experiments::{Findings, open};
@@ -53,8 +54,14 @@ pub fn run(suite: &Suite, options: &RunOptions, say: &dyn Fn(&str)) -> Result<Su
         findings.extend(of_race);
         provenance.versions.extend(versions);
     }
+    if let Some(part) = &suite.codecs {
+        let cache = Cache::new(&options.cache);
+        let (data, program) = (&options.data, &options.program);
+        findings.extend(CodecLists { suite, part, data, cache: &cache, program, say }.run()?);
+    }
     provenance.finish();
-    finish(suite, provenance, findings, &options.out)
+    let about = (suite.name.clone(), suite.title.clone());
+    write_result(about, &suite.notes, &suite.targets, provenance, findings, &options.out)
 }
 
 /// Builds indexes, opens them, asks them.
@@ -82,22 +89,29 @@ fn build_and_ask(
     Ok(findings)
 }
 
-/// Writes the result and the plots.
-fn finish(suite: &Suite, provenance: Provenance, findings: Findings, out: &Path) -> Result<SuiteResult, BenchError> {
+/// Writes a result, named and titled, and its plots.
+pub(crate) fn write_result(
+    (name, title): (String, String),
+    notes: &[String],
+    targets: &[Target],
+    provenance: Provenance,
+    findings: Findings,
+    out: &Path,
+) -> Result<SuiteResult, BenchError> {
     std::fs::create_dir_all(out).map_err(BenchError::io(out))?;
     let mut plots = Vec::new();
     for (ending, chart) in &findings.charts {
-        let name = format!("{}-{ending}", suite.name);
-        plot::write(chart, out, &name)?;
-        plots.push((name, chart.title.clone()));
+        let plot_name = format!("{name}-{ending}");
+        plot::write(chart, out, &plot_name)?;
+        plots.push((plot_name, chart.title().to_owned()));
     }
     let result = SuiteResult {
-        suite: suite.name.clone(),
-        title: suite.title.clone(),
-        notes: suite.notes.clone(),
+        suite: name,
+        title,
+        notes: notes.to_vec(),
         ran_on: Processor::Cpu,
         provenance,
-        targets: suite.targets.iter().map(|target| judge(target, &findings.measurements)).collect(),
+        targets: targets.iter().map(|target| judge(target, &findings.measurements)).collect(),
         measurements: findings.measurements,
         tables: findings.tables,
         plots,

@@ -227,8 +227,10 @@ pub enum RaceEngine {
 pub struct CodecsPart {
     /// Lists of each length class that are decoded, spread over all; sizes are those of all lists.
     pub lists: usize,
-    /// How often each is decoded.
+    /// How often each class is timed.
     pub repetitions: usize,
+    /// A timed run decodes the lists again until it has decoded so many numbers.
+    pub numbers: u64,
 }
 
 /// A sample of a query log.

@@ -4,7 +4,7 @@ use super::Findings;
 use crate::child::{ChildArguments, ChildReport, build_in_child, can_pin};
 use crate::engines::{parts, reader_of};
 use crate::error::BenchError;
-use crate::plot::{Bar, Chart, Group};
+use crate::plot::{Bar, Chart, Group, Picture};
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::{BuildPart, Builder, CollectionPart, QueryEngine};
@@ -84,9 +84,9 @@ impl Builds<'_> {
         let baseline = built.iter().find(|one| one.builder.baseline);
         let measurements: Vec<Measurement> = built.iter().map(|one| self.measurement(one, baseline)).collect();
         let tables = vec![self.time_table(&measurements), size_table(built)];
-        let mut charts = vec![("build".to_owned(), time_chart(&measurements))];
+        let mut charts = vec![("build".to_owned(), Picture::Bars(time_chart(&measurements)))];
         if built.len() > 1 {
-            charts.push(("size".to_owned(), size_chart(built)));
+            charts.push(("size".to_owned(), Picture::Bars(size_chart(built))));
         }
         let sizes = built.iter().flat_map(|one| {
             let engine = reader_of(one.builder.engine).to_string();

@@ -1,7 +1,7 @@
 //! The times of a race as tables and charts, with the ratios that are claimed.
 
 use super::{Cell, Findings, QuerySet, Race};
-use crate::plot::{Bar, Chart, Group};
+use crate::plot::{Bar, Chart, Group, Picture};
 use crate::result::Measurement;
 use crate::suite::RaceEngine;
 use crate::table::{Table, number};
@@ -21,7 +21,7 @@ pub fn run(race: &Race<'_>, collection: &str, sets: &[QuerySet], rows: Vec<Measu
     for set in sets {
         let of_set: Vec<&Measurement> = rows.iter().filter(|row| row.label("log") == set.name).collect();
         findings.tables.push(time_table(race, collection, set, &of_set));
-        let chart = chart(collection, set, &race.cells(), &of_set);
+        let chart = Picture::Bars(chart(collection, set, &race.cells(), &of_set));
         findings.charts.push((format!("{collection}-{}", set.name), chart));
     }
     findings.measurements.extend(rows);

@@ -18,7 +18,8 @@ pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findin
     let searcher = Searcher::open(&ground.lanner)?;
     let k = race.part.k.iter().copied().min().unwrap_or(10);
     let counts = &race.part.threads;
-    let headers: Vec<String> = counts.iter().map(|threads| format!("{threads} threads: queries/s")).collect();
+    let header = |&threads: &usize| format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
+    let headers: Vec<String> = counts.iter().map(header).collect();
     let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain(["x one thread"]);
     let title = format!("{}: queries a second of batches, k {k}", ground.name);
     let mut table = Table::new(title, 2, &columns.collect::<Vec<_>>());
