@@ -13,6 +13,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Reads a collection into an oracle.
 pub fn oracle_of(input: &Path, analyzer: &Analyzer, bm25: Bm25) -> Result<Oracle, BenchError> {
+    oracle_about(input, analyzer, bm25, None)
+}
+
+/// Reads a collection into an oracle; with `wanted`, one that takes all other terms for one, so that large collections
+/// fit: lengths and the lists of wanted terms are what they are.
+pub fn oracle_about(
+    input: &Path,
+    analyzer: &Analyzer,
+    bm25: Bm25,
+    wanted: Option<&HashSet<String>>,
+) -> Result<Oracle, BenchError> {
+    let is_wanted = |term: &str| wanted.is_none_or(|wanted| wanted.contains(term));
     let mut corpus = Corpus::open(input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?;
     let mut oracle = Oracle::new(bm25);
     let mut scratch = Scratch::default();
@@ -21,7 +33,9 @@ pub fn oracle_of(input: &Path, analyzer: &Analyzer, bm25: Bm25) -> Result<Oracle
             let Ok(document) = record else { return };
             let mut terms: Vec<String> = Vec::new();
             for text in &document.indexed {
-                analyzer.analyze(text, &mut scratch, &mut |term| terms.push(term.to_owned()));
+                analyzer.analyze(text, &mut scratch, &mut |term| {
+                    terms.push(if is_wanted(term) { term.to_owned() } else { String::new() });
+                });
             }
             oracle.add(terms);
         });
@@ -100,7 +114,8 @@ pub fn overlap(
     Ok(sum / queries.len().max(1) as f64)
 }
 
-fn share_in_common(first: &[String], second: &[String]) -> f64 {
+/// The share of the longer of two answers that both hold; 1 where both are empty.
+pub fn share_in_common(first: &[String], second: &[String]) -> f64 {
     let longer = first.len().max(second.len());
     if longer == 0 {
         return 1.0;

@@ -63,6 +63,22 @@ pub enum BenchError {
         /// What it said.
         message: String,
     },
+    /// The virtual environment of the peers cannot be made.
+    #[error(
+        "the peers cannot be installed: {message}; it takes python3 with venv and a package index, or leave them out (--only engine=lanner,tantivy)"
+    )]
+    Environment {
+        /// What was said.
+        message: String,
+    },
+    /// A peer that did not answer.
+    #[error("{peer}: {message}")]
+    Peer {
+        /// The peer.
+        peer: String,
+        /// What it said.
+        message: String,
+    },
     /// A plot that could not be drawn.
     #[error("{}: cannot draw: {message}", path.display())]
     Plot {

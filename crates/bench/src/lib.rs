@@ -4,8 +4,9 @@
 //! which commit and by which command it came about, with plots beside it.
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
-//! [`plot`], [`suite`], [`query_log`], [`scale`], [`collection`], [`engines`], [`child`], [`agreement`],
-//! [`experiments`], [`run`], [`report`].
+//! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],
+//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`],
+//! [`report`].
 
 pub mod error;
 
@@ -21,6 +22,10 @@ pub mod plot;
 
 pub mod suite;
 
+pub mod only;
+
+pub mod cache;
+
 pub mod query_log;
 
 pub mod scale;
@@ -29,6 +34,8 @@ pub mod collection;
 
 pub mod engines;
 
+pub mod peers;
+
 pub mod child;
 
 pub mod agreement;
@@ -36,6 +43,8 @@ pub mod agreement;
 pub mod experiments;
 
 pub mod run;
+
+pub mod reproduce;
 
 pub mod report;
 

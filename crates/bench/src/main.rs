@@ -3,10 +3,12 @@
 use clap::{Parser, Subcommand};
 use lanner_bench::child::{self, ChildArguments};
 use lanner_bench::error::BenchError;
+use lanner_bench::only::Only;
 use lanner_bench::report;
 use lanner_bench::run::{self, RunOptions};
 use lanner_bench::scale::{self, Generator, Profile, Source};
 use lanner_bench::suite::Suite;
+use lanner_bench::table::Table;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Index;
@@ -28,6 +30,8 @@ struct Arguments {
 enum Command {
     /// Runs a suite: checks the answers, then measures, and writes JSON and plots.
     Run(RunArguments),
+    /// Prints a paper's table or figure beside ours, and writes JSON and plots.
+    Reproduce(ReproduceArguments),
     /// Makes a large collection of a real one.
     Scale(ScaleArguments),
     /// Gathers all results of a folder into report.md.
@@ -52,7 +56,35 @@ struct RunArguments {
     /// Where results go.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
+    /// Where indexes and installed peers are kept from run to run.
+    #[arg(long, default_value = "target/peers")]
+    cache: PathBuf,
+    /// Runs a part of a race: collection=, engine=, log=, mode= or k= with values separated by commas.
+    #[arg(long, value_name = "KEY=VALUES")]
+    only: Vec<String>,
+    /// Takes at most so many queries of each log in a race.
+    #[arg(long)]
+    queries: Option<usize>,
     /// Lists the suites.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(clap::Args)]
+struct ReproduceArguments {
+    /// What to reproduce: a name from --list.
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Where the files of suites are; $LANNER_DATA if absent.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Where results go.
+    #[arg(long, default_value = "docs/benchmarks")]
+    out: PathBuf,
+    /// Where indexes are kept from run to run.
+    #[arg(long, default_value = "target/peers")]
+    cache: PathBuf,
+    /// Lists what can be reproduced.
     #[arg(long)]
     list: bool,
 }
@@ -85,6 +117,7 @@ struct ScaleArguments {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run_suite(&arguments),
+        Command::Reproduce(arguments) => reproduce(&arguments),
         Command::Scale(arguments) => scale_collection(&arguments),
         Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
         Command::ChildBuild(arguments) => child::build_here(&arguments)
@@ -110,18 +143,38 @@ fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
     };
     let suite = Suite::load(name)?;
     let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
-    let command = if *name == suite.name {
-        format!("lanner-bench run {name}")
-    } else {
-        format!("lanner-bench run {}.toml", suite.name)
-    };
+    let only = Only::parse(&arguments.only, arguments.queries)?;
+    let ending = if *name == suite.name { "" } else { ".toml" };
+    let command = format!("lanner-bench run {}{ending}{}", suite.name, only.to_arguments());
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
-    let options = RunOptions { data: data.unwrap_or_default(), out: arguments.out.clone(), program, command };
+    let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
+    let options = RunOptions { data, out, cache, only, program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
     let result = run::run(&suite, &options, &say)?;
     say("done");
     println!("{}\n{}", result.title, result.to_text());
+    Ok(())
+}
+
+fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
+    if arguments.list {
+        for entry in lanner_bench::reproduce::entries() {
+            println!("{:20} {}", entry.name, entry.title);
+        }
+    }
+    let Some(name) = &arguments.name else {
+        return Ok(());
+    };
+    let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
+    let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
+    let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
+    let command = format!("lanner-bench reproduce {name}");
+    let options = RunOptions { data, out, cache, only: Only::default(), program, command };
+    let start = Instant::now();
+    let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
+    let result = lanner_bench::reproduce::reproduce(name, &options, &say)?;
+    println!("{}\n{}", result.title, result.tables.iter().map(Table::to_text).collect::<String>());
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Query logs, and samples of them.
 
 use crate::error::BenchError;
+use lanner_index::text::Analyzer;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The texts of all queries of a log: TSV `id<TAB>text`, `id:text` with a number, or one query a line.
@@ -18,9 +20,39 @@ fn query_of_line(line: &str) -> &str {
 
 /// Queries spread evenly over every second one of a log: engines are tuned on the others, and reported on these.
 pub fn sample(queries: &[String], count: usize) -> Vec<String> {
-    let reported: Vec<&String> = queries.iter().skip(1).step_by(2).collect();
-    let count = count.min(reported.len());
-    (0..count).map(|number| reported[number * reported.len() / count].clone()).collect()
+    let reported: Vec<String> = queries.iter().skip(1).step_by(2).cloned().collect();
+    spread(&reported, count)
+}
+
+/// Up to `count` of them, spread evenly over all.
+pub fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
+    let count = count.min(all.len());
+    (0..count).map(|number| all[number * all.len() / count].clone()).collect()
+}
+
+/// The different terms of each query of the half kept for reporting, without those that `is_known` does not know;
+/// queries of which nothing is left, or whose terms would be analyzed into others, are left out.
+pub fn known_terms(queries: &[String], analyzer: &Analyzer, is_known: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
+    let reported = queries.iter().skip(1).step_by(2);
+    let different = |query: &String| {
+        let mut seen = HashSet::new();
+        let mut terms = analyzer.terms(query);
+        terms.retain(|term| is_known(term) && seen.insert(term.clone()));
+        terms
+    };
+    let stays = |terms: &Vec<String>| !terms.is_empty() && analyzer.terms(&terms.join(" ")) == *terms;
+    reported.map(different).filter(stays).collect()
+}
+
+/// Up to `count` queries of `terms` different terms each, joined of consecutive ones from places spread over all.
+pub fn joined(queries: &[Vec<String>], count: usize, terms: usize) -> Vec<Vec<String>> {
+    let count = count.min(queries.len());
+    let from = |number: usize| {
+        let mut seen = HashSet::new();
+        let following = queries.iter().cycle().skip(number * queries.len() / count).take(queries.len());
+        following.flatten().filter(|term| seen.insert(*term)).take(terms).cloned().collect()
+    };
+    (0..count).map(from).collect()
 }
 
 #[cfg(test)]
@@ -41,5 +73,20 @@ mod tests {
         assert_eq!(sample(&queries, 5), ["1", "5", "9", "13", "17"]);
         assert_eq!(sample(&queries, 100).len(), 10);
         assert!(sample(&[], 3).is_empty());
+    }
+
+    #[test]
+    fn queries_are_reduced_to_their_different_known_terms() {
+        let analyzer = Analyzer::parse("simple").unwrap();
+        let queries = ["tuned on", "The falcon, the unknown", "tuned on", "unknown"].map(str::to_owned);
+        assert_eq!(known_terms(&queries, &analyzer, |term| term != "unknown"), [["the", "falcon"]]);
+    }
+
+    #[test]
+    fn queries_are_joined_until_they_have_enough_different_terms() {
+        let query = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let queries = ["a b", "b c", "d", "e"].map(query);
+        assert_eq!(joined(&queries, 2, 3), [query("a b c"), query("d e a")]);
+        assert_eq!(joined(&queries, 1, 100), [query("a b c d e")]);
     }
 }

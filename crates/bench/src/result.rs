@@ -58,12 +58,17 @@ pub struct Measurement {
 pub struct TargetResult {
     /// The claim.
     pub what: String,
-    /// The measured value; the largest if several measurements are meant.
+    /// The measured value; the largest if several measurements are meant; not a number, `null` in the file, if none is.
+    #[serde(deserialize_with = "number_or_null")]
     pub measured: f64,
     /// The claim holds up to this value.
     pub at_most: f64,
     /// Whether it holds.
     pub is_met: bool,
+}
+
+fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Measurement {
@@ -121,7 +126,7 @@ impl SuiteResult {
     /// Everything for the terminal.
     pub fn to_text(&self) -> String {
         let tables: String = self.tables.iter().map(Table::to_text).collect();
-        format!("{tables}{}", self.target_table().to_text())
+        if self.targets.is_empty() { tables } else { format!("{tables}{}", self.target_table().to_text()) }
     }
 
     /// The claims as a table.
@@ -167,6 +172,17 @@ pub(crate) mod tests {
         let result = example();
         result.write(folder.path()).unwrap();
         assert_eq!(SuiteResult::read(&folder.path().join("example.json")).unwrap(), result);
+    }
+
+    #[test]
+    fn a_claim_about_nothing_measured_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut result = example();
+        result.targets[0].measured = f64::NAN;
+        result.write(folder.path()).unwrap();
+        let read = SuiteResult::read(&folder.path().join("example.json")).unwrap();
+        assert!(read.targets[0].measured.is_nan());
+        assert!(read.to_text().contains("not measured"));
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! Running a suite: prepare, build, open, check, ask, and write down what came of it.
 
+use crate::cache::Cache;
 use crate::collection;
 use crate::error::BenchError;
 use crate::experiments::build::Builds;
+use crate::experiments::codecs::CodecLists;
 use crate::experiments::query::{Log, Queries};
+use crate::experiments::race::Race;
 use crate::experiments::{Findings, open};
 use crate::machine::Provenance;
+use crate::only::Only;
 use crate::plot;
 use crate::query_log;
 use crate::result::{Measurement, Processor, SuiteResult, TargetResult};
@@ -20,6 +24,10 @@ pub struct RunOptions {
     pub data: PathBuf,
     /// Where results go.
     pub out: PathBuf,
+    /// Where what takes long to make is kept from run to run.
+    pub cache: PathBuf,
+    /// Which parts of the suite to run, where it can be run in parts.
+    pub only: Only,
     /// This program.
     pub program: PathBuf,
     /// The command that makes the result again, without paths of this machine.
@@ -32,42 +40,78 @@ pub fn run(suite: &Suite, options: &RunOptions, say: &dyn Fn(&str)) -> Result<Su
     let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
     let analyzer = Analyzer::parse(&suite.collection.analyzer)?;
 
-    say("preparing the collection");
-    let logs = suite.query.as_ref().map_or(Ok(Vec::new()), |part| read_logs(part, suite, &options.data))?;
-    let input = collection::prepare(&suite.collection, &options.data, temporary.path())?;
+    let mut findings = Findings::default();
+    if suite.build.is_some() {
+        say("preparing the collection");
+        let input = collection::prepare(&suite.collection, &options.data, temporary.path())?;
+        findings.extend(build_and_ask(suite, options, (&input, temporary.path()), &analyzer, say)?);
+    }
+    if let Some(part) = &suite.peers {
+        let cache = Cache::new(&options.cache);
+        let (data, only, program) = (&options.data, &options.only, &options.program);
+        let race = Race { suite, part, only, analyzer: &analyzer, data, cache: &cache, program, say };
+        let (of_race, versions) = race.run()?;
+        findings.extend(of_race);
+        provenance.versions.extend(versions);
+    }
+    if let Some(part) = &suite.codecs {
+        let cache = Cache::new(&options.cache);
+        let (data, program) = (&options.data, &options.program);
+        findings.extend(CodecLists { suite, part, data, cache: &cache, program, say }.run()?);
+    }
+    provenance.finish();
+    let about = (suite.name.clone(), suite.title.clone());
+    write_result(about, &suite.notes, &suite.targets, provenance, findings, &options.out)
+}
 
+/// Builds indexes, opens them, asks them.
+fn build_and_ask(
+    suite: &Suite,
+    options: &RunOptions,
+    (input, temporary): (&Path, &Path),
+    analyzer: &Analyzer,
+    say: &dyn Fn(&str),
+) -> Result<Findings, BenchError> {
+    let Some(part) = &suite.build else { return Ok(Findings::default()) };
+    let logs = suite.query.as_ref().map_or(Ok(Vec::new()), |part| read_logs(part, suite, &options.data))?;
     say("building the indexes");
-    let builds = Builds { suite, input: &input, temporary: temporary.path(), program: &options.program };
+    let builds = Builds { collection: &suite.collection, part, input, temporary, program: &options.program };
     let (mut findings, indexes) = builds.run()?;
     if let Some(part) = &suite.open {
         say("opening the indexes");
-        findings.extend(open::run(part, &indexes, &analyzer)?);
+        findings.extend(open::run(part, &indexes, analyzer)?);
     }
     if let Some(part) = &suite.query {
         say("checking the answers, then asking");
-        let queries = Queries { suite, part, input: &input, indexes: &indexes, logs: &logs, analyzer: &analyzer };
+        let queries = Queries { suite, part, input, indexes: &indexes, logs: &logs, analyzer };
         findings.extend(queries.run()?);
     }
-    provenance.finish();
-    finish(suite, provenance, findings, &options.out)
+    Ok(findings)
 }
 
-/// Writes the result and the plots.
-fn finish(suite: &Suite, provenance: Provenance, findings: Findings, out: &Path) -> Result<SuiteResult, BenchError> {
+/// Writes a result, named and titled, and its plots.
+pub(crate) fn write_result(
+    (name, title): (String, String),
+    notes: &[String],
+    targets: &[Target],
+    provenance: Provenance,
+    findings: Findings,
+    out: &Path,
+) -> Result<SuiteResult, BenchError> {
     std::fs::create_dir_all(out).map_err(BenchError::io(out))?;
     let mut plots = Vec::new();
     for (ending, chart) in &findings.charts {
-        let name = format!("{}-{ending}", suite.name);
-        plot::write(chart, out, &name)?;
-        plots.push((name, chart.title.clone()));
+        let plot_name = format!("{name}-{ending}");
+        plot::write(chart, out, &plot_name)?;
+        plots.push((plot_name, chart.title().to_owned()));
     }
     let result = SuiteResult {
-        suite: suite.name.clone(),
-        title: suite.title.clone(),
-        notes: suite.notes.clone(),
+        suite: name,
+        title,
+        notes: notes.to_vec(),
         ran_on: Processor::Cpu,
         provenance,
-        targets: suite.targets.iter().map(|target| judge(target, &findings.measurements)).collect(),
+        targets: targets.iter().map(|target| judge(target, &findings.measurements)).collect(),
         measurements: findings.measurements,
         tables: findings.tables,
         plots,

@@ -8,9 +8,11 @@ use std::fmt;
 use std::path::Path;
 
 /// The suites that the program carries; others are given by path.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 5] = [
+    ("codecs", include_str!("../suites/codecs.toml")),
     ("foundation", include_str!("../suites/foundation.toml")),
     ("memory", include_str!("../suites/memory.toml")),
+    ("peers-cpu", include_str!("../suites/peers-cpu.toml")),
     ("tiny", include_str!("../suites/tiny.toml")),
 ];
 
@@ -29,11 +31,15 @@ pub struct Suite {
     /// The documents.
     pub collection: CollectionPart,
     /// How fast indexes are built, and how large they are.
-    pub build: BuildPart,
+    pub build: Option<BuildPart>,
     /// How fast they are opened.
     pub open: Option<OpenPart>,
     /// How fast queries are answered.
     pub query: Option<QueryPart>,
+    /// How fast the best engines answer, each with its own index.
+    pub peers: Option<PeersPart>,
+    /// How small lists become, and how fast they are decoded.
+    pub codecs: Option<CodecsPart>,
     /// What is claimed.
     #[serde(default)]
     pub targets: Vec<Target>,
@@ -160,6 +166,73 @@ pub struct QueryPart {
     pub threads: Vec<usize>,
 }
 
+/// Engines to race on one thread, each on its own index, all with the same terms.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeersPart {
+    /// The collection of the suite, as it is or scaled.
+    pub collections: Vec<NamedCollection>,
+    /// Who answers.
+    pub engines: Vec<RaceEngine>,
+    /// The query logs.
+    pub logs: Vec<LogPart>,
+    /// How terms combine.
+    pub modes: Vec<Mode>,
+    /// How many hits.
+    pub k: Vec<usize>,
+    /// Runs over a log that count, at most.
+    pub repetitions: usize,
+    /// An engine that has spent so long on a log, mode and k is not run there again, once it has run twice.
+    pub seconds: f64,
+    /// How many queries of each log the oracle checks.
+    pub checked: usize,
+    /// The codecs of the index whose lists are the smallest, for the comparison of sizes.
+    pub smallest_codecs: String,
+    /// Numbers of threads whose throughput is measured.
+    #[serde(default)]
+    pub threads: Vec<usize>,
+}
+
+/// A collection with the name that results give it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedCollection {
+    /// Its name.
+    pub name: String,
+    /// Makes a larger one of it.
+    pub scale: Option<ScalePart>,
+}
+
+/// Engines of a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RaceEngine {
+    /// Lanner with the default index.
+    Lanner,
+    /// Lanner with documents ordered by recursive graph bisection.
+    LannerBisected,
+    /// Tantivy with ids from a fast field.
+    Tantivy,
+    /// Tantivy with the ids of all documents in an array.
+    TantivyIdsInMemory,
+    /// PISA, the best of its algorithms.
+    Pisa,
+    /// bm25s.
+    Bm25s,
+}
+
+/// Codecs to measure on the lists of the collection.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodecsPart {
+    /// Lists of each length class that are decoded, spread over all; sizes are those of all lists.
+    pub lists: usize,
+    /// How often each class is timed.
+    pub repetitions: usize,
+    /// A timed run decodes the lists again until it has decoded so many numbers.
+    pub numbers: u64,
+}
+
 /// A sample of a query log.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,6 +243,8 @@ pub struct LogPart {
     pub file: Option<String>,
     /// How many queries, spread over the half of the log that is kept for reporting.
     pub sample: usize,
+    /// Joins queries until they have so many different terms together.
+    pub terms: Option<usize>,
 }
 
 /// A claim about measured values.
@@ -228,18 +303,34 @@ impl Suite {
     fn fault(&self) -> Option<&'static str> {
         let collection = &self.collection;
         let logs = self.query.iter().flat_map(|query| &query.logs);
+        let mut logs = logs.chain(self.peers.iter().flat_map(|peers| &peers.logs));
         if collection.file.is_some() == collection.synthetic.is_some() {
             Some("[collection] needs either `file` or `synthetic`")
-        } else if parse_bytes(&self.build.memory).is_none() {
-            Some("[build] memory must be a number with a unit, such as 256MiB or 1GiB")
-        } else if self.build.repetitions == 0 || self.build.engines.is_empty() {
-            Some("[build] needs at least one engine and one repetition")
-        } else if self.build.engines.iter().filter(|engine| engine.baseline).count() > 1 {
-            Some("[build] compares with one baseline at most")
+        } else if let Some(fault) = self.build.as_ref().and_then(BuildPart::fault) {
+            Some(fault)
+        } else if self.build.is_none() && (self.open.is_some() || self.query.is_some()) {
+            Some("[open] and [query] need indexes: add [build]")
+        } else if self.peers.as_ref().is_some_and(|p| p.collections.is_empty() || p.k.is_empty() || p.repetitions == 0)
+        {
+            Some("[peers] needs at least one collection, one k and one repetition")
         } else if self.query.as_ref().is_some_and(|q| q.repetitions == 0 || q.k.is_empty() || q.engines.is_empty()) {
             Some("[query] needs at least one repetition, one k and one engine")
-        } else if collection.synthetic.is_none() && logs.clone().any(|log| log.file.is_none()) {
+        } else if collection.synthetic.is_none() && logs.any(|log| log.file.is_none()) {
             Some("[[query.logs]] needs `file`, except for a synthetic collection")
+        } else {
+            None
+        }
+    }
+}
+
+impl BuildPart {
+    fn fault(&self) -> Option<&'static str> {
+        if parse_bytes(&self.memory).is_none() {
+            Some("[build] memory must be a number with a unit, such as 256MiB or 1GiB")
+        } else if self.repetitions == 0 || self.engines.is_empty() {
+            Some("[build] needs at least one engine and one repetition")
+        } else if self.engines.iter().filter(|engine| engine.baseline).count() > 1 {
+            Some("[build] compares with one baseline at most")
         } else {
             None
         }
@@ -247,7 +338,27 @@ impl Suite {
 
     /// Memory that a build may use.
     pub fn memory_bytes(&self) -> usize {
-        parse_bytes(&self.build.memory).expect("checked when the suite was read")
+        parse_bytes(&self.memory).expect("checked when the suite was read")
+    }
+}
+
+impl RaceEngine {
+    /// Whether it is a Python package that runs in a process of its own.
+    pub fn is_python(self) -> bool {
+        matches!(self, RaceEngine::Pisa | RaceEngine::Bm25s)
+    }
+}
+
+impl fmt::Display for RaceEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RaceEngine::Lanner => "lanner",
+            RaceEngine::LannerBisected => "lanner-bisected",
+            RaceEngine::Tantivy => "tantivy",
+            RaceEngine::TantivyIdsInMemory => "tantivy-ids-in-memory",
+            RaceEngine::Pisa => "pisa",
+            RaceEngine::Bm25s => "bm25s",
+        })
     }
 }
 
@@ -287,7 +398,8 @@ mod tests {
         for (name, _) in BUILT_IN {
             let suite = Suite::load(name).unwrap();
             assert_eq!(suite.name, name);
-            assert!(suite.build.repetitions >= 5 || suite.build.engines.len() == 1, "{name} compares single builds");
+            let is_fair = |build: &BuildPart| build.repetitions >= 5 || build.engines.len() == 1;
+            assert!(suite.build.as_ref().is_none_or(is_fair), "{name} compares single builds");
         }
         assert_eq!(Suite::list().len(), BUILT_IN.len());
     }
@@ -297,7 +409,7 @@ mod tests {
         let suite = Suite::load("foundation").unwrap();
         let query = suite.query.unwrap();
         assert_eq!((query.modes, query.k), (vec![Mode::Or, Mode::And], vec![10, 100, 1000]));
-        assert_eq!(suite.build.engines.iter().filter(|builder| builder.baseline).count(), 1);
+        assert_eq!(suite.build.unwrap().engines.iter().filter(|builder| builder.baseline).count(), 1);
         assert_eq!(suite.collection.analyzer, "simple");
     }
 
@@ -309,7 +421,7 @@ mod tests {
         assert!(message(&tiny.replace("synthetic = 300", "")).contains("either `file` or `synthetic`"));
         assert!(message(&tiny.replace("64MiB", "64 megabytes")).contains("such as 256MiB"));
         let unknown = Suite::load("nonsense").unwrap_err().to_string();
-        assert!(unknown.contains("foundation, memory, tiny"), "{unknown}");
+        assert!(unknown.contains("foundation, memory, peers-cpu, tiny"), "{unknown}");
     }
 
     #[test]

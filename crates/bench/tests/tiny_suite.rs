@@ -18,9 +18,18 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
     let output = lanner_bench(folder.path(), &["run", "tiny", "--out", "results"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
-    for part in
-        ["Building the index", "Opening the index", "made-up: time of a query", "lanner gives the oracle's hits"]
-    {
+    for part in [
+        "Building the index",
+        "Opening the index",
+        "made-up: time of a query",
+        "lanner gives the oracle's hits",
+        "made-up: our times divided by the peers'",
+        "made-up, long: time of a query",
+        "made-up: bytes of the lists",
+        "made-up: queries a second of batches",
+        "documents: bits a posting",
+        "weights: decoded numbers a nanosecond",
+    ] {
         assert!(shown.contains(part), "{shown}");
     }
     let results = folder.path().join("results");
@@ -30,7 +39,7 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
     assert_eq!(json["targets"][0]["is_met"], true);
     let whole = json.to_string();
     assert!(!whole.contains(&*folder.path().to_string_lossy()), "a path of this machine is in the result");
-    for plot in ["tiny-build", "tiny-size", "tiny-query-made-up"] {
+    for plot in ["tiny-build", "tiny-query-made-up", "tiny-made-up-long", "tiny-documents-bits", "tiny-weights-speed"] {
         assert!(results.join(format!("{plot}.png")).metadata().unwrap().len() > 1000);
         assert!(results.join(format!("{plot}.svg")).metadata().unwrap().len() > 1000);
     }
@@ -67,8 +76,10 @@ fn a_collection_is_scaled_to_a_file_and_to_an_index() {
 fn mistakes_get_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
-        (&["run", "nonsense"][..], "give one of foundation, memory, tiny"),
+        (&["run", "nonsense"][..], "give one of codecs, foundation, memory, peers-cpu, tiny"),
         (&["run", "foundation", "--data", "nowhere"], "set LANNER_DATA or give --data"),
+        (&["run", "tiny", "--only", "colour=red"], "one of the keys collection, engine"),
+        (&["reproduce", "nonsense"], "there are griffin/table1"),
         (&["report", "--out", "nowhere"], "nowhere"),
     ] {
         let output = lanner_bench(folder.path(), arguments);

@@ -4,12 +4,41 @@ use super::{BuildTask, Engine, files};
 use crate::error::BenchError;
 use lanner::{Mode, Query, Searcher};
 use lanner_index::build::{BuildOptions, Quiet};
+use lanner_index::codec::Codecs;
 use lanner_index::format::segment::Section;
 use lanner_index::open::Index;
 use std::path::Path;
 
+/// Indexes of ours that are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LannerVariant {
+    /// As built without options.
+    Default,
+    /// With documents in the order of recursive graph bisection.
+    Bisected,
+    /// With codecs named by the user.
+    Codecs(Codecs),
+}
+
+impl LannerVariant {
+    /// How it is built; `None` where this version cannot.
+    fn options(self, options: BuildOptions) -> Option<BuildOptions> {
+        match self {
+            LannerVariant::Default => Some(options),
+            // SWITCH: `Some(BuildOptions { order: Order::Bisection, ..options })` once builds can order documents.
+            LannerVariant::Bisected => None,
+            LannerVariant::Codecs(codecs) => Some(BuildOptions { codecs, ..options }),
+        }
+    }
+
+    /// Whether this version can build it.
+    pub fn is_there(self) -> bool {
+        self.options(BuildOptions::default()).is_some()
+    }
+}
+
 /// Builds an index.
-pub fn build(task: &BuildTask<'_>) -> Result<u64, BenchError> {
+pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, BenchError> {
     let options = BuildOptions {
         analyzer: task.analyzer.clone(),
         threads: task.threads,
@@ -17,6 +46,8 @@ pub fn build(task: &BuildTask<'_>) -> Result<u64, BenchError> {
         bm25: task.bm25,
         ..BuildOptions::default()
     };
+    let missing = || BenchError::Usage(format!("this version builds no {variant:?} index"));
+    let options = variant.options(options).ok_or_else(missing)?;
     Ok(lanner_index::build::build(task.folder, task.corpus()?, &options, &Quiet)?.documents)
 }
 

@@ -11,7 +11,7 @@ use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::path::Path;
 
-pub use lanner_engine::LannerEngine;
+pub use lanner_engine::{LannerEngine, LannerVariant, build as build_lanner};
 pub use tantivy_engine::TantivyEngine;
 
 /// An opened index that answers queries.
@@ -47,7 +47,7 @@ impl BuildTask<'_> {
 /// Builds an index and returns how many documents it has.
 pub fn build(engine: BuildEngine, task: &BuildTask<'_>) -> Result<u64, BenchError> {
     match engine {
-        BuildEngine::Lanner => lanner_engine::build(task),
+        BuildEngine::Lanner => lanner_engine::build(task, &LannerVariant::Default),
         BuildEngine::TantivySingle => tantivy_engine::build_single(task),
         BuildEngine::TantivyWriter => tantivy_engine::build_with_writer(task),
     }

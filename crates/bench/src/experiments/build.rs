@@ -4,19 +4,21 @@ use super::Findings;
 use crate::child::{ChildArguments, ChildReport, build_in_child, can_pin};
 use crate::engines::{parts, reader_of};
 use crate::error::BenchError;
-use crate::plot::{Bar, Chart, Group};
+use crate::plot::{Bar, Chart, Group, Picture};
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use crate::suite::{Builder, QueryEngine, Suite};
+use crate::suite::{BuildPart, Builder, CollectionPart, QueryEngine};
 use crate::table::{Table, bytes, number};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Builds to measure.
 pub struct Builds<'a> {
-    /// The suite.
-    pub suite: &'a Suite,
-    /// Its documents.
+    /// How its engines see the documents.
+    pub collection: &'a CollectionPart,
+    /// What to build.
+    pub part: &'a BuildPart,
+    /// The documents.
     pub input: &'a Path,
     /// Where indexes go.
     pub temporary: &'a Path,
@@ -37,12 +39,12 @@ struct Built<'a> {
 impl Builds<'_> {
     /// Builds everything as often as the suite says, the engines in turns, and keeps one index for each reader.
     pub fn run(&self) -> Result<(Findings, Indexes), BenchError> {
-        let builders = &self.suite.build.engines;
+        let builders = &self.part.engines;
         let place = |at: usize| self.temporary.join(format!("index-{at}"));
         let mut built: Vec<Built<'_>> = (0..builders.len())
             .map(|at| Built { builder: &builders[at], folder: place(at), runs: Vec::new(), parts: Vec::new() })
             .collect();
-        for repetition in 0..self.suite.build.repetitions {
+        for repetition in 0..self.part.repetitions {
             // Another one begins each time, so that what the machine does meanwhile hits all alike.
             for turn in 0..built.len() {
                 let at = (turn + repetition) % built.len();
@@ -64,7 +66,7 @@ impl Builds<'_> {
         if one.folder.exists() {
             std::fs::remove_dir_all(&one.folder).map_err(BenchError::io(&one.folder))?;
         }
-        let collection = &self.suite.collection;
+        let collection = self.collection;
         let arguments = ChildArguments {
             engine: one.builder.engine,
             input: self.input.to_owned(),
@@ -73,7 +75,7 @@ impl Builds<'_> {
             k1: collection.k1,
             b: collection.b,
             threads: one.builder.threads,
-            memory_bytes: self.suite.memory_bytes(),
+            memory_bytes: self.part.memory_bytes(),
         };
         build_in_child(self.program, one.builder, &arguments)
     }
@@ -82,9 +84,9 @@ impl Builds<'_> {
         let baseline = built.iter().find(|one| one.builder.baseline);
         let measurements: Vec<Measurement> = built.iter().map(|one| self.measurement(one, baseline)).collect();
         let tables = vec![self.time_table(&measurements), size_table(built)];
-        let mut charts = vec![("build".to_owned(), time_chart(&measurements))];
+        let mut charts = vec![("build".to_owned(), Picture::Bars(time_chart(&measurements)))];
         if built.len() > 1 {
-            charts.push(("size".to_owned(), size_chart(built)));
+            charts.push(("size".to_owned(), Picture::Bars(size_chart(built))));
         }
         let sizes = built.iter().flat_map(|one| {
             let engine = reader_of(one.builder.engine).to_string();
@@ -122,7 +124,7 @@ impl Builds<'_> {
             .with("processor_s", processor.median)
             .with("documents_a_second", documents / wall.median)
             .with("peak_bytes", peak.most)
-            .with("peak_ratio", peak.most / self.suite.memory_bytes() as f64)
+            .with("peak_ratio", peak.most / self.part.memory_bytes() as f64)
             .with("index_bytes", size(one));
         match baseline {
             None => measurement,
@@ -165,15 +167,15 @@ impl Builds<'_> {
                 bytes(row.value("index_bytes") as u64),
             ]);
         }
-        let baseline = self.suite.build.engines.iter().find(|builder| builder.baseline);
+        let baseline = self.part.engines.iter().find(|builder| builder.baseline);
         let baseline = baseline.map_or("none".to_owned(), |builder| builder.engine.to_string());
         let documents = measurements.first().map_or(0.0, |row| row.value("documents"));
         table.notes = vec![format!(
             "{} documents, analyzer {}, {} of memory, {} runs each, the engines in turns; baseline: {baseline}.",
             crate::table::count(documents as u64),
-            self.suite.collection.analyzer,
-            self.suite.build.memory,
-            self.suite.build.repetitions
+            self.collection.analyzer,
+            self.part.memory,
+            self.part.repetitions
         )];
         table
     }

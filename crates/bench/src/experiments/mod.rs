@@ -1,10 +1,12 @@
 //! The parts of a suite: each measures, and turns what it measured into tables and charts.
 
 pub mod build;
+pub mod codecs;
 pub mod open;
 pub mod query;
+pub mod race;
 
-use crate::plot::Chart;
+use crate::plot::Picture;
 use crate::result::Measurement;
 use crate::table::Table;
 
@@ -16,7 +18,7 @@ pub struct Findings {
     /// The numbers for people.
     pub tables: Vec<Table>,
     /// The numbers as pictures: the end of a file name, and the chart.
-    pub charts: Vec<(String, Chart)>,
+    pub charts: Vec<(String, Picture)>,
 }
 
 impl Findings {

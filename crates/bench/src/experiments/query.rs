@@ -5,7 +5,7 @@ use super::build::Indexes;
 use crate::agreement;
 use crate::engines::{self, Engine};
 use crate::error::BenchError;
-use crate::plot::{Bar, Chart, Group};
+use crate::plot::{Bar, Chart, Group, Picture};
 use crate::result::Measurement;
 use crate::statistics::{Spread, Summary};
 use crate::suite::{QueryEngine, QueryPart, Suite};
@@ -132,7 +132,8 @@ impl Queries<'_> {
                 }
             }
             findings.tables.push(self.time_table(log, &rows));
-            findings.charts.push((format!("query-{}", log.name), self.time_chart(log, &rows)));
+            let chart = Picture::Bars(self.time_chart(log, &rows));
+            findings.charts.push((format!("query-{}", log.name), chart));
             findings.measurements.extend(rows);
         }
         Ok(findings)

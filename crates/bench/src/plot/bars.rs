@@ -141,14 +141,15 @@ impl Axis {
 }
 
 /// The distance of ticks that gives four to eight of them: 1, 2 or 5 and zeros.
-fn tick_step(largest: f64) -> f64 {
+pub(super) fn tick_step(largest: f64) -> f64 {
     let rough = largest / 5.0;
     let power = 10f64.powf(rough.log10().floor());
     let nice = [1.0, 2.0, 5.0, 10.0].into_iter().find(|nice| nice * power >= rough * 0.999);
     nice.unwrap_or(10.0) * power
 }
 
-fn tick_label(value: f64) -> String {
+/// The number at a tick.
+pub(super) fn tick_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     if rounded >= 1000.0 { crate::table::count(rounded as u64) } else { rounded.to_string() }
 }

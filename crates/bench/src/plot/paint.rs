@@ -89,7 +89,11 @@ fn paint_bitmap(scene: &Scene, backend: &mut BitMapBackend<'_>) -> Result<(), St
                 let (right, bottom) = point(x + width, y + height);
                 rectangle(backend, point(*x, *y), (right - 1, bottom - 1), *colour)
             }
-            // All lines of charts are upright or level: they are thin rectangles.
+            Shape::Line([x0, y0, x1, y1], width, colour) if x0 != x1 && y0 != y1 => {
+                let stroke = [(x0 * scale, y0 * scale), (x1 * scale, y1 * scale)];
+                paint_stroke(backend, &stroke, width / 2.0 * scale, *colour)
+            }
+            // Upright and level lines are thin rectangles, whose edges are sharp.
             Shape::Line([x0, y0, x1, y1], width, colour) => {
                 let half = width / 2.0;
                 let (right, bottom) = point(x1 + half, y1 + half);
@@ -110,7 +114,7 @@ fn rectangle(
     backend.draw_rect(upper_left, lower_right, &filled(colour), true).map_err(|error| error.to_string())
 }
 
-/// Draws the strokes of a text with a round pen: a disc at every step along them.
+/// Draws the strokes of a text.
 fn paint_letters(text: &Text, backend: &mut BitMapBackend<'_>, scale: f64) -> Result<(), String> {
     let width = letters::width(&text.words, text.size);
     let left = match text.anchor {
@@ -119,22 +123,33 @@ fn paint_letters(text: &Text, backend: &mut BitMapBackend<'_>, scale: f64) -> Re
         Anchor::End => text.x - width,
     };
     let radius = text.size * PEN[usize::from(text.is_bold)] / 2.0 * scale;
-    let style = filled(text.colour);
     for stroke in letters::strokes(&text.words, text.size) {
         let points: Vec<(f64, f64)> = stroke.iter().map(|(x, y)| ((left + x) * scale, (text.y + y) * scale)).collect();
-        let mut put = |(x, y): (f64, f64)| {
-            let centre = (x.round() as i32, y.round() as i32);
-            let painted = backend.draw_circle(centre, radius.round().max(1.0) as u32, &style, true);
-            painted.map_err(|error| error.to_string())
-        };
-        put(points[0])?;
-        for pair in points.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            let steps = (to.0 - from.0).hypot(to.1 - from.1).ceil().max(1.0);
-            for step in 1..=steps as u32 {
-                let part = f64::from(step) / steps;
-                put((from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part))?;
-            }
+        paint_stroke(backend, &points, radius, text.colour)?;
+    }
+    Ok(())
+}
+
+/// Draws a polyline with a round pen: a disc at every step along it.
+fn paint_stroke(
+    backend: &mut BitMapBackend<'_>,
+    points: &[(f64, f64)],
+    radius: f64,
+    colour: Colour,
+) -> Result<(), String> {
+    let style = filled(colour);
+    let mut put = |(x, y): (f64, f64)| {
+        let centre = (x.round() as i32, y.round() as i32);
+        let painted = backend.draw_circle(centre, radius.round().max(1.0) as u32, &style, true);
+        painted.map_err(|error| error.to_string())
+    };
+    put(points[0])?;
+    for pair in points.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let steps = (to.0 - from.0).hypot(to.1 - from.1).ceil().max(1.0);
+        for step in 1..=steps as u32 {
+            let part = f64::from(step) / steps;
+            put((from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part))?;
         }
     }
     Ok(())
@@ -165,7 +180,7 @@ fn refuse(path: &Path) -> impl FnOnce(String) -> BenchError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Bar, Chart, Group, write};
+    use super::super::{Bar, Chart, Group, Line, LineChart, Picture, write};
 
     #[test]
     fn a_chart_becomes_a_png_and_an_svg() {
@@ -179,12 +194,22 @@ mod tests {
             unit: "s".to_owned(),
             groups: vec![Group { label: "OR k 10".to_owned(), bars }],
         };
-        write(&chart, folder.path(), "chart").unwrap();
+        write(&Picture::Bars(chart), folder.path(), "chart").unwrap();
         let png = std::fs::read(folder.path().join("chart.png")).unwrap();
         assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xae\x42\x60\x82"));
         assert!(png.len() > 5000, "{} bytes are too few for words and bars", png.len());
         let svg = std::fs::read_to_string(folder.path().join("chart.svg")).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("Title &amp; more") && svg.matches("<rect").count() >= 5, "{svg}");
+    }
+    #[test]
+    fn lines_become_a_png_and_an_svg() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = Line { label: "bitpack".to_owned(), points: vec![(1.0, 2.0), (64.0, 9.0), (4096.0, 5.0)] };
+        let chart = LineChart { title: "Decoding".to_owned(), lines: vec![line], ..LineChart::default() };
+        write(&Picture::Lines(chart), folder.path(), "lines").unwrap();
+        assert!(folder.path().join("lines.png").metadata().unwrap().len() > 5000);
+        let svg = std::fs::read_to_string(folder.path().join("lines.svg")).unwrap();
+        assert!(svg.contains("Decoding") && svg.matches("<line").count() >= 2, "{svg}");
     }
 }

@@ -74,4 +74,13 @@ pub const PALE_INK: Colour = (107, 114, 128);
 /// What lines behind the data are drawn in.
 pub const RULE: Colour = (229, 231, 235);
 /// What series are drawn in; the first is ours.
-pub const SERIES: [Colour; 5] = [(13, 116, 110), (148, 163, 184), (217, 119, 6), (190, 24, 93), (79, 70, 229)];
+pub const SERIES: [Colour; 8] = [
+    (13, 116, 110),
+    (148, 163, 184),
+    (217, 119, 6),
+    (190, 24, 93),
+    (79, 70, 229),
+    (22, 163, 74),
+    (120, 53, 15),
+    (14, 165, 233),
+];

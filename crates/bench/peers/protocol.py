@@ -1,0 +1,92 @@
+"""What all peers share: requests and replies are lines of JSON, postings come from the files that the suite wrote.
+
+A driver is started as `NAME_peer.py POSTINGS INDEX`. It builds its index in the folder INDEX unless it is there,
+writes one line about itself, and then answers each line it reads with one line:
+
+    {"what": "times", "mode": "or", "k": 10, "algorithm": "maxscore", "queries": [["term", ...], ...]}
+        {"us": [time of each query], "rows": [hits of each query]}
+    {"what": "answers", ...the same}
+        {"answers": [[["id", score], ...], ...]}
+    {"what": "overhead", "k": 10}
+        {"empty_us": time of a query without terms, "row_us": time of handing one hit to Python}
+
+A reply {"error": "..."} says why there is none.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy
+
+
+class Postings:
+    """The lists of a collection as the suite wrote them: see postings.rs."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.lengths = numpy.fromfile(self.folder / "list_lengths", dtype=numpy.uint32)
+        self.sizes = numpy.fromfile(self.folder / "inv.sizes", dtype=numpy.uint32)[1:]
+
+    def terms(self):
+        return (self.folder / "fwd.terms").read_text(encoding="utf-8").split("\n")[:-1]
+
+    def ids(self):
+        return (self.folder / "fwd.documents").read_text(encoding="utf-8").split("\n")[:-1]
+
+    def documents(self):
+        # The first sequence, of length 1, is the number of documents.
+        return self._numbers("inv.docs", 2)
+
+    def frequencies(self):
+        return self._numbers("inv.freqs", 0)
+
+    def _numbers(self, name, skip):
+        """All lists one after the other, without the length that stands before each."""
+        words = numpy.fromfile(self.folder / name, dtype=numpy.uint32)[skip:]
+        is_posting = numpy.ones(len(words), dtype=bool)
+        before = numpy.cumsum(self.lengths, dtype=numpy.int64) - self.lengths
+        is_posting[before + numpy.arange(len(self.lengths))] = False
+        return words[is_posting]
+
+
+def median_us(run, repetitions):
+    """The median time of a call, in microseconds."""
+    times = []
+    for _ in range(repetitions):
+        start = time.perf_counter_ns()
+        run()
+        times.append((time.perf_counter_ns() - start) / 1e3)
+    return statistics.median(times)
+
+
+def serve(open_peer):
+    """Opens the peer and answers requests until there are no more."""
+    # What libraries print, in Python or below it, must not mix with replies.
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def reply(value):
+        print(json.dumps(value), file=replies, flush=True)
+
+    try:
+        peer = open_peer(sys.argv[1], Path(sys.argv[2]))
+        reply(peer.about())
+    except Exception as error:
+        reply({"error": f"{type(error).__name__}: {error}"})
+        return
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["what"] == "overhead":
+                reply(peer.overhead(request["k"]))
+            elif request["what"] == "times":
+                results = [peer.ask(terms, request) for terms in request["queries"]]
+                reply({"us": [us for us, _ in results], "rows": [rows for _, rows in results]})
+            else:
+                reply({"answers": [peer.answer(terms, request) for terms in request["queries"]]})
+        except Exception as error:
+            reply({"error": f"{type(error).__name__}: {error}"})

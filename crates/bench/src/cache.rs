@@ -1,0 +1,80 @@
+//! What takes long to make and is the same every time: kept in folders beside a stamp that says what they were made of.
+
+use crate::error::BenchError;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// A folder of folders that are made once.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// A cache in a folder, which need not exist yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Cache {
+        Cache { folder: folder.into() }
+    }
+
+    /// A cache within this one.
+    pub fn within(&self, name: &str) -> Cache {
+        Cache::new(self.folder.join(name))
+    }
+
+    /// The folder `name`, made anew unless it was made with the same stamp. `make` gets the path of a folder whose
+    /// parent exists.
+    pub fn folder(
+        &self,
+        name: &str,
+        stamp: &str,
+        make: impl FnOnce(&Path) -> Result<(), BenchError>,
+    ) -> Result<PathBuf, BenchError> {
+        let (folder, stamp_path) = (self.folder.join(name), self.folder.join(format!("{name}.stamp")));
+        if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) {
+            return Ok(folder);
+        }
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(BenchError::io(&folder))?;
+        }
+        std::fs::create_dir_all(&self.folder).map_err(BenchError::io(&self.folder))?;
+        make(&folder)?;
+        std::fs::write(&stamp_path, stamp).map_err(BenchError::io(&stamp_path))?;
+        Ok(folder)
+    }
+}
+
+/// A number that changes with the bytes of a file: of this program, for what its code decides.
+pub fn fingerprint(file: &Path) -> Result<String, BenchError> {
+    let bytes = std::fs::read(file).map_err(BenchError::io(file))?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_again_only_for_another_stamp() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path()).within("inner");
+        let make = |stamp: &str, text: &str| {
+            let write = |path: &Path| {
+                std::fs::create_dir(path).unwrap();
+                std::fs::write(path.join("text"), text).map_err(BenchError::io(path))
+            };
+            let made = cache.folder("one", stamp, write).unwrap();
+            std::fs::read_to_string(made.join("text")).unwrap()
+        };
+        assert_eq!([make("1", "first"), make("1", "second"), make("2", "third")], ["first", "first", "third"]);
+    }
+
+    #[test]
+    fn what_failed_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path());
+        assert!(cache.folder("one", "1", |_| Err(BenchError::Usage("no".to_owned()))).is_err());
+        assert!(cache.folder("one", "1", |path| std::fs::create_dir(path).map_err(BenchError::io(path))).is_ok());
+    }
+}

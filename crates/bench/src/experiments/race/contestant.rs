@@ -1,0 +1,120 @@
+//! An engine of a race, in this process or in one of its own.
+
+use super::ground::Ground;
+use super::{Cell, QuerySet};
+use crate::engines::{self, Engine};
+use crate::error::BenchError;
+use crate::peers::{Environment, Overhead, Peer, Request, Times};
+use crate::suite::{QueryEngine, RaceEngine};
+use lanner::Mode;
+use lanner_index::text::Analyzer;
+use std::path::Path;
+use std::time::Instant;
+
+/// An engine that is ready to answer.
+pub struct Contestant {
+    /// Which one.
+    pub engine: RaceEngine,
+    runner: Runner,
+}
+
+enum Runner {
+    Library(Box<dyn Engine>),
+    Process(Peer),
+}
+
+impl Contestant {
+    /// Opens an engine; `None` where its index or environment is not there.
+    pub fn open(
+        engine: RaceEngine,
+        ground: &Ground,
+        analyzer: &Analyzer,
+        environment: Option<&Environment>,
+    ) -> Result<Option<Contestant>, BenchError> {
+        let library = |folder, reader| Ok::<_, BenchError>(Runner::Library(engines::open(reader, folder, analyzer)?));
+        let runner = match (engine, &ground.tantivy, &ground.bisected) {
+            (RaceEngine::Lanner, _, _) => library(&ground.lanner, QueryEngine::Lanner)?,
+            (RaceEngine::LannerBisected, _, Some(folder)) => library(folder, QueryEngine::Lanner)?,
+            (RaceEngine::Tantivy, Some(folder), _) => library(folder, QueryEngine::Tantivy)?,
+            (RaceEngine::TantivyIdsInMemory, Some(folder), _) => library(folder, QueryEngine::TantivyIdsInMemory)?,
+            (RaceEngine::Pisa | RaceEngine::Bm25s, _, _) => {
+                let (Some(environment), Some(postings)) = (environment, &ground.postings) else { return Ok(None) };
+                let name = engine.to_string();
+                let start = |index: &Path| Peer::start(&name, environment.command(&name, postings, index));
+                // A peer builds its index when it starts for the first time.
+                let index = ground.cache.folder(&name, &ground.postings_stamp, |index| start(index).map(drop))?;
+                Runner::Process(start(&index)?)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Contestant { engine, runner }))
+    }
+
+    /// The algorithms to choose from for a mode; none where the engine does not have the mode.
+    pub fn algorithms(&self, mode: Mode) -> Vec<String> {
+        match &self.runner {
+            Runner::Library(_) => vec![String::new()],
+            Runner::Process(peer) => peer.algorithms(mode).to_vec(),
+        }
+    }
+
+    /// Asks every `step`-th query once.
+    pub fn pass(&mut self, set: &QuerySet, (mode, k): Cell, algorithm: &str, step: usize) -> Result<Times, BenchError> {
+        match &mut self.runner {
+            Runner::Library(engine) => {
+                let mut times = Times::default();
+                for text in set.texts.iter().step_by(step) {
+                    let start = Instant::now();
+                    let answer = engine.answer(text, mode, k)?;
+                    times.us.push(start.elapsed().as_nanos() as f64 / 1e3);
+                    times.rows.push(answer.len());
+                }
+                Ok(times)
+            }
+            Runner::Process(peer) => {
+                let queries: Vec<&[String]> = set.terms.iter().step_by(step).map(Vec::as_slice).collect();
+                peer.times(&Request { mode, k, algorithm, queries: &queries })
+            }
+        }
+    }
+
+    /// The external ids of every query's hits; `None` where the engine does not have the mode.
+    pub fn answers(&mut self, set: &QuerySet, (mode, k): Cell) -> Result<Option<Vec<Vec<String>>>, BenchError> {
+        let Some(algorithm) = self.algorithms(mode).into_iter().next() else { return Ok(None) };
+        Ok(Some(match &mut self.runner {
+            Runner::Library(engine) => {
+                set.texts.iter().map(|text| engine.answer(text, mode, k)).collect::<Result<_, _>>()?
+            }
+            Runner::Process(peer) => {
+                let queries: Vec<&[String]> = set.terms.iter().map(Vec::as_slice).collect();
+                let answers = peer.answers(&Request { mode, k, algorithm: &algorithm, queries: &queries })?;
+                let ids = |hits: Vec<(String, f64)>| hits.into_iter().map(|(id, _)| id).collect();
+                answers.into_iter().map(ids).collect()
+            }
+        }))
+    }
+
+    /// What to subtract from its times.
+    pub fn overhead(&mut self, k: usize) -> Result<Overhead, BenchError> {
+        match &mut self.runner {
+            Runner::Library(_) => Ok(Overhead::default()),
+            Runner::Process(peer) => peer.overhead(k),
+        }
+    }
+
+    /// Bytes of its lists, and of the bounds beside them, if it is a process and says so.
+    pub fn list_bytes(&self) -> Option<(u64, u64)> {
+        match &self.runner {
+            Runner::Library(_) => None,
+            Runner::Process(peer) => Some((peer.about().list_bytes, peer.about().bound_bytes)),
+        }
+    }
+
+    /// The version of its package, if it is a process.
+    pub fn version(&self) -> Option<String> {
+        match &self.runner {
+            Runner::Library(_) => None,
+            Runner::Process(peer) => Some(peer.about().version.clone()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Throughput of batches on several threads, one query a thread at a time.
+
+use super::ground::Ground;
+use super::{Findings, QuerySet, Race};
+use crate::error::BenchError;
+use crate::result::Measurement;
+use crate::statistics::Spread;
+use crate::table::{Table, number};
+use lanner::{Mode, Query, Searcher};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// A run is repeated within its time until it has lasted so long: shorter ones say little.
+const LEAST_SECONDS: f64 = 0.25;
+
+/// Measures batches of every log and mode for the smallest k.
+pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findings, BenchError> {
+    let searcher = Searcher::open(&ground.lanner)?;
+    let k = race.part.k.iter().copied().min().unwrap_or(10);
+    let counts = &race.part.threads;
+    let header = |&threads: &usize| format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
+    let headers: Vec<String> = counts.iter().map(header).collect();
+    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain(["x one thread"]);
+    let title = format!("{}: queries a second of batches, k {k}", ground.name);
+    let mut table = Table::new(title, 2, &columns.collect::<Vec<_>>());
+    let mut findings = Findings::default();
+    for set in sets {
+        for mode in race.part.modes.iter().copied().filter(|mode| race.only.keeps("mode", mode)) {
+            let rates = rates(race, &searcher, set, (mode, k))?;
+            let mode = mode.to_string();
+            let labels = [("collection", ground.name.as_str()), ("log", &set.name), ("mode", &mode)];
+            let mut measurement = Measurement::new("threads", &labels).with("k", k as f64);
+            for (threads, rate) in &rates {
+                measurement = measurement.with(&format!("queries_a_second_{threads}"), *rate);
+            }
+            let of = |threads: usize| rates.get(&threads).copied().unwrap_or(f64::NAN);
+            if of(1) > 0.0 && of(2) > 0.0 {
+                measurement = measurement.with("one_of_two", of(1) / of(2));
+            }
+            let cells = counts.iter().map(|&threads| number(of(threads)));
+            let gain = number(counts.iter().max().map_or(f64::NAN, |&most| of(most) / of(1)));
+            table.row([set.name.clone(), mode].into_iter().chain(cells).chain([gain]).collect());
+            findings.measurements.push(measurement);
+        }
+    }
+    findings.tables.push(table);
+    Ok(findings)
+}
+
+/// Queries a second by the number of threads, the medians of runs in turns.
+fn rates(
+    race: &Race<'_>,
+    searcher: &Searcher,
+    set: &QuerySet,
+    (mode, k): (Mode, usize),
+) -> Result<BTreeMap<usize, f64>, BenchError> {
+    let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
+    let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for _ in 0..race.part.repetitions {
+        for &threads in &race.part.threads {
+            let (start, mut answered) = (Instant::now(), 0);
+            while answered == 0 || start.elapsed().as_secs_f64() < LEAST_SECONDS.min(race.part.seconds) {
+                answered += std::hint::black_box(searcher.search_batch(&queries, threads)?).len().max(1);
+            }
+            runs.entry(threads).or_default().push(answered as f64 / start.elapsed().as_secs_f64());
+        }
+    }
+    Ok(runs.into_iter().map(|(threads, runs)| (threads, Spread::of(&runs).median)).collect())
+}

@@ -1,0 +1,139 @@
+//! Lines over a logarithmic axis, one for each series.
+
+use super::letters;
+use super::scene::{Anchor, PALE_INK, RULE, SERIES, Scene, Shape};
+
+/// A line chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// How it was measured and how to read it.
+    pub subtitle: String,
+    /// What the horizontal axis shows, in powers.
+    pub x_label: String,
+    /// The unit of the values.
+    pub unit: String,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// One line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// What it stands for.
+    pub label: String,
+    /// Its points from left to right; x is at least 1.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 820.0;
+const MARGIN: f64 = 28.0;
+const HEIGHT: f64 = 300.0;
+const LABEL: f64 = 13.0;
+/// Room for values left of the axis, and for labels right of the lines' ends.
+const ROOM: [f64; 2] = [48.0, 120.0];
+
+impl LineChart {
+    /// Lays the chart out.
+    pub fn scene(&self) -> Scene {
+        let mut scene = Scene { width: WIDTH, height: MARGIN * 2.0 + 60.0 + HEIGHT + 40.0, ..Scene::default() };
+        scene.text(MARGIN, MARGIN + 14.0, 19.0, &self.title).is_bold = true;
+        scene.text(MARGIN, MARGIN + 36.0, LABEL, &self.subtitle).colour = PALE_INK;
+        let frame = self.frame();
+        self.draw_axes(&mut scene, &frame);
+        let mut ends = Vec::new();
+        for (at, line) in self.lines.iter().enumerate() {
+            let colour = SERIES[at % SERIES.len()];
+            let places: Vec<(f64, f64)> = line.points.iter().map(|&point| frame.place(point)).collect();
+            for pair in places.windows(2) {
+                scene.shapes.push(Shape::Line([pair[0].0, pair[0].1, pair[1].0, pair[1].1], 2.0, colour));
+            }
+            for (x, y) in &places {
+                scene.shapes.push(Shape::Rectangle([x - 2.5, y - 2.5, 5.0, 5.0], colour));
+            }
+            ends.extend(places.last().map(|&(_, y)| (y, at)));
+        }
+        // Names stand beside the ends of their lines, pushed apart where lines end close together.
+        ends.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut lowest = f64::NEG_INFINITY;
+        for (y, at) in ends {
+            lowest = (y + LABEL * 0.34).max(lowest + LABEL + 3.0);
+            let name = scene.text(frame.right + 12.0, lowest, LABEL, &self.lines[at].label);
+            name.colour = SERIES[at % SERIES.len()];
+        }
+        scene
+    }
+
+    fn frame(&self) -> Frame {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let widest = points().map(|point| point.0).fold(4.0, f64::max);
+        let largest = points().map(|point| point.1).filter(|y| y.is_finite()).fold(0.0, f64::max);
+        let step = super::bars::tick_step(if largest > 0.0 { largest } else { 1.0 });
+        let ticks = (largest / step).ceil().max(1.0);
+        let left = MARGIN + ROOM[0];
+        let names = self.lines.iter().map(|line| letters::width(&line.label, LABEL)).fold(ROOM[1], f64::max);
+        let (right, top) = (WIDTH - MARGIN - names, MARGIN + 60.0);
+        Frame { left, right, top, widest: widest.log2(), step, ticks }
+    }
+
+    fn draw_axes(&self, scene: &mut Scene, frame: &Frame) {
+        let bottom = frame.top + HEIGHT;
+        for tick in 0..=frame.ticks as usize {
+            let value = tick as f64 * frame.step;
+            let (_, y) = frame.place((1.0, value));
+            let colour = if tick == 0 { PALE_INK } else { RULE };
+            scene.shapes.push(Shape::Line([frame.left, y, frame.right, y], 1.0, colour));
+            let words = super::bars::tick_label(value);
+            let words = if tick == frame.ticks as usize { format!("{words} {}", self.unit) } else { words };
+            let label = scene.text(frame.left - 8.0, y + 4.0, 12.0, words);
+            (label.anchor, label.colour) = (Anchor::End, PALE_INK);
+        }
+        for power in (0..=frame.widest as i32).step_by(2) {
+            let x = 2f64.powi(power);
+            let label = scene.text(frame.place((x, 0.0)).0, bottom + 18.0, 12.0, super::bars::tick_label(x));
+            (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
+        }
+        let label = scene.text((frame.left + frame.right) / 2.0, bottom + 38.0, 12.0, &self.x_label);
+        (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
+    }
+}
+
+/// Where the lines are drawn, and how values become places.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    /// The logarithm of the largest x.
+    widest: f64,
+    step: f64,
+    ticks: f64,
+}
+
+impl Frame {
+    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let across = self.left + (self.right - self.left) * x.max(1.0).log2() / self.widest;
+        (across, self.top + HEIGHT * (1.0 - y / (self.ticks * self.step)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_lie_by_the_logarithm_of_x() {
+        let line = Line { label: "raw".to_owned(), points: vec![(1.0, 1.0), (16.0, 4.0), (256.0, 4.0)] };
+        let scene = LineChart { lines: vec![line], ..LineChart::default() }.scene();
+        let points: Vec<(f64, f64)> = scene
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Rectangle([x, y, ..], _) => Some((*x, *y)),
+                _ => None,
+            })
+            .collect();
+        assert!((points[1].0 - points[0].0 - (points[2].0 - points[1].0)).abs() < 1e-9, "{points:?}");
+        assert!(points[0].1 > points[1].1, "larger values are higher");
+    }
+}
