@@ -30,6 +30,8 @@ pub struct TopK {
     floor: u64,
     /// Whether `floor` is the k-th best of the hits at some moment; the seed otherwise.
     is_full: bool,
+    /// Whether there are hits from before, whose documents may be greater than those to come.
+    has_earlier: bool,
 }
 
 /// A hit as one number: the greater, the better.
@@ -53,8 +55,14 @@ impl TopK {
     pub fn reset(&mut self, k: usize, seed: u32) {
         self.keys.clear();
         // The key just below all of that score: document numbers end before the largest.
-        *self =
-            TopK { k, keys: std::mem::take(&mut self.keys), limit: k, floor: u64::from(seed) << 32, is_full: false };
+        let (keys, floor) = (std::mem::take(&mut self.keys), u64::from(seed) << 32);
+        *self = TopK { k, keys, limit: k, floor, is_full: false, has_earlier: false };
+    }
+
+    /// Takes the hits of an earlier stage, whose documents will not come again.
+    pub fn keep(&mut self, earlier: &[Hit]) {
+        earlier.iter().for_each(|hit| _ = self.push(hit.document, hit.score));
+        self.has_earlier = !earlier.is_empty();
     }
 
     /// Hits that are among the best k so far.
@@ -73,11 +81,11 @@ impl TopK {
         (self.floor >> 32) as u32
     }
 
-    /// The least score that can still enter when all documents to come are greater than those that were.
+    /// The least score that can still enter when all documents to come are greater than those that were pushed.
     #[inline]
     pub fn threshold_in_order(&self) -> u32 {
         // A later document loses ties, so equality cannot enter; the seed is entered by equal scores.
-        self.threshold().saturating_add(u32::from(self.is_full))
+        self.threshold().saturating_add(u32::from(self.is_full && !self.has_earlier))
     }
 
     /// Takes a hit if it may be among the best k, and tells whether it raised the threshold.

@@ -13,7 +13,7 @@ use crate::answer::Work;
 use crate::plan::{Operation, Plan, Stage};
 use crate::query::Algorithm;
 use crate::score::{ScoreModel, static_units};
-use crate::topk::TopK;
+use crate::topk::{Hit, TopK};
 use cursor::Cursor;
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
@@ -42,12 +42,32 @@ pub struct Task<'a> {
     pub stage: &'a Stage,
     /// The index that the plan was made for.
     pub index: &'a Index,
+    /// The hits of the stage before, fewer than k: all documents that it matches. They need not be scored again.
+    pub known: &'a Known,
+}
+
+/// Hits of an earlier stage.
+#[derive(Default)]
+pub struct Known {
+    hits: Vec<Hit>,
+    /// Their documents, in order.
+    documents: Vec<DocId>,
+}
+
+impl Known {
+    /// Hits that are known.
+    pub fn new(hits: Vec<Hit>) -> Known {
+        let mut documents: Vec<DocId> = hits.iter().map(|hit| hit.document).collect();
+        documents.sort_unstable();
+        Known { hits, documents }
+    }
 }
 
 impl<'a> Task<'a> {
     /// Runs the stage on this thread and leaves its hits in the workspace.
     pub fn run(&self, workspace: &mut Workspace) -> Result<Work, IndexError> {
         workspace.top.reset(self.plan.k, self.plan.seed_of(self.stage));
+        workspace.top.keep(&self.known.hits);
         if self.plan.k == 0 || self.plan.range.is_empty() {
             return Ok(Work::default());
         }
@@ -77,10 +97,12 @@ impl<'a> Task<'a> {
         self.plan.lists.iter().map(open).collect()
     }
 
-    /// Whether the filter lets a document pass.
+    /// Whether a document can become a hit: the filter lets it pass, and it is not one already.
     #[inline]
     pub fn passes(&self, document: u32) -> bool {
-        self.plan.filter.as_ref().is_none_or(|filter| filter.contains(DocId(document)))
+        let document = DocId(document);
+        self.plan.filter.as_ref().is_none_or(|filter| filter.contains(document))
+            && (self.known.documents.is_empty() || self.known.documents.binary_search(&document).is_err())
     }
 
     /// What a document's static rank adds to its score.

@@ -1,7 +1,7 @@
 //! The processor: one query a thread.
 
 use super::{Executor, ExecutorError, map_in_threads};
-use crate::algorithms::{Task, Workspace};
+use crate::algorithms::{Known, Task, Workspace};
 use crate::answer::{Answer, Place, Step};
 use crate::plan::{Plan, Stage};
 use crate::query::Algorithm;
@@ -27,12 +27,14 @@ impl Cpu {
         Cpu { index, threads, workspaces: Mutex::new(Vec::new()) }
     }
 
-    /// Runs the stages of a plan until one has k hits.
+    /// Runs the stages of a plan until one has k hits. A stage starts with the hits of the one before: an OR that
+    /// follows an AND does not score its documents again.
     fn answer(&self, plan: &Plan, workspace: &mut Workspace) -> Result<Answer, IndexError> {
         let mut answer = Answer { exact: true, ..Answer::default() };
         for stage in &plan.stages {
             let start = Instant::now();
-            answer.work += Task { plan, stage, index: &self.index }.run(workspace)?;
+            let known = Known::new(std::mem::take(&mut answer.hits));
+            answer.work += Task { plan, stage, index: &self.index, known: &known }.run(workspace)?;
             answer.hits = workspace.top.take();
             let name = stage.algorithm.name();
             answer.trace.steps.push(Step { name, place: Place::Cpu, duration: start.elapsed() });

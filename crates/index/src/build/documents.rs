@@ -246,6 +246,7 @@ impl DocumentSpool {
             }
             Ok(())
         })?;
+        ids.finish_group();
         segment.write(&ids.take())?;
         segment.section(Section::IdGroups, &ids.groups)?;
         packer.finish(lengths)?;
@@ -319,31 +320,49 @@ fn each_of_block(
     Ok(())
 }
 
-/// Ids in groups, each id but a group's first without what it shares with the one before.
+/// Ids in groups: what all ids of a group start with, the lengths of what each adds, and that.
 #[derive(Default)]
 struct IdWriter {
     bytes: Vec<u8>,
     groups: Vec<u8>,
     written: u64,
-    count: u32,
-    last: Vec<u8>,
+    /// The ids of the group that is not finished: `ids[ends[i - 1]..ends[i]]`.
+    ids: Vec<u8>,
+    ends: Vec<usize>,
 }
 
 impl IdWriter {
     fn push(&mut self, id: &[u8]) {
-        if self.count.is_multiple_of(IDS_IN_GROUP) {
-            self.groups.extend((self.written + self.bytes.len() as u64).to_le_bytes());
-            self.last.clear();
+        self.ids.extend_from_slice(id);
+        self.ends.push(self.ids.len());
+        if self.ends.len() == IDS_IN_GROUP as usize {
+            self.finish_group();
         }
-        let shared = id.iter().zip(&self.last).take_while(|(a, b)| a == b).count();
-        varint::write(shared as u64, &mut self.bytes);
-        varint::write((id.len() - shared) as u64, &mut self.bytes);
-        self.bytes.extend_from_slice(&id[shared..]);
-        self.last.clear();
-        self.last.extend_from_slice(id);
-        self.count += 1;
     }
 
+    /// Writes the ids that wait, if any, as a group.
+    fn finish_group(&mut self) {
+        if self.ends.is_empty() {
+            return;
+        }
+        self.groups.extend((self.written + self.bytes.len() as u64).to_le_bytes());
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        let ids: Vec<&[u8]> = starts.zip(&self.ends).map(|(start, &end)| &self.ids[start..end]).collect();
+        let shared_with = |id: &&[u8]| id.iter().zip(ids[0]).take_while(|(a, b)| a == b).count();
+        let shared = ids.iter().map(shared_with).min().unwrap_or(0);
+        varint::write(shared as u64, &mut self.bytes);
+        self.bytes.extend_from_slice(&ids[0][..shared]);
+        for id in &ids {
+            varint::write((id.len() - shared) as u64, &mut self.bytes);
+        }
+        for id in &ids {
+            self.bytes.extend_from_slice(&id[shared..]);
+        }
+        self.ids.clear();
+        self.ends.clear();
+    }
+
+    /// The finished groups that were not taken yet.
     fn take(&mut self) -> Vec<u8> {
         self.written += self.bytes.len() as u64;
         std::mem::take(&mut self.bytes)

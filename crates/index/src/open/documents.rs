@@ -4,48 +4,51 @@ use super::segment::Segment;
 use crate::codec::{BLOCK, CodecName, Packed};
 use crate::format::segment::{Section, u32_at, u64_at};
 use crate::format::{IndexError, varint};
+use std::cmp::Ordering;
 
-/// External ids that share one row of the id table; each but the first leaves out what it shares with the one before.
+/// External ids that share one row of the id table, and what all of them start with.
 pub const IDS_IN_GROUP: u32 = 8;
 
 impl Segment {
     /// The external id of a document.
     pub fn id(&self, document: u32) -> Result<String, IndexError> {
         let damaged = || self.damaged(Section::Ids, format!("the id of document {document} cannot be read"));
-        let mut id = Vec::new();
-        self.read_id(document, &mut id).ok_or_else(damaged)?;
+        let (shared, own) = self.read_id(document).ok_or_else(damaged)?;
+        let mut id = Vec::with_capacity(shared.len() + own.len());
+        id.extend_from_slice(shared);
+        id.extend_from_slice(own);
         String::from_utf8(id).map_err(|_| damaged())
     }
 
-    /// Leaves the bytes of a document's id in `id`.
-    fn read_id(&self, document: u32, id: &mut Vec<u8>) -> Option<()> {
-        let mut bytes = self.id_group(document / IDS_IN_GROUP)?;
-        id.clear();
-        for _ in 0..=document % IDS_IN_GROUP {
-            read_front_coded(&mut bytes, id)?;
-        }
-        (document < self.documents()).then_some(())
-    }
-
-    fn id_group(&self, group: u32) -> Option<&[u8]> {
+    /// The id of a document: what it shares with its group, and what it has of its own.
+    fn read_id(&self, document: u32) -> Option<(&[u8], &[u8])> {
+        let (group, place) = (document / IDS_IN_GROUP, document % IDS_IN_GROUP);
+        let ids = self.documents().checked_sub(group * IDS_IN_GROUP)?.min(IDS_IN_GROUP);
         let groups = self.section(Section::IdGroups);
-        let at = group as usize * 8;
-        let start = groups.get(at..at + 8).map(|row| u64_at(row, 0))?;
-        self.section(Section::Ids).get(usize::try_from(start).ok()?..)
+        let start = u64_at(groups.get(group as usize * 8..)?.get(..8)?, 0);
+        let mut bytes = self.section(Section::Ids).get(usize::try_from(start).ok()?..)?;
+        let length = varint::read(&mut bytes)? as usize;
+        let shared = varint::take(&mut bytes, length)?;
+        let (mut before, mut length) = (0usize, 0);
+        for i in 0..ids {
+            let own = varint::read(&mut bytes)? as usize;
+            match i.cmp(&place) {
+                Ordering::Less => before = before.checked_add(own)?,
+                Ordering::Equal => length = own,
+                Ordering::Greater => {}
+            }
+        }
+        varint::take(&mut bytes, before)?;
+        let own = varint::take(&mut bytes, length)?;
+        (place < ids).then_some((shared, own))
     }
 
     /// The document of an external id, found by looking at all of them.
     pub fn find(&self, id: &str) -> Result<Option<u32>, IndexError> {
-        let mut current = Vec::new();
-        let mut bytes: &[u8] = &[];
         for document in 0..self.documents() {
-            if document % IDS_IN_GROUP == 0 {
-                bytes = self.id_group(document / IDS_IN_GROUP).unwrap_or(&[]);
-                current.clear();
-            }
-            read_front_coded(&mut bytes, &mut current)
-                .ok_or_else(|| self.damaged(Section::Ids, format!("the id of document {document} cannot be read")))?;
-            if current == id.as_bytes() {
+            let damaged = || self.damaged(Section::Ids, format!("the id of document {document} cannot be read"));
+            let (shared, own) = self.read_id(document).ok_or_else(damaged)?;
+            if id.as_bytes().strip_prefix(shared) == Some(own) {
                 return Ok(Some(document));
             }
         }
@@ -105,19 +108,6 @@ impl Segment {
         let block = decompress(compressed, size).ok_or_else(damaged)?;
         read_stored(&block, document - u32_at(&rows[row], 0)).ok_or_else(damaged)
     }
-}
-
-/// Replaces `id` by the next one: what it shares with `id`, then what it adds.
-fn read_front_coded(bytes: &mut &[u8], id: &mut Vec<u8>) -> Option<()> {
-    let shared = varint::read(bytes)? as usize;
-    let added = varint::read(bytes)? as usize;
-    let added = varint::take(bytes, added)?;
-    if shared > id.len() {
-        return None;
-    }
-    id.truncate(shared);
-    id.extend_from_slice(added);
-    Some(())
 }
 
 /// Decompresses a block that must have exactly `size` bytes. Memory grows with what is there, not with what is claimed.
