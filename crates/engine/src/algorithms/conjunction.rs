@@ -11,7 +11,7 @@
 
 use super::lanes::{self, CHUNK, Lanes, WithLanes};
 use super::weigher::Weigher;
-use super::{Task, Workspace};
+use super::{Task, Workspace, block_buffers};
 use crate::answer::Work;
 use crate::plan::PlannedList;
 use crate::topk::TopK;
@@ -25,24 +25,22 @@ const DECODE_TOGETHER: usize = 12;
 
 /// Answers an AND.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
-    let mut lists = Vec::with_capacity(task.plan.lists.len());
-    for planned in task.plan.lists.iter() {
-        lists.push(Probed::open(task.index.list(planned.id)?, planned));
-    }
-    lists.sort_by_key(|probed| probed.list.postings());
-    // What lists after each can add, with the static rank.
-    let mut rest = task.plan.static_bound;
-    for probed in lists.iter_mut().rev() {
-        probed.rest = rest;
-        rest = rest.saturating_add(probed.bound);
+    let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
+    planned.sort_by_key(|planned| planned.postings);
+    let Workspace { top, blocks, places, .. } = workspace;
+    places.resize(BLOCK * planned.len(), 0);
+    let mut lists = Vec::with_capacity(planned.len());
+    let mut rest = task.plan.largest_score;
+    for (planned, documents) in planned.into_iter().zip(block_buffers(blocks, task.plan.lists.len())) {
+        let list = task.index.list(planned.id)?;
+        let PlannedList { multiplier, bound, .. } = *planned;
+        rest = rest.saturating_sub(bound);
+        lists.push(Probed { list, multiplier, bound, rest, block: 0, last: None, documents });
     }
     let Some((driver, others)) = lists.split_first_mut() else {
         return Ok(Work::default());
     };
-    let places = &mut workspace.places;
-    places.resize(BLOCK * others.len(), 0);
-    let (top, work) = (&mut workspace.top, Work::default());
-    let mut conjunction = Conjunction { task, weigher, driver, others, places, top, work, documents: [0; BLOCK] };
+    let mut conjunction = Conjunction { task, weigher, driver, others, places, top, work: Work::default() };
     lanes::run(&mut conjunction);
     Ok(conjunction.work)
 }
@@ -52,21 +50,16 @@ struct Probed<'a> {
     list: List<'a>,
     multiplier: f32,
     bound: u32,
-    /// The most that the lists after this one can add.
+    /// The most that the lists after this one and the static rank can add.
     rest: u32,
     /// The block that is decoded, if any, and the last document that it can have; not used in a dense list.
     block: usize,
     last: Option<u32>,
     /// The documents of the block; what stands after them is greater than any.
-    documents: BlockBuffer,
+    documents: &'a mut BlockBuffer,
 }
 
-impl<'a> Probed<'a> {
-    fn open(list: List<'a>, planned: &PlannedList) -> Probed<'a> {
-        let PlannedList { multiplier, bound, .. } = *planned;
-        Probed { list, multiplier, bound, rest: 0, block: 0, last: None, documents: [0; BLOCK] }
-    }
-
+impl Probed<'_> {
     /// Keeps the candidates that a sparse list has, and the places of their postings.
     #[inline(always)]
     fn keep_sparse<L: Lanes>(
@@ -82,7 +75,7 @@ impl<'a> Probed<'a> {
             if self.last.is_none_or(|last| last < document) && !self.enter(document, work) {
                 break;
             }
-            let place = lanes.count_below(&self.documents, document) % BLOCK;
+            let place = lanes.count_below(self.documents, document) % BLOCK;
             let origin = candidates.origins[i];
             places[usize::from(origin) % BLOCK] = (self.block * BLOCK + place) as u32;
             candidates.documents[kept] = document;
@@ -100,7 +93,7 @@ impl<'a> Probed<'a> {
             self.last = None;
             return false;
         }
-        let count = self.list.decode_documents(self.block, &mut self.documents);
+        let count = self.list.decode_documents(self.block, self.documents);
         self.documents[count..].fill(u32::MAX);
         self.last = Some(self.list.last_document(self.block));
         work.postings_decoded += count as u64;
@@ -145,8 +138,6 @@ struct Conjunction<'a, 'l, W> {
     places: &'a mut [u32],
     top: &'a mut TopK,
     work: Work,
-    /// The documents of the driver's block.
-    documents: BlockBuffer,
 }
 
 impl<W: Weigher> WithLanes for &mut Conjunction<'_, '_, W> {
@@ -179,11 +170,11 @@ impl<W: Weigher> Conjunction<'_, '_, W> {
             if bound.saturating_add(self.driver.rest) < self.top.threshold_in_order() {
                 continue;
             }
-            let count = self.driver.list.decode_documents(block, &mut self.documents);
+            let count = self.driver.list.decode_documents(block, self.driver.documents);
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
             candidates.count = 0;
-            for (origin, &document) in (0u8..).zip(&self.documents[..count]) {
+            for (origin, &document) in (0u8..).zip(&self.driver.documents[..count]) {
                 candidates.documents[candidates.count] = document;
                 candidates.origins[candidates.count] = origin;
                 candidates.count += usize::from(range.contains(&document));

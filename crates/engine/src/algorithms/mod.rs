@@ -16,8 +16,9 @@ use crate::score::{ScoreModel, static_units};
 use crate::topk::{Hit, TopK};
 use cursor::Cursor;
 use lanner_index::DocId;
+use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{BlockBuffer, Index, Stream};
 use weigher::{Frequencies, Impacts, Weigher};
 
 /// Memory that a thread keeps from query to query.
@@ -31,6 +32,16 @@ pub struct Workspace {
     window: scatter::Window,
     /// Places of postings.
     places: Vec<u32>,
+    /// Decoded blocks.
+    blocks: Vec<BlockBuffer>,
+}
+
+/// So many buffers for blocks, of which the first numbers are whatever they were.
+fn block_buffers(blocks: &mut Vec<BlockBuffer>, count: usize) -> std::slice::IterMut<'_, BlockBuffer> {
+    if blocks.len() < count {
+        blocks.resize(count, [0; BLOCK]);
+    }
+    blocks[..count].iter_mut()
 }
 
 /// One stage of a plan on an index: what an algorithm is given.

@@ -12,7 +12,7 @@
 
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
 use super::weigher::Weigher;
-use super::{Task, Workspace};
+use super::{Task, Workspace, block_buffers};
 use crate::answer::Work;
 use crate::plan::{Plan, PlannedList};
 use crate::topk::TopK;
@@ -59,8 +59,8 @@ struct Sparse<'a> {
     /// `documents[position..count]` are still to be scattered.
     position: usize,
     count: usize,
-    documents: BlockBuffer,
-    weights: BlockBuffer,
+    documents: &'a mut BlockBuffer,
+    weights: &'a mut BlockBuffer,
 }
 
 /// A list that is looked up.
@@ -100,7 +100,9 @@ impl<'a> Looked<'a> {
 impl<'a, W: Weigher> Scatter<'a, W> {
     fn open(task: &'a Task<'a>, weigher: W, workspace: &'a mut Workspace) -> Result<Scatter<'a, W>, IndexError> {
         let Plan { range, lists, largest_score, .. } = task.plan;
-        let (mut sparse, mut dense) = (Vec::new(), Vec::new());
+        let Workspace { top, window, blocks, .. } = workspace;
+        let mut buffers = block_buffers(blocks, 2 * lists.len());
+        let (mut sparse, mut dense) = (Vec::with_capacity(lists.len()), Vec::with_capacity(lists.len()));
         let mut work = Work::default();
         for planned in lists.iter() {
             let list = task.index.list(planned.id)?;
@@ -114,7 +116,7 @@ impl<'a, W: Weigher> Scatter<'a, W> {
             let end_block = (list.find_block(next_block, range.end - 1) + 1).min(list.blocks());
             work.blocks_skipped += end_block.saturating_sub(next_block) as u64;
             let others = largest_score - bound.min(*largest_score);
-            let (documents, weights) = ([0; BLOCK], [0; BLOCK]);
+            let (Some(documents), Some(weights)) = (buffers.next(), buffers.next()) else { break };
             sparse.push(Sparse {
                 list,
                 multiplier,
@@ -128,7 +130,6 @@ impl<'a, W: Weigher> Scatter<'a, W> {
             });
         }
         dense.sort_by_key(|looked| std::cmp::Reverse(looked.bound));
-        let Workspace { top, window, .. } = workspace;
         Ok(Scatter { task, weigher, sparse, dense, window, top, threshold: 0, work })
     }
 }
@@ -343,7 +344,7 @@ impl Sparse<'_> {
             if weigher.block_bound(&self.list, block, self.multiplier).saturating_add(self.others) < threshold {
                 continue;
             }
-            self.count = self.list.decode_documents(block, &mut self.documents);
+            self.count = self.list.decode_documents(block, self.documents);
             self.position = 0;
             if self.documents[0] < window.start {
                 // The plan's first block may begin before its first window.
@@ -351,7 +352,7 @@ impl Sparse<'_> {
             }
             let mut values = [1; BLOCK];
             self.list.decode_weights(W::STREAM, block, &mut values);
-            weigher.weigh_block(lanes, self.multiplier, &values, &self.documents, &mut self.weights);
+            weigher.weigh_block(lanes, self.multiplier, &values, self.documents, self.weights);
             work.postings_decoded += self.count as u64;
             work.blocks_decoded += 1;
             work.blocks_skipped = work.blocks_skipped.saturating_sub(1);

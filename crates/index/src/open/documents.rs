@@ -29,18 +29,9 @@ impl Segment {
         let mut bytes = self.section(Section::Ids).get(usize::try_from(start).ok()?..)?;
         let length = varint::read(&mut bytes)? as usize;
         let shared = varint::take(&mut bytes, length)?;
-        let (mut before, mut length) = (0usize, 0);
-        for i in 0..ids {
-            let own = varint::read(&mut bytes)? as usize;
-            match i.cmp(&place) {
-                Ordering::Less => before = before.checked_add(own)?,
-                Ordering::Equal => length = own,
-                Ordering::Greater => {}
-            }
-        }
+        let (before, length) = read_lengths(&mut bytes, ids as usize, place as usize)?;
         varint::take(&mut bytes, before)?;
-        let own = varint::take(&mut bytes, length)?;
-        (place < ids).then_some((shared, own))
+        Some((shared, varint::take(&mut bytes, length)?))
     }
 
     /// The document of an external id, found by looking at all of them.
@@ -108,6 +99,27 @@ impl Segment {
         let block = decompress(compressed, size).ok_or_else(damaged)?;
         read_stored(&block, document - u32_at(&rows[row], 0)).ok_or_else(damaged)
     }
+}
+
+/// Reads so many lengths, and returns the sum of those before a place and the one there.
+#[inline]
+fn read_lengths(bytes: &mut &[u8], count: usize, place: usize) -> Option<(usize, usize)> {
+    let lengths = bytes.get(..count)?;
+    if lengths.iter().all(|&byte| byte < 0x80) {
+        *bytes = &bytes[count..];
+        let before = lengths.get(..place)?.iter().map(|&length| usize::from(length)).sum();
+        return Some((before, usize::from(*lengths.get(place)?)));
+    }
+    let (mut before, mut own) = (0usize, None);
+    for i in 0..count {
+        let length = varint::read(bytes)? as usize;
+        match i.cmp(&place) {
+            Ordering::Less => before = before.checked_add(length)?,
+            Ordering::Equal => own = Some(length),
+            Ordering::Greater => {}
+        }
+    }
+    Some((before, own?))
 }
 
 /// Decompresses a block that must have exactly `size` bytes. Memory grows with what is there, not with what is claimed.

@@ -331,8 +331,12 @@ impl<'a> List<'a> {
             saturations[i] = saturation(frequencies[i], norms.of(code));
         }
         let found = &mut saturations[..count];
-        found.sort_unstable_by(|a, b| b.total_cmp(a));
-        Largest { saturation: found[0], kth: STORED_K.map(|k| found.get(k - 1).copied().unwrap_or(0.0)) }
+        let saturation = found.iter().copied().fold(0.0, f32::max);
+        let kth = |k: usize| match k <= count {
+            true => *found.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1,
+            false => 0.0,
+        };
+        Largest { saturation, kth: STORED_K.map(kth) }
     }
 
     /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 where there are fewer postings).
@@ -343,8 +347,12 @@ impl<'a> List<'a> {
         let mut impacts = [0; BLOCK];
         let count = self.decode_weights(Stream::Impact, 0, &mut impacts);
         let found = &mut impacts[..count];
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        (found[0], STORED_K.map(|k| found.get(k - 1).copied().unwrap_or(0)))
+        let largest = found.iter().copied().max().unwrap_or(0);
+        let kth = |k: usize| match k <= count {
+            true => *found.select_nth_unstable_by(k - 1, |a, b| b.cmp(a)).1,
+            false => 0,
+        };
+        (largest, STORED_K.map(kth))
     }
 
     /// A stream of weights; `None` where it is not stored.
