@@ -55,6 +55,20 @@ pub enum PlanError {
         /// The one that would do.
         instead: Algorithm,
     },
+    /// Score-at-a-time does not know how many terms a document has.
+    #[error("score-at-a-time answers or queries, not {0}; ask for or, or choose another algorithm")]
+    OnlyOr(Mode),
+    /// Score-at-a-time adds impacts.
+    #[error("score-at-a-time adds impacts and does not answer by {0}; score by impact, or choose another algorithm")]
+    NotByImpact(ScoreModel),
+    /// Score-at-a-time needs lists in the order of impacts.
+    #[error(
+        "the index has no impact-ordered lists, which score-at-a-time needs; choose another algorithm, or rebuild the index with 'lanner index --weights tf,impact --impact-ordered'"
+    )]
+    NoImpactOrder,
+    /// A budget is kept by one algorithm alone.
+    #[error("only score-at-a-time keeps a budget, {0} does not; choose it, or leave out the budget")]
+    Budget(Algorithm),
     /// The index cannot be read.
     #[error(transparent)]
     Index(#[from] IndexError),
@@ -91,6 +105,7 @@ impl<'a> Planner<'a> {
     pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
         let score = self.score_model(query)?;
         let stages = stages(query)?;
+        self.check_algorithm(query, score)?;
         let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
         let (lists, missing) = self.lists(score, &known)?;
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
@@ -112,6 +127,7 @@ impl<'a> Planner<'a> {
             width,
             seed: seed(query, &lists),
             filter: query.filter.clone(),
+            budget: query.budget,
             stages: stages.into_iter().filter(can_run).collect(),
             lists: lists.into(),
             missing: missing.into(),
@@ -140,6 +156,17 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(score)
+    }
+
+    /// Score-at-a-time goes with impacts and lists in their order, and a budget with score-at-a-time.
+    fn check_algorithm(&self, query: &Query, score: ScoreModel) -> Result<(), PlanError> {
+        match query.algorithm {
+            Algorithm::ScoreAtATime if score != ScoreModel::Impact => Err(PlanError::NotByImpact(score)),
+            Algorithm::ScoreAtATime if !self.index.segment().has_impact_ordered() => Err(PlanError::NoImpactOrder),
+            Algorithm::ScoreAtATime => Ok(()),
+            other if query.budget.is_some() => Err(PlanError::Budget(other)),
+            _ => Ok(()),
+        }
     }
 
     fn has_learned_impacts(&self) -> bool {
@@ -242,7 +269,7 @@ fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
 fn stages(query: &Query) -> Result<Vec<Stage>, PlanError> {
     let stage = |operation, best| {
         let algorithm = match query.algorithm {
-            Algorithm::Exhaustive => Algorithm::Exhaustive,
+            Algorithm::Exhaustive | Algorithm::ScoreAtATime => query.algorithm,
             Algorithm::Auto | Algorithm::Conjunction | Algorithm::Maxscore => best,
         };
         Stage { operation, algorithm, place: Place::Cpu }
@@ -253,6 +280,7 @@ fn stages(query: &Query) -> Result<Vec<Stage>, PlanError> {
     match (query.mode, query.algorithm) {
         (Mode::And, Algorithm::Maxscore) => unsuitable(Algorithm::Conjunction),
         (Mode::Or, Algorithm::Conjunction) => unsuitable(Algorithm::Maxscore),
+        (Mode::And | Mode::AndOr, Algorithm::ScoreAtATime) => Err(PlanError::OnlyOr(query.mode)),
         (Mode::And, _) => Ok(vec![and]),
         (Mode::Or, _) => Ok(vec![or]),
         (Mode::AndOr, _) => Ok(vec![and, or]),

@@ -38,6 +38,8 @@ pub enum Algorithm {
     Conjunction,
     /// OR: lists that cannot bring a document into the answer by themselves are looked up only.
     Maxscore,
+    /// OR by impacts: segments of equal impact, highest first, of lists that were built so.
+    ScoreAtATime,
 }
 
 /// A name that there is not, and those that there are.
@@ -78,8 +80,8 @@ impl FromStr for Mode {
 
 impl Algorithm {
     /// Every algorithm, `auto` first.
-    pub const ALL: [Algorithm; 4] =
-        [Algorithm::Auto, Algorithm::Exhaustive, Algorithm::Conjunction, Algorithm::Maxscore];
+    pub const ALL: [Algorithm; 5] =
+        [Algorithm::Auto, Algorithm::Exhaustive, Algorithm::Conjunction, Algorithm::Maxscore, Algorithm::ScoreAtATime];
 
     /// Its name in commands, plans and traces.
     pub fn name(self) -> &'static str {
@@ -88,6 +90,7 @@ impl Algorithm {
             Algorithm::Exhaustive => "exhaustive",
             Algorithm::Conjunction => "conjunction",
             Algorithm::Maxscore => "maxscore",
+            Algorithm::ScoreAtATime => "score-at-a-time",
         }
     }
 }
@@ -124,12 +127,15 @@ pub struct Query {
     pub algorithm: Algorithm,
     /// The documents that may be hits; `None` lets all pass.
     pub filter: Option<Arc<Bitmap>>,
+    /// The most postings that score-at-a-time looks at, strongest first; the answer says whether that was all.
+    pub budget: Option<u64>,
 }
 
 impl Query {
     /// A query for the ten best documents that have any of the words.
     pub fn new(text: impl Into<String>) -> Query {
-        Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm: Algorithm::Auto, filter: None }
+        let (algorithm, filter, budget) = (Algorithm::Auto, None, None);
+        Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm, filter, budget }
     }
 
     /// Combines the terms in another way.
@@ -155,6 +161,11 @@ impl Query {
     /// Lets only some documents be hits.
     pub fn filter(self, filter: Arc<Bitmap>) -> Query {
         Query { filter: Some(filter), ..self }
+    }
+
+    /// Stops score-at-a-time after so many postings.
+    pub fn budget(self, postings: u64) -> Query {
+        Query { budget: Some(postings), ..self }
     }
 
     /// The different terms of the text in the order of their first occurrence; weights of repeated ones are added.

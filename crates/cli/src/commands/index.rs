@@ -40,7 +40,7 @@ pub struct Arguments {
     /// How much memory the build may use, at least 32MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
     memory: usize,
-    /// raw or bitpack, for both streams or each: documents=bitpack,weights=raw
+    /// raw, bitpack or qmx, for both streams or each: documents=bitpack,weights=raw
     #[arg(long, value_name = "NAME", default_value = "bitpack")]
     codec: Codecs,
     /// The order of documents: given
@@ -49,6 +49,9 @@ pub struct Arguments {
     /// What postings carry: tf, impact or tf,impact [default: tf, or impact with --vector-field]
     #[arg(long, value_name = "LIST")]
     weights: Option<Weights>,
+    /// Store long lists again in the order of impacts, for score-at-a-time
+    #[arg(long)]
+    impact_ordered: bool,
     /// Static ranks: a file with an id and a number a line
     #[arg(long, value_name = "FILE")]
     rank: Option<PathBuf>,
@@ -225,6 +228,7 @@ impl Arguments {
             codecs: self.codec,
             frequencies: weights.frequencies,
             impacts: weights.impacts,
+            impact_ordered: self.impact_ordered,
             bm25: Bm25 { k1: self.k1, b: self.b },
             strict: self.strict,
             ranks: self.rank.clone(),

@@ -25,7 +25,7 @@ pub struct Accumulators {
 
 /// Answers a stage by looking at every posting.
 pub fn cpu<W: Weigher>(task: &Task<'_>, mut cursors: Vec<Cursor<'_, W>>, workspace: &mut Workspace) -> Work {
-    let Workspace { top, accumulators } = workspace;
+    let Workspace { top, accumulators, .. } = workspace;
     accumulators.scores.resize(WINDOW, 0);
     accumulators.matches.resize(WINDOW, 0);
     let mut documents_scored = 0;

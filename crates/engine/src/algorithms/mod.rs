@@ -1,9 +1,13 @@
 //! The algorithms, one file each, and what they share: a task, a workspace, weighers and cursors.
 
+pub mod accumulator_heap;
+pub mod accumulators;
 pub mod conjunction;
 pub mod cursor;
 pub mod exhaustive;
 pub mod maxscore;
+pub mod score_at_a_time;
+pub mod sweep;
 pub mod weigher;
 
 use crate::answer::Work;
@@ -20,10 +24,14 @@ use weigher::{Frequencies, Impacts, Weigher};
 /// Memory that a thread keeps from query to query.
 #[derive(Default)]
 pub struct Workspace {
+    /// Whether the stage that ran last looked at all it had to; a budget may have stopped it.
+    pub is_exact: bool,
     /// The hits so far.
     pub top: TopK,
     /// Accumulators of a window of documents.
     accumulators: exhaustive::Accumulators,
+    /// What score-at-a-time keeps.
+    score_at_a_time: score_at_a_time::Memory,
 }
 
 /// One stage of a plan on an index: what an algorithm is given.
@@ -40,9 +48,13 @@ pub struct Task<'a> {
 impl<'a> Task<'a> {
     /// Runs the stage on this thread and leaves its hits in the workspace.
     pub fn run(&self, workspace: &mut Workspace) -> Result<Work, IndexError> {
+        workspace.is_exact = true;
         workspace.top.reset(self.plan.k, self.plan.seed_of(self.stage));
         if self.plan.k == 0 || self.plan.range.is_empty() {
             return Ok(Work::default());
+        }
+        if self.stage.algorithm == Algorithm::ScoreAtATime {
+            return score_at_a_time::cpu(self, workspace);
         }
         match self.plan.score.stream() {
             Stream::Frequency => self.run_with(Frequencies::new(self.plan, self.index), workspace),

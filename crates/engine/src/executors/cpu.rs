@@ -34,6 +34,7 @@ impl Cpu {
             let start = Instant::now();
             answer.work += Task { plan, stage, index: &self.index }.run(workspace)?;
             answer.hits = workspace.top.take();
+            answer.exact = workspace.is_exact;
             let name = stage.algorithm.name();
             answer.trace.steps.push(Step { name, place: Place::Cpu, duration: start.elapsed() });
             if answer.hits.len() >= plan.k {
@@ -75,6 +76,7 @@ fn postings_of(plan: &Plan, stage: &Stage) -> u64 {
     match stage.algorithm {
         Algorithm::Conjunction => all.min(postings.min().unwrap_or(0) * plan.lists.len() as u64),
         Algorithm::Auto | Algorithm::Exhaustive | Algorithm::Maxscore => all,
+        Algorithm::ScoreAtATime => all.min(plan.budget.unwrap_or(all)),
     }
 }
 

@@ -132,6 +132,7 @@ impl Collection {
             memory_bytes: 64 << 20,
             codecs: Codecs { documents: codec, weights: codec },
             impacts: true,
+            impact_ordered: true,
             bm25: self.bm25,
             strict: true,
             ranks: Some(self.folder.path().join("ranks")),

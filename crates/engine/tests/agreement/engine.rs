@@ -29,6 +29,10 @@ macro_rules! agreement {
             agreement!(@engine maxscore_bitpack, Maxscore, Bitpack, 1, $body);
             agreement!(@engine maxscore_raw, Maxscore, Raw, 1, $body);
             agreement!(@engine maxscore_bitpack_threads, Maxscore, Bitpack, 2, $body);
+            agreement!(@engine exhaustive_qmx, Exhaustive, Qmx, 1, $body);
+            agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
+            agreement!(@engine score_at_a_time_bitpack, ScoreAtATime, Bitpack, 1, $body);
+            agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
             agreement!(@engine auto_bitpack_threads, Auto, Bitpack, 3, $body);
         }
     };
@@ -60,14 +64,21 @@ impl Engine {
         match self.algorithm {
             Algorithm::Auto | Algorithm::Exhaustive => &[Mode::And, Mode::Or, Mode::AndOr],
             Algorithm::Conjunction => &[Mode::And],
-            Algorithm::Maxscore => &[Mode::Or],
+            Algorithm::Maxscore | Algorithm::ScoreAtATime => &[Mode::Or],
         }
+    }
+
+    /// The score models that the algorithm answers by.
+    fn models(&self) -> Vec<ScoreModel> {
+        let is_answered =
+            |model: &ScoreModel| self.algorithm != Algorithm::ScoreAtATime || *model == ScoreModel::Impact;
+        Collection::models().into_iter().filter(is_answered).collect()
     }
 
     fn cases(&self, collection: &Collection, ks: &[usize]) -> Vec<Case> {
         let mut cases = Vec::new();
         for ask in 0..collection.asks.len() {
-            for score in Collection::models() {
+            for score in self.models() {
                 for &mode in self.modes() {
                     cases.extend(ks.iter().map(|&k| Case { ask, mode, k, score }));
                 }

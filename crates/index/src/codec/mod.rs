@@ -9,6 +9,9 @@
 //! numbers are wrong (`verify` tells), but nothing panics.
 
 mod bitpack;
+pub mod qmx;
+#[cfg(target_arch = "x86_64")]
+mod qmx_simd;
 mod raw;
 
 use std::fmt;
@@ -44,12 +47,14 @@ pub enum CodecName {
     Raw = 1,
     /// Gaps in as many bits as the largest of the block needs.
     Bitpack = 2,
-    // 3 elias-fano, 4 pfor, 5 rice and 6 qmx are taken: see docs/format.md.
+    // 3 elias-fano, 4 pfor and 5 rice are taken: see docs/format.md.
+    /// Gaps in words of 128 bits, each word with a width of its own.
+    Qmx = 6,
 }
 
 impl CodecName {
     /// Every codec, in the order of their tags.
-    pub const ALL: [CodecName; 2] = [CodecName::Raw, CodecName::Bitpack];
+    pub const ALL: [CodecName; 3] = [CodecName::Raw, CodecName::Bitpack, CodecName::Qmx];
 
     /// The codec of a tag found in a file.
     pub fn from_tag(tag: u8) -> Option<CodecName> {
@@ -61,6 +66,7 @@ impl CodecName {
         match self {
             CodecName::Raw => &raw::Raw,
             CodecName::Bitpack => &bitpack::Bitpack,
+            CodecName::Qmx => &qmx::Qmx,
         }
     }
 }
@@ -70,6 +76,7 @@ impl fmt::Display for CodecName {
         f.write_str(match self {
             CodecName::Raw => "raw",
             CodecName::Bitpack => "bitpack",
+            CodecName::Qmx => "qmx",
         })
     }
 }
@@ -92,7 +99,7 @@ impl Default for Codecs {
 /// The name of a codec that there is not.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown codec {0:?}; the codecs are raw and bitpack, for both streams (--codec bitpack) or each (--codec documents=raw,weights=bitpack)"
+    "unknown codec {0:?}; the codecs are raw, bitpack and qmx, for both streams (--codec bitpack) or each (--codec documents=raw,weights=bitpack)"
 )]
 pub struct UnknownCodec(String);
 
