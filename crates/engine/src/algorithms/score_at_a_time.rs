@@ -237,10 +237,13 @@ impl Query<'_> {
     }
 
     fn add_up<S: Score, const MARKED: bool>(&mut self, mut adding: Adding<'_, S, MARKED>) {
-        match self.options.decoding {
-            Decoding::Fused => self.each_posting_fused(|document, weight| adding.posting(document, S::of(weight))),
-            Decoding::Separate => {
-                self.each_posting_separately(|document, weight| adding.posting(document, S::of(weight)));
+        for segment in self.segments {
+            let (weight, mut adding) = (S::of(segment.weight), adding.reborrow());
+            match self.options.decoding {
+                Decoding::Fused => self.visit(segment, move |document| adding.posting(document, weight)),
+                Decoding::Separate => {
+                    self.documents(segment).iter().for_each(|&document| adding.posting(document, weight));
+                }
             }
         }
     }
@@ -256,67 +259,59 @@ impl Query<'_> {
         pages.reset(task.index.documents() as usize);
         let is_restricted = task.plan.filter.is_some() || task.plan.range != (0..task.index.documents());
         let passes = |document: u32| task.plan.range.contains(&document) && task.passes(document);
-        let is_fused = self.options.decoding == Decoding::Fused;
-        match (self.options.heap, self.options.is_inlined) {
-            _ if is_restricted => self.each_posting_separately(|document, weight| {
-                if passes(document) {
-                    call_2(heap, pages, clauses, document, S::of(weight));
+        for segment in self.segments {
+            let (weight, heap, pages) = (S::of(segment.weight), &mut *heap, &mut *pages);
+            match (self.options.heap, self.options.is_inlined, self.options.decoding) {
+                _ if is_restricted => {
+                    let documents = self.documents(segment).iter().filter(|&&document| passes(document));
+                    documents.for_each(|&document| call_2(heap, pages, clauses, document, weight));
                 }
-            }),
-            (Heap::Algorithm1, true) => self.each_posting_separately(|document, weight| {
-                algorithm_1(heap, pages, clauses, document, S::of(weight));
-            }),
-            (Heap::Algorithm1, false) => {
-                self.each_posting_separately(|document, weight| {
-                    call_1(heap, pages, clauses, document, S::of(weight));
-                });
+                (Heap::Algorithm1, true, _) => {
+                    let documents = self.documents(segment).iter();
+                    documents.for_each(|&document| algorithm_1(heap, pages, clauses, document, weight));
+                }
+                (Heap::Algorithm1, false, _) => {
+                    let documents = self.documents(segment).iter();
+                    documents.for_each(|&document| call_1(heap, pages, clauses, document, weight));
+                }
+                (_, true, Decoding::Fused) => {
+                    let clauses = &mut *clauses;
+                    self.visit(segment, move |document| algorithm_2(heap, pages, clauses, document, weight));
+                }
+                (_, true, Decoding::Separate) => {
+                    let documents = self.documents(segment).iter();
+                    documents.for_each(|&document| algorithm_2(heap, pages, clauses, document, weight));
+                }
+                (_, false, _) => {
+                    let documents = self.documents(segment).iter();
+                    documents.for_each(|&document| call_2(heap, pages, clauses, document, weight));
+                }
             }
-            (_, true) if is_fused => {
-                self.each_posting_fused(|document, weight| {
-                    algorithm_2(heap, pages, clauses, document, S::of(weight));
-                });
-            }
-            (_, true) => self.each_posting_separately(|document, weight| {
-                algorithm_2(heap, pages, clauses, document, S::of(weight));
-            }),
-            (_, false) => self.each_posting_separately(|document, weight| {
-                call_2(heap, pages, clauses, document, S::of(weight));
-            }),
         }
         heap.give(pages, top);
         top.len() as u64
     }
 
-    /// Calls `add` with the document and the weight of each posting while it is decoded.
+    /// Calls `visit` with each document of a segment while it is decoded.
     #[inline(always)]
-    fn each_posting_fused(&mut self, mut add: impl FnMut(u32, u32)) {
-        for segment in self.segments {
-            let (weight, count) = (segment.weight, segment.postings as usize);
-            match &segment.documents {
-                Documents::Short(range) => {
-                    self.short[range.clone()][..count].iter().for_each(|&document| add(document, weight));
-                }
-                Documents::Packed(stream) => {
-                    for_each(self.instructions, stream, 0, count, |document| add(document, weight));
-                }
-            }
+    fn visit(&self, segment: &Segment<'_>, visit: impl FnMut(u32)) {
+        let count = segment.postings as usize;
+        match &segment.documents {
+            Documents::Short(range) => self.short[range.clone()][..count].iter().copied().for_each(visit),
+            Documents::Packed(stream) => for_each(self.instructions, stream, 0, count, visit),
         }
     }
 
-    /// Calls `add` with the document and the weight of each posting after its segment was decoded.
-    #[inline(always)]
-    fn each_posting_separately(&mut self, mut add: impl FnMut(u32, u32)) {
-        for segment in self.segments {
-            let (weight, count) = (segment.weight, segment.postings as usize);
-            let documents = match &segment.documents {
-                Documents::Short(range) => &self.short[range.clone()][..count],
-                Documents::Packed(stream) => {
-                    self.buffer.resize(count.max(self.buffer.len()), 0);
-                    decode(stream, 0, &mut self.buffer[..count]);
-                    &self.buffer[..count]
-                }
-            };
-            documents.iter().for_each(|&document| add(document, weight));
+    /// The documents of a segment, decoded into the buffer.
+    fn documents(&mut self, segment: &Segment<'_>) -> &[u32] {
+        let count = segment.postings as usize;
+        match &segment.documents {
+            Documents::Short(range) => &self.short[range.clone()][..count],
+            Documents::Packed(stream) => {
+                self.buffer.resize(count.max(self.buffer.len()), 0);
+                decode(stream, 0, &mut self.buffer[..count]);
+                &self.buffer[..count]
+            }
         }
     }
 }

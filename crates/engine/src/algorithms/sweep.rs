@@ -66,6 +66,12 @@ impl<S: Score> SweptScores<S> {
 }
 
 impl<S: Score, const MARKED: bool> Adding<'_, S, MARKED> {
+    /// The same for a shorter time, to be given away.
+    #[inline(always)]
+    pub fn reborrow(&mut self) -> Adding<'_, S, MARKED> {
+        Adding { scores: self.scores, marks: self.marks, start: self.start }
+    }
+
     /// Adds a posting; one outside the range is left out.
     #[inline(always)]
     pub fn posting(&mut self, document: u32, weight: S) {

@@ -154,9 +154,9 @@ pub fn for_each(instructions: Instructions, stream: &[u8], base: u32, count: usi
     let mut reader = Reader { words: stream, selectors: stream, left: count, last: base.wrapping_sub(1) };
     match instructions.min(Instructions::detect()) {
         #[cfg(target_arch = "x86_64")]
-        Instructions::Avx512 => qmx_simd::for_each_avx512(&mut reader, &mut visit),
+        Instructions::Avx512 => qmx_simd::for_each_avx512(reader, visit),
         #[cfg(target_arch = "x86_64")]
-        Instructions::Avx2 => qmx_simd::for_each_avx2(&mut reader, &mut visit),
+        Instructions::Avx2 => qmx_simd::for_each_avx2(reader, visit),
         _ => {
             while let Some(run) = reader.next_run() {
                 dispatch_scalar(run, &mut reader, &mut visit);

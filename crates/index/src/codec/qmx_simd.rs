@@ -8,40 +8,41 @@
 use super::qmx::{PACKINGS, Packing, Reader, Run, dispatch};
 use std::arch::x86_64::*;
 
-/// Decodes to the end with AVX2; the caller has seen that the processor has it.
+/// Decodes to the end with AVX2; the caller has seen that the processor has it and BMI2.
 #[inline]
-pub(super) fn for_each_avx2<F: FnMut(u32)>(reader: &mut Reader<'_>, visit: &mut F) {
-    assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2"));
-    // SAFETY: the processor has AVX2 and BMI2, by the line above.
+pub(super) fn for_each_avx2<F: FnMut(u32)>(reader: Reader<'_>, visit: F) {
+    debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2"));
+    // SAFETY: `qmx::for_each`, the only caller, takes no better instructions than were detected.
     unsafe { all_avx2(reader, visit) }
 }
 
-/// Decodes to the end with AVX-512; the caller has seen that the processor has it.
+/// Decodes to the end with AVX-512; the caller has seen that the processor has it and BMI2.
 #[inline]
-pub(super) fn for_each_avx512<F: FnMut(u32)>(reader: &mut Reader<'_>, visit: &mut F) {
-    assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"));
-    // SAFETY: the processor has AVX-512F and BMI2, by the line above.
+pub(super) fn for_each_avx512<F: FnMut(u32)>(reader: Reader<'_>, visit: F) {
+    debug_assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"));
+    // SAFETY: `qmx::for_each`, the only caller, takes no better instructions than were detected.
     unsafe { all_avx512(reader, visit) }
 }
 
+// `visit` is passed by value, so that what it captures is in registers and not loaded again for each document.
 #[target_feature(enable = "avx2,bmi2")]
-fn all_avx2<F: FnMut(u32)>(reader: &mut Reader<'_>, visit: &mut F) {
+fn all_avx2<F: FnMut(u32)>(mut reader: Reader<'_>, mut visit: F) {
     while let Some(run) = reader.next_run() {
         match run {
-            Run { packing: 0, units, .. } => reader.neighbours(units, visit),
-            Run { packing: 15, units, .. } => reader.tail(units, visit),
-            Run { packing, words, .. } => dispatch!(packing, units_avx2(words, reader, visit)),
+            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
+            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
+            Run { packing, words, .. } => dispatch!(packing, units_avx2(words, &mut reader, &mut visit)),
         }
     }
 }
 
 #[target_feature(enable = "avx512f,bmi2")]
-fn all_avx512<F: FnMut(u32)>(reader: &mut Reader<'_>, visit: &mut F) {
+fn all_avx512<F: FnMut(u32)>(mut reader: Reader<'_>, mut visit: F) {
     while let Some(run) = reader.next_run() {
         match run {
-            Run { packing: 0, units, .. } => reader.neighbours(units, visit),
-            Run { packing: 15, units, .. } => reader.tail(units, visit),
-            Run { packing, words, .. } => dispatch!(packing, units_avx512(words, reader, visit)),
+            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
+            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
+            Run { packing, words, .. } => dispatch!(packing, units_avx512(words, &mut reader, &mut visit)),
         }
     }
 }
@@ -49,42 +50,28 @@ fn all_avx512<F: FnMut(u32)>(reader: &mut Reader<'_>, visit: &mut F) {
 /// The units of one packing; a unit that the stream's end cuts short ends the decoding.
 #[target_feature(enable = "avx2,bmi2")]
 fn units_avx2<const PACKING: usize, F: FnMut(u32)>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { width, numbers, words: words_in_unit } = const { PACKINGS[PACKING] };
-    let mask = _mm256_set1_epi32(((1u64 << width) - 1) as i32);
+    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
     let mut last = _mm256_set1_epi32(reader.last as i32);
     let mut documents = [0u32; 8];
     for unit in words.chunks_exact(words_in_unit) {
-        let lanes = [
-            _mm256_broadcastsi128_si256(load(&unit[0])),
-            _mm256_broadcastsi128_si256(load(unit.last().unwrap_or(&unit[0]))),
-        ];
-        let count = numbers.min(reader.left);
+        let lanes = [0, words_in_unit - 1].map(|word| _mm256_broadcastsi128_si256(load(&unit[word])));
         for step in 0..numbers.div_ceil(8) {
-            let first = 8 * step;
-            if first >= count {
-                break;
-            }
-            let row = (2 * step) as i32 * width as i32;
-            let shift = _mm256_add_epi32(_mm256_set1_epi32(row), half_rows(width));
-            let gaps = _mm256_and_si256(shifted_avx2(lanes, shift, words_in_unit), mask);
-            let mut steps = _mm256_add_epi32(gaps, _mm256_set1_epi32(1));
-            if numbers - first < 8 {
-                steps = _mm256_and_si256(steps, _mm256_setr_epi32(-1, -1, -1, -1, 0, 0, 0, 0));
-            }
-            let sums = _mm256_add_epi32(steps, _mm256_slli_si256::<4>(steps));
-            let sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
-            // The sum of the lower four goes on in the upper four.
-            let carried = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(3));
-            let carried = _mm256_blend_epi32::<0xF0>(_mm256_setzero_si256(), carried);
-            let sums = _mm256_add_epi32(_mm256_add_epi32(sums, carried), last);
+            let sums = sums_avx2::<PACKING>(lanes, step, last);
             last = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7));
             // SAFETY: the array has room for a register.
             unsafe { _mm256_storeu_si256(documents.as_mut_ptr().cast(), sums) };
-            hand_on(&documents, count - first, visit);
-        }
-        reader.left -= count;
-        if reader.left == 0 {
-            return;
+            if reader.left < 8 {
+                hand_on_last(&documents[..(numbers - 8 * step).min(8)], reader, visit);
+                if reader.left == 0 {
+                    return;
+                }
+            } else if step < numbers / 8 {
+                documents.iter().for_each(|&document| visit(document));
+                reader.left -= 8;
+            } else {
+                documents[..numbers % 8].iter().for_each(|&document| visit(document));
+                reader.left -= numbers % 8;
+            }
         }
     }
     reader.last = _mm256_cvtsi256_si32(last) as u32;
@@ -93,50 +80,78 @@ fn units_avx2<const PACKING: usize, F: FnMut(u32)>(words: &[[u8; 16]], reader: &
 /// The units of one packing; a unit that the stream's end cuts short ends the decoding.
 #[target_feature(enable = "avx512f,bmi2")]
 fn units_avx512<const PACKING: usize, F: FnMut(u32)>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { width, numbers, words: words_in_unit } = const { PACKINGS[PACKING] };
-    let mask = _mm512_set1_epi32(((1u64 << width) - 1) as i32);
+    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
     let mut last = _mm512_set1_epi32(reader.last as i32);
     let mut documents = [0u32; 16];
     for unit in words.chunks_exact(words_in_unit) {
-        let lanes =
-            [_mm512_broadcast_i32x4(load(&unit[0])), _mm512_broadcast_i32x4(load(unit.last().unwrap_or(&unit[0])))];
-        let count = numbers.min(reader.left);
+        let lanes = [0, words_in_unit - 1].map(|word| _mm512_broadcast_i32x4(load(&unit[word])));
         for step in 0..numbers.div_ceil(16) {
-            let first = 16 * step;
-            if first >= count {
-                break;
-            }
-            let row = (4 * step) as i32 * width as i32;
-            let shift = _mm512_add_epi32(_mm512_set1_epi32(row), quarter_rows(width));
-            let gaps = _mm512_and_si512(shifted_avx512(lanes, shift, words_in_unit), mask);
-            let valid = if numbers - first < 16 { (1u16 << (numbers - first)) - 1 } else { u16::MAX };
-            let steps = _mm512_maskz_add_epi32(valid, gaps, _mm512_set1_epi32(1));
-            let zero = _mm512_setzero_si512();
-            let sums = _mm512_add_epi32(steps, _mm512_alignr_epi32::<15>(steps, zero));
-            let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
-            let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
-            let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero));
-            let sums = _mm512_add_epi32(sums, last);
+            let sums = sums_avx512::<PACKING>(lanes, step, last);
             last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
             // SAFETY: the array has room for a register.
             unsafe { _mm512_storeu_si512(documents.as_mut_ptr().cast(), sums) };
-            hand_on(&documents, count - first, visit);
-        }
-        reader.left -= count;
-        if reader.left == 0 {
-            return;
+            if reader.left < 16 {
+                hand_on_last(&documents[..(numbers - 16 * step).min(16)], reader, visit);
+                if reader.left == 0 {
+                    return;
+                }
+            } else if step < numbers / 16 {
+                documents.iter().for_each(|&document| visit(document));
+                reader.left -= 16;
+            } else {
+                documents[..numbers % 16].iter().for_each(|&document| visit(document));
+                reader.left -= numbers % 16;
+            }
         }
     }
     reader.last = _mm512_cvtsi512_si32(last) as u32;
 }
 
-/// Visits the documents of a register; `left` of them where there are fewer.
-#[inline(always)]
-fn hand_on<const COUNT: usize>(documents: &[u32; COUNT], left: usize, visit: &mut impl FnMut(u32)) {
-    match left >= COUNT {
-        true => documents.iter().for_each(|&document| visit(document)),
-        false => documents[..left].iter().for_each(|&document| visit(document)),
+/// Visits what is left of a stream that ends with these documents or before.
+#[cold]
+fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl FnMut(u32)) {
+    let count = documents.len().min(reader.left);
+    documents[..count].iter().for_each(|&document| visit(document));
+    reader.left -= count;
+}
+
+/// The documents of two rows of a unit, from the one before them.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m256i) -> __m256i {
+    let Packing { width, numbers, words } = const { PACKINGS[PACKING] };
+    let mask = _mm256_set1_epi32(((1u64 << width) - 1) as i32);
+    let shift = _mm256_add_epi32(_mm256_set1_epi32((2 * step) as i32 * width as i32), half_rows(width));
+    let gaps = _mm256_and_si256(shifted_avx2(lanes, shift, words), mask);
+    let mut steps = _mm256_add_epi32(gaps, _mm256_set1_epi32(1));
+    if numbers - 8 * step < 8 {
+        steps = _mm256_and_si256(steps, _mm256_setr_epi32(-1, -1, -1, -1, 0, 0, 0, 0));
     }
+    let sums = _mm256_add_epi32(steps, _mm256_slli_si256::<4>(steps));
+    let sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
+    // The sum of the lower four goes on in the upper four.
+    let carried = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(3));
+    let carried = _mm256_blend_epi32::<0xF0>(_mm256_setzero_si256(), carried);
+    _mm256_add_epi32(_mm256_add_epi32(sums, carried), last)
+}
+
+/// The documents of four rows of a unit, from the one before them.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn sums_avx512<const PACKING: usize>(lanes: [__m512i; 2], step: usize, last: __m512i) -> __m512i {
+    let Packing { width, numbers, words } = const { PACKINGS[PACKING] };
+    let mask = _mm512_set1_epi32(((1u64 << width) - 1) as i32);
+    let shift = _mm512_add_epi32(_mm512_set1_epi32((4 * step) as i32 * width as i32), quarter_rows(width));
+    let gaps = _mm512_and_si512(shifted_avx512(lanes, shift, words), mask);
+    let is_whole = numbers - 16 * step >= 16;
+    let valid = if is_whole { u16::MAX } else { (1u16 << (numbers % 16)) - 1 };
+    let steps = _mm512_maskz_add_epi32(valid, gaps, _mm512_set1_epi32(1));
+    let zero = _mm512_setzero_si512();
+    let sums = _mm512_add_epi32(steps, _mm512_alignr_epi32::<15>(steps, zero));
+    let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
+    let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
+    let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero));
+    _mm512_add_epi32(sums, last)
 }
 
 #[target_feature(enable = "sse2")]
