@@ -5,7 +5,7 @@
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
 //! [`plot`], [`suite`], [`query_log`], [`scale`], [`collection`], [`engines`], [`child`], [`agreement`],
-//! [`experiments`], [`run`], [`report`].
+//! [`experiments`], [`reproduce`], [`run`], [`report`].
 
 pub mod error;
 
@@ -34,6 +34,8 @@ pub mod child;
 pub mod agreement;
 
 pub mod experiments;
+
+pub mod reproduce;
 
 pub mod run;
 

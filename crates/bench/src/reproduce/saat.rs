@@ -171,9 +171,7 @@ impl Runner<'_> {
         let task = Task { plan, stage: &stage, index: self.workload.index };
         match how {
             How::Exhaustive => task.run(&mut self.workspace)?,
-            How::ScoreAtATime(options) => {
-                score_at_a_time::run(&task, &options, &mut self.workspace, &mut NoCounts)?
-            }
+            How::ScoreAtATime(options) => score_at_a_time::run(&task, &options, &mut self.workspace, &mut NoCounts)?,
         };
         Ok(self.workspace.top.take())
     }
@@ -275,14 +273,11 @@ pub fn figure2(workload: &Workload<'_>, threads: usize, runs: usize) -> Result<(
         ("the paper's best", of_paper(Accumulators::Array, Heap::Algorithm2, true)),
         ("the paper's baseline", of_paper(Accumulators::Dynamic, Heap::Algorithm1, false)),
     ];
-    let mut table = Table::new("saat/figure2: seconds for all queries", 1, &[
-        "variant",
-        "threads",
-        "seconds",
-        "expected",
-        "speedup",
-        "queries/s",
-    ]);
+    let mut table = Table::new(
+        "saat/figure2: seconds for all queries",
+        1,
+        &["variant", "threads", "seconds", "expected", "speedup", "queries/s"],
+    );
     let mut chart = Chart {
         title: "Score-at-a-time: total time as threads are added".to_owned(),
         subtitle: workload.note(),

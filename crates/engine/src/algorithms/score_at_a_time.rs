@@ -124,8 +124,6 @@ pub fn run<C: Clauses>(
     workspace: &mut Workspace,
     clauses: &mut C,
 ) -> Result<Work, IndexError> {
-    let seed = if options.is_seeded { task.plan.seed_of(task.stage) } else { 0 };
-    workspace.top.reset(task.plan.k, seed);
     let Workspace { top, score_at_a_time: memory, is_exact, .. } = workspace;
     let mut segments = segments(task, &mut memory.short)?;
     let all: u64 = segments.iter().map(|segment| u64::from(segment.postings)).sum();
@@ -134,6 +132,9 @@ pub fn run<C: Clauses>(
         segments.sort_unstable_by_key(|segment| Reverse(segment.weight));
     }
     *is_exact = all <= budget;
+    // That k documents reach the seed holds for all postings, not for those of a budget.
+    let seed = if options.is_seeded && *is_exact { task.plan.seed_of(task.stage) } else { 0 };
+    top.reset(task.plan.k, seed);
     let postings = cut(&mut segments, budget);
     let mut work = Work { postings_decoded: postings, blocks_decoded: segments.len() as u64, ..Work::default() };
     let instructions = *memory.instructions.get_or_insert_with(Instructions::detect);

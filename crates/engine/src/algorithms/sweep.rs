@@ -3,6 +3,7 @@
 //! Ours, beyond the paper: the scores are all zero between queries. A posting is added without looking at a flag or a
 //! heap; at the end the pages are swept in document order for scores that reach the threshold, compared many at a time,
 //! and left zero. Where postings are few beside the documents each marks its page, and only marked pages are swept.
+#![allow(unsafe_code)]
 
 use super::Task;
 use super::accumulators::Score;
@@ -49,6 +50,23 @@ impl<S: Score> SweptScores<S> {
 
     /// Gives the documents that reach the threshold to `top`, leaves all scores zero, and returns how many it gave.
     pub fn sweep(&mut self, task: &Task<'_>, is_marked: bool, top: &mut TopK) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, by the line above.
+            return unsafe { self.sweep_avx2(task, is_marked, top) };
+        }
+        self.sweep_any(task, is_marked, top)
+    }
+
+    /// The same loops, for which the compiler may use AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn sweep_avx2(&mut self, task: &Task<'_>, is_marked: bool, top: &mut TopK) -> u64 {
+        self.sweep_any(task, is_marked, top)
+    }
+
+    #[inline(always)]
+    fn sweep_any(&mut self, task: &Task<'_>, is_marked: bool, top: &mut TopK) -> u64 {
         let range = task.plan.range.clone();
         let pages = (range.len()).div_ceil(1 << PAGE_SHIFT);
         let mut given = 0;
@@ -85,6 +103,7 @@ impl<S: Score, const MARKED: bool> Adding<'_, S, MARKED> {
     }
 }
 
+#[inline(always)]
 fn sweep_page<S: Score>(scores: &[S], first: u32, task: &Task<'_>, top: &mut TopK) -> u64 {
     let mut given = 0;
     let (lanes, _) = scores.as_chunks::<LANE>();

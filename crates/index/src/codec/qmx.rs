@@ -137,20 +137,64 @@ pub fn encode(base: u32, documents: &[u32], out: &mut Vec<u8>) -> usize {
 /// Fills `documents` from a whole stream; where the bytes end early the rest is 0.
 pub fn decode(stream: &[u8], base: u32, documents: &mut [u32]) {
     let count = documents.len();
-    let mut slots = documents.iter_mut();
-    for_each(Instructions::detect(), stream, base, count, |document| {
-        if let Some(slot) = slots.next() {
-            *slot = document;
-        }
-    });
-    slots.for_each(|slot| *slot = 0);
+    let mut filled = 0;
+    read(Instructions::detect(), stream, base, count, Filling { documents, filled: &mut filled });
+    documents[filled..].fill(0);
 }
 
 /// Hands the documents of a whole stream to `visit`, in order: `count` of them, or fewer where the bytes end early.
 ///
 /// Whatever the bytes are, nothing outside `stream` is read and nothing panics; documents may then be any numbers.
 #[inline]
-pub fn for_each(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut visit: impl FnMut(u32)) {
+pub fn for_each(instructions: Instructions, stream: &[u8], base: u32, count: usize, visit: impl FnMut(u32)) {
+    read(instructions, stream, base, count, Visiting(visit));
+}
+
+/// Takes decoded documents.
+pub(super) trait Sink {
+    /// Takes one.
+    fn one(&mut self, document: u32);
+    /// Takes a few, which a register held.
+    fn some(&mut self, documents: &[u32]);
+}
+
+/// Calls a function with each document.
+struct Visiting<F>(F);
+
+impl<F: FnMut(u32)> Sink for Visiting<F> {
+    #[inline(always)]
+    fn one(&mut self, document: u32) {
+        self.0(document);
+    }
+
+    #[inline(always)]
+    fn some(&mut self, documents: &[u32]) {
+        documents.iter().for_each(|&document| self.0(document));
+    }
+}
+
+/// Fills a slice that has room for all that is asked for.
+struct Filling<'a> {
+    documents: &'a mut [u32],
+    filled: &'a mut usize,
+}
+
+impl Sink for Filling<'_> {
+    #[inline(always)]
+    fn one(&mut self, document: u32) {
+        self.some(&[document]);
+    }
+
+    #[inline(always)]
+    fn some(&mut self, documents: &[u32]) {
+        let end = *self.filled + documents.len();
+        self.documents[*self.filled..end].copy_from_slice(documents);
+        *self.filled = end;
+    }
+}
+
+#[inline]
+fn read(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut visit: impl Sink) {
     let mut reader = Reader { words: stream, selectors: stream, left: count, last: base.wrapping_sub(1) };
     match instructions.min(Instructions::detect()) {
         #[cfg(target_arch = "x86_64")]
@@ -206,7 +250,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the varints that end a stream.
-    pub(super) fn tail(&mut self, count: usize, visit: &mut impl FnMut(u32)) {
+    pub(super) fn tail(&mut self, count: usize, visit: &mut impl Sink) {
         for _ in 0..count.min(self.left) {
             let (mut gap, mut shift) = (0u32, 0);
             while let Some((&byte, rest)) = self.words.split_first() {
@@ -218,17 +262,17 @@ impl<'a> Reader<'a> {
                 }
             }
             self.last = self.last.wrapping_add(gap).wrapping_add(1);
-            visit(self.last);
+            visit.one(self.last);
             self.left -= 1;
         }
     }
 
     /// Units of zeros: neighbours.
     #[inline]
-    pub(super) fn neighbours(&mut self, units: usize, visit: &mut impl FnMut(u32)) {
+    pub(super) fn neighbours(&mut self, units: usize, visit: &mut impl Sink) {
         let count = (units * PACKINGS[0].numbers).min(self.left);
         for step in 1..=count as u32 {
-            visit(self.last.wrapping_add(step));
+            visit.one(self.last.wrapping_add(step));
         }
         self.last = self.last.wrapping_add(count as u32);
         self.left -= count;
@@ -258,7 +302,7 @@ macro_rules! dispatch {
 }
 pub(super) use dispatch;
 
-fn dispatch_scalar<F: FnMut(u32)>(run: Run<'_>, reader: &mut Reader<'_>, visit: &mut F) {
+fn dispatch_scalar<F: Sink>(run: Run<'_>, reader: &mut Reader<'_>, visit: &mut F) {
     match run.packing {
         0 => reader.neighbours(run.units, visit),
         TAIL => reader.tail(run.units, visit),
@@ -267,7 +311,7 @@ fn dispatch_scalar<F: FnMut(u32)>(run: Run<'_>, reader: &mut Reader<'_>, visit: 
 }
 
 /// The units of one packing, number after number.
-fn units_scalar<const PACKING: usize, F: FnMut(u32)>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+fn units_scalar<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
     let Packing { width, numbers, words: words_in_unit } = const { PACKINGS[PACKING] };
     let mask = (1u64 << width) - 1;
     for unit in words.chunks_exact(words_in_unit) {
@@ -280,7 +324,7 @@ fn units_scalar<const PACKING: usize, F: FnMut(u32)>(words: &[[u8; 16]], reader:
         for i in 0..count {
             let gap = (lanes[i % 4] >> (i as u32 / 4 * width)) & mask;
             last = last.wrapping_add(gap as u32).wrapping_add(1);
-            visit(last);
+            visit.one(last);
         }
         reader.last = last;
         reader.left -= count;

@@ -1,0 +1,3 @@
+//! The tables and figures of the papers, theirs beside ours.
+
+pub mod saat;
