@@ -4,8 +4,8 @@
 //! Impact-Ordered Indexes*, ICTIR 2015, for the budget: segments come in the order of what they can add, so stopping
 //! after so many postings leaves the best answer that so many can give. OR by impacts alone.
 //!
-//! [`Options`] choose the variants of the paper; the default is ours: segments are decoded and added in one loop, which
-//! the paper leaves as future work, and the best k are found by one sweep at the end (`sweep.rs`) instead of a heap
+//! [`Options`] choose the variants of the paper; the default is ours: decoding and adding take turns every few words,
+//! so that documents never leave the first-level cache, which the paper leaves as future work, and the best k are found by one sweep at the end (`sweep.rs`) instead of a heap
 //! that is asked at each posting.
 
 use super::accumulator_heap::{AccumulatorHeap, Clauses, NoCounts, algorithm_1, algorithm_2};
@@ -16,7 +16,7 @@ use crate::answer::Work;
 use crate::plan::Width;
 use crate::topk::TopK;
 use lanner_index::codec::BLOCK;
-use lanner_index::codec::qmx::{Instructions, decode, for_each};
+use lanner_index::codec::qmx::{Buffer, Instructions, decode, for_each_slice};
 use lanner_index::format::IndexError;
 use lanner_index::open::Stream;
 use lanner_index::weight::impact_units;
@@ -75,20 +75,36 @@ pub enum Heap {
 pub enum Decoding {
     /// The segment is decoded into a buffer, and the buffer is processed.
     Separate,
-    /// Each document is processed when it is decoded.
+    /// A few words are decoded, and their documents are processed while they are in the first-level cache.
     Fused,
 }
 
 /// Memory that a thread keeps from query to query.
-#[derive(Default)]
 pub struct Memory {
     narrow: Sums<u16>,
     wide: Sums<u32>,
     heap: AccumulatorHeap,
-    buffer: Vec<u32>,
+    /// A whole segment, decoded.
+    segment: Vec<u32>,
+    /// A part of one.
+    buffer: Box<Buffer>,
     /// The documents of short lists, by falling impact within each.
     short: Vec<u32>,
-    instructions: Option<Instructions>,
+    instructions: Instructions,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory {
+            narrow: Sums::default(),
+            wide: Sums::default(),
+            heap: AccumulatorHeap::default(),
+            segment: Vec::new(),
+            buffer: Box::new([0; 512]),
+            short: Vec::new(),
+            instructions: Instructions::detect(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -137,9 +153,16 @@ pub fn run<C: Clauses>(
     top.reset(task.plan.k, seed);
     let postings = cut(&mut segments, budget);
     let mut work = Work { postings_decoded: postings, blocks_decoded: segments.len() as u64, ..Work::default() };
-    let instructions = *memory.instructions.get_or_insert_with(Instructions::detect);
-    let (short, buffer) = (&memory.short, &mut memory.buffer);
-    let mut query = Query { task, options, segments: &segments, short, buffer, instructions, postings };
+    let mut query = Query {
+        task,
+        options,
+        segments: &segments,
+        short: &memory.short,
+        segment: &mut memory.segment,
+        buffer: &mut memory.buffer,
+        instructions: memory.instructions,
+        postings,
+    };
     work.documents_scored = match task.plan.width {
         Width::Bits16 => query.answer(&mut memory.narrow, &mut memory.heap, seed, top, clauses),
         Width::Bits32 => query.answer(&mut memory.wide, &mut memory.heap, seed, top, clauses),
@@ -202,7 +225,8 @@ struct Query<'a> {
     options: &'a Options,
     segments: &'a [Segment<'a>],
     short: &'a [u32],
-    buffer: &'a mut Vec<u32>,
+    segment: &'a mut Vec<u32>,
+    buffer: &'a mut Buffer,
     instructions: Instructions,
     postings: u64,
 }
@@ -239,12 +263,10 @@ impl Query<'_> {
 
     fn add_up<S: Score, const MARKED: bool>(&mut self, mut adding: Adding<'_, S, MARKED>) {
         for segment in self.segments {
-            let (weight, mut adding) = (S::of(segment.weight), adding.reborrow());
+            let weight = S::of(segment.weight);
             match self.options.decoding {
-                Decoding::Fused => self.visit(segment, move |document| adding.posting(document, weight)),
-                Decoding::Separate => {
-                    self.documents(segment).iter().for_each(|&document| adding.posting(document, weight));
-                }
+                Decoding::Fused => self.process(segment, &mut |documents| adding.postings(documents, weight)),
+                Decoding::Separate => adding.postings(self.documents(segment), weight),
             }
         }
     }
@@ -276,8 +298,11 @@ impl Query<'_> {
                     documents.for_each(|&document| call_1(heap, pages, clauses, document, weight));
                 }
                 (_, true, Decoding::Fused) => {
-                    let clauses = &mut *clauses;
-                    self.visit(segment, move |document| algorithm_2(heap, pages, clauses, document, weight));
+                    self.process(segment, &mut |documents| {
+                        for &document in documents {
+                            algorithm_2(heap, pages, clauses, document, weight);
+                        }
+                    });
                 }
                 (_, true, Decoding::Separate) => {
                     let documents = self.documents(segment).iter();
@@ -293,25 +318,24 @@ impl Query<'_> {
         top.len() as u64
     }
 
-    /// Calls `visit` with each document of a segment while it is decoded.
-    #[inline(always)]
-    fn visit(&self, segment: &Segment<'_>, visit: impl FnMut(u32)) {
+    /// Has the documents of a segment processed a few at a time, while they are in the first-level cache.
+    fn process(&mut self, segment: &Segment<'_>, process: &mut dyn FnMut(&[u32])) {
         let count = segment.postings as usize;
         match &segment.documents {
-            Documents::Short(range) => self.short[range.clone()][..count].iter().copied().for_each(visit),
-            Documents::Packed(stream) => for_each(self.instructions, stream, 0, count, visit),
+            Documents::Short(range) => process(&self.short[range.clone()][..count]),
+            Documents::Packed(stream) => for_each_slice(self.instructions, stream, 0, count, self.buffer, process),
         }
     }
 
-    /// The documents of a segment, decoded into the buffer.
+    /// The documents of a segment, decoded as a whole.
     fn documents(&mut self, segment: &Segment<'_>) -> &[u32] {
         let count = segment.postings as usize;
         match &segment.documents {
             Documents::Short(range) => &self.short[range.clone()][..count],
             Documents::Packed(stream) => {
-                self.buffer.resize(count.max(self.buffer.len()), 0);
-                decode(stream, 0, &mut self.buffer[..count]);
-                &self.buffer[..count]
+                self.segment.resize(count.max(self.segment.len()), 0);
+                decode(stream, 0, &mut self.segment[..count]);
+                &self.segment[..count]
             }
         }
     }

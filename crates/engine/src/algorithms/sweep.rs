@@ -84,20 +84,18 @@ impl<S: Score> SweptScores<S> {
 }
 
 impl<S: Score, const MARKED: bool> Adding<'_, S, MARKED> {
-    /// The same for a shorter time, to be given away.
-    #[inline(always)]
-    pub fn reborrow(&mut self) -> Adding<'_, S, MARKED> {
-        Adding { scores: self.scores, marks: self.marks, start: self.start }
-    }
-
-    /// Adds a posting; one outside the range is left out.
-    #[inline(always)]
-    pub fn posting(&mut self, document: u32, weight: S) {
-        let place = document.wrapping_sub(self.start) as usize;
-        if let Some(score) = self.scores.get_mut(place) {
-            *score = score.plus(weight);
-            if MARKED {
-                self.marks[place >> PAGE_SHIFT] = 1;
+    /// Adds a weight to some documents; those outside the range are left out.
+    #[inline]
+    pub fn postings(&mut self, documents: &[u32], weight: S) {
+        // In registers, not loaded again for each posting.
+        let (scores, marks, start) = (&mut *self.scores, &mut *self.marks, self.start);
+        for &document in documents {
+            let place = document.wrapping_sub(start) as usize;
+            if let Some(score) = scores.get_mut(place) {
+                *score = score.plus(weight);
+                if MARKED {
+                    marks[place >> PAGE_SHIFT] = 1;
+                }
             }
         }
     }

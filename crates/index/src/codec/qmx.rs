@@ -12,7 +12,7 @@
 //! The paper stores gaps of 1 in no bits; ours are less one before they get here, so it is zeros that take no bits.
 //!
 //! A stream may have any length: blocks of up to 128 for the document-ordered lists, whole segments for the
-//! impact-ordered ones. [`for_each`] decodes into registers and hands on each document without storing it.
+//! impact-ordered ones. [`for_each_slice`] decodes a few words and hands on their documents before it goes on.
 
 use super::Codec;
 #[cfg(target_arch = "x86_64")]
@@ -142,34 +142,54 @@ pub fn decode(stream: &[u8], base: u32, documents: &mut [u32]) {
     documents[filled..].fill(0);
 }
 
-/// Hands the documents of a whole stream to `visit`, in order: `count` of them, or fewer where the bytes end early.
+/// Room for the documents that [`for_each_slice`] hands on together: 2 KiB, a small part of the first-level cache.
+pub type Buffer = [u32; 512];
+
+/// Hands the documents of a whole stream to `process`, in order and a bufferful at a time: `count` of them, or fewer
+/// where the bytes end early.
 ///
 /// Whatever the bytes are, nothing outside `stream` is read and nothing panics; documents may then be any numbers.
-#[inline]
-pub fn for_each(instructions: Instructions, stream: &[u8], base: u32, count: usize, visit: impl FnMut(u32)) {
-    read(instructions, stream, base, count, Visiting(visit));
+pub fn for_each_slice(
+    instructions: Instructions,
+    stream: &[u8],
+    base: u32,
+    count: usize,
+    buffer: &mut Buffer,
+    process: &mut dyn FnMut(&[u32]),
+) {
+    read(instructions, stream, base, count, Buffering { buffer, filled: 0, process });
 }
 
 /// Takes decoded documents.
 pub(super) trait Sink {
-    /// Takes one.
-    fn one(&mut self, document: u32);
-    /// Takes a few, which a register held.
+    /// Takes a few.
     fn some(&mut self, documents: &[u32]);
+    /// There are no more.
+    fn end(&mut self);
 }
 
-/// Calls a function with each document.
-struct Visiting<F>(F);
+/// Collects a few documents and has them processed while they are in the first-level cache.
+struct Buffering<'a> {
+    buffer: &'a mut Buffer,
+    filled: usize,
+    process: &'a mut dyn FnMut(&[u32]),
+}
 
-impl<F: FnMut(u32)> Sink for Visiting<F> {
-    #[inline(always)]
-    fn one(&mut self, document: u32) {
-        self.0(document);
-    }
-
+impl Sink for Buffering<'_> {
     #[inline(always)]
     fn some(&mut self, documents: &[u32]) {
-        documents.iter().for_each(|&document| self.0(document));
+        if self.filled + documents.len() > self.buffer.len() {
+            self.end();
+        }
+        let end = self.filled + documents.len();
+        self.buffer[self.filled..end].copy_from_slice(documents);
+        self.filled = end;
+    }
+
+    #[inline(never)]
+    fn end(&mut self) {
+        (self.process)(&self.buffer[..self.filled]);
+        self.filled = 0;
     }
 }
 
@@ -181,19 +201,15 @@ struct Filling<'a> {
 
 impl Sink for Filling<'_> {
     #[inline(always)]
-    fn one(&mut self, document: u32) {
-        self.some(&[document]);
-    }
-
-    #[inline(always)]
     fn some(&mut self, documents: &[u32]) {
         let end = *self.filled + documents.len();
         self.documents[*self.filled..end].copy_from_slice(documents);
         *self.filled = end;
     }
+
+    fn end(&mut self) {}
 }
 
-#[inline]
 fn read(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut visit: impl Sink) {
     let mut reader = Reader { words: stream, selectors: stream, left: count, last: base.wrapping_sub(1) };
     match instructions.min(Instructions::detect()) {
@@ -205,6 +221,7 @@ fn read(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut 
             while let Some(run) = reader.next_run() {
                 dispatch_scalar(run, &mut reader, &mut visit);
             }
+            visit.end();
         }
     }
 }
@@ -262,7 +279,7 @@ impl<'a> Reader<'a> {
                 }
             }
             self.last = self.last.wrapping_add(gap).wrapping_add(1);
-            visit.one(self.last);
+            visit.some(&[self.last]);
             self.left -= 1;
         }
     }
@@ -271,10 +288,11 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn neighbours(&mut self, units: usize, visit: &mut impl Sink) {
         let count = (units * PACKINGS[0].numbers).min(self.left);
-        for step in 1..=count as u32 {
-            visit.one(self.last.wrapping_add(step));
+        for done in (0..count).step_by(16) {
+            let documents: [u32; 16] = std::array::from_fn(|i| self.last.wrapping_add(i as u32 + 1));
+            visit.some(&documents[..(count - done).min(16)]);
+            self.last = documents[15];
         }
-        self.last = self.last.wrapping_add(count as u32);
         self.left -= count;
     }
 }
@@ -324,7 +342,7 @@ fn units_scalar<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut 
         for i in 0..count {
             let gap = (lanes[i % 4] >> (i as u32 / 4 * width)) & mask;
             last = last.wrapping_add(gap as u32).wrapping_add(1);
-            visit.one(last);
+            visit.some(&[last]);
         }
         reader.last = last;
         reader.left -= count;
@@ -453,7 +471,8 @@ mod tests {
 
     fn collect(instructions: Instructions, stream: &[u8], base: u32, count: usize) -> Vec<u32> {
         let mut documents = Vec::new();
-        for_each(instructions, stream, base, count, |document| documents.push(document));
+        let mut buffer = [0; 512];
+        for_each_slice(instructions, stream, base, count, &mut buffer, &mut |some| documents.extend_from_slice(some));
         documents
     }
 

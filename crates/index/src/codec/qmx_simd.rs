@@ -2,19 +2,17 @@
 //!
 //! A register holds two or four rows of the four lanes. Numbers past the end of a unit are masked to no gap at all, so
 //! that the last slot of the register is always the last document, from which the next register goes on. Documents
-//! leave through an array of one register, which stays in the first-level cache; `black_box` keeps the compiler from
-//! taking the register apart instead, which costs two operations a document where a load costs one.
+//! leave through an array of one register, which the compiler does without.
 #![allow(unsafe_code)]
 
 use super::qmx::{PACKINGS, Packing, Reader, Run, Sink, dispatch};
 use std::arch::x86_64::*;
-use std::hint::black_box;
 
 /// Decodes to the end with AVX2; the caller has seen that the processor has it and BMI2.
 #[inline]
 pub(super) fn for_each_avx2<F: Sink>(reader: Reader<'_>, visit: F) {
     debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2"));
-    // SAFETY: `qmx::for_each`, the only caller, takes no better instructions than were detected.
+    // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
     unsafe { all_avx2(reader, visit) }
 }
 
@@ -22,11 +20,10 @@ pub(super) fn for_each_avx2<F: Sink>(reader: Reader<'_>, visit: F) {
 #[inline]
 pub(super) fn for_each_avx512<F: Sink>(reader: Reader<'_>, visit: F) {
     debug_assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"));
-    // SAFETY: `qmx::for_each`, the only caller, takes no better instructions than were detected.
+    // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
     unsafe { all_avx512(reader, visit) }
 }
 
-// `visit` is passed by value, so that what it captures is in registers and not loaded again for each document.
 #[target_feature(enable = "avx2,bmi2")]
 fn all_avx2<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
     while let Some(run) = reader.next_run() {
@@ -36,6 +33,7 @@ fn all_avx2<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
             Run { packing, words, .. } => dispatch!(packing, units_avx2(words, &mut reader, &mut visit)),
         }
     }
+    visit.end();
 }
 
 #[target_feature(enable = "avx512f,bmi2")]
@@ -47,6 +45,7 @@ fn all_avx512<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
             Run { packing, words, .. } => dispatch!(packing, units_avx512(words, &mut reader, &mut visit)),
         }
     }
+    visit.end();
 }
 
 /// The units of one packing; a unit that the stream's end cuts short ends the decoding.
@@ -62,14 +61,13 @@ fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Re
             last = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7));
             // SAFETY: the array has room for a register.
             unsafe { _mm256_storeu_si256(documents.as_mut_ptr().cast(), sums) };
-            let documents = black_box(&documents);
             if reader.left < 8 {
                 hand_on_last(&documents[..(numbers - 8 * step).min(8)], reader, visit);
                 if reader.left == 0 {
                     return;
                 }
             } else if step < numbers / 8 {
-                visit.some(documents);
+                visit.some(&documents);
                 reader.left -= 8;
             } else {
                 visit.some(&documents[..numbers % 8]);
@@ -93,14 +91,13 @@ fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut 
             last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
             // SAFETY: the array has room for a register.
             unsafe { _mm512_storeu_si512(documents.as_mut_ptr().cast(), sums) };
-            let documents = black_box(&documents);
             if reader.left < 16 {
                 hand_on_last(&documents[..(numbers - 16 * step).min(16)], reader, visit);
                 if reader.left == 0 {
                     return;
                 }
             } else if step < numbers / 16 {
-                visit.some(documents);
+                visit.some(&documents);
                 reader.left -= 16;
             } else {
                 visit.some(&documents[..numbers % 16]);
