@@ -244,7 +244,7 @@ pub fn table2(workload: &Workload<'_>) -> Result<Table, IndexError> {
     let mut table = clause_table("saat/table2: clauses of Algorithm 1", labels, paper, ours);
     table.notes.push(workload.note());
     table.notes.push(
-        "In the paper's counts inserts outnumber updates by 500; with (score, document) compared, a document is in the \
+        "In the paper inserts outnumber updates 500 to 1. With (score, document) compared, a document is in the \
          heap exactly if it is not worse than its worst, which decides between the two clauses here."
             .to_owned(),
     );

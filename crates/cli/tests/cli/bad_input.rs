@@ -147,7 +147,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
     let index = "index --input birds.jsonl --index i";
     let cases = [
         (format!("{index} --analyzer klingon"), "give english, simple, whitespace or pretokenized"),
-        (format!("{index} --codec zip"), "the codecs are raw and bitpack"),
+        (format!("{index} --codec zip"), "the codecs are raw, bitpack and qmx"),
         (format!("{index} --format pdf"), "choose one of jsonl, tsv, trec, beir, text, ciff"),
         (format!("{index} --order random"), "the only order so far is given"),
         (format!("{index} --weights tfidf"), "give tf, impact or tf,impact"),
@@ -182,6 +182,7 @@ fn options_out_of_range_and_scores_that_the_index_cannot_give_are_refused() {
         ("search --index birds --score rank-bm25 x".to_owned(), "the index has no static ranks; score by bm25, or"),
         ("search --index birds --score bm25 --alpha 0.5 x".to_owned(), "--alpha belongs to --score rank-bm25"),
         ("search --index birds --algorithm maxscore --mode and x".to_owned(), "maxscore does not answer and queries"),
+        ("search --index birds --budget 5 x".to_owned(), "only score-at-a-time keeps a budget"),
         ("search --index birds falcon^0".to_owned(), "the weight 0 of \"falcon\" is out of range"),
     ];
     for (line, expected) in cases {
