@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// Codecs, and whether there are impacts and ranks.
-const INDEXES: [(&str, bool); 6] = [
+const INDEXES: [(&str, bool); 7] = [
     ("bitpack", false),
     ("raw", true),
     ("documents=bitpack,weights=raw", true),
     ("pfor", true),
     ("documents=elias-fano,weights=pfor-block", true),
     ("rice", false),
+    ("documents=qmx,weights=raw", true),
 ];
 const MODELS: [ScoreModel; 3] = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.5 }];
 const MANIFEST: &str = "manifest-00000001";
@@ -59,10 +60,10 @@ fn prepare() {
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![vec![], vec![1]];
     for choice in 0..18 {
-        let patches = (0..=12u8).flat_map(|part| [part, 16, part, 1, 0xFF - part]);
+        let patches = (0..=14u8).flat_map(|part| [part, 16, part, 1, 0xFF - part]);
         seeds.push([choice].into_iter().chain(patches).collect());
-        seeds.push(vec![choice, 12, 32, 0, 1, 0]);
-        seeds.push(vec![choice, 13, 0, 9]);
+        seeds.push(vec![choice, 14, 32, 0, 1, 0]);
+        seeds.push(vec![choice, 15, 0, 9]);
     }
     seeds
 }
@@ -82,21 +83,21 @@ impl Input<'_> {
     }
 }
 
-/// Applies one patch: a section, the header (part 12), the length (13) or the manifest (others).
+/// Applies one patch: a section, the header (part 14), the length (15) or the manifest (others).
 fn patch(input: &mut Input<'_>, manifest: &mut Vec<u8>, segment: &mut Vec<u8>, table: &Header) -> Option<()> {
     let (part, at) = (input.byte()?, input.number()?);
-    if part == 13 {
+    if part == 15 {
         segment.truncate(segment.len() - at % segment.len());
         return Some(());
     }
     let count = usize::from(input.byte()? % 16);
     let target: &mut [u8] = match part {
-        0..12 => {
+        0..14 => {
             let entry = table.table.get(usize::from(part))?;
             let (start, length) = (entry.offset as usize, entry.length as usize);
             segment.get_mut(start..start + length)?
         }
-        12 => segment.get_mut(..HEADER_BYTES)?,
+        14 => segment.get_mut(..HEADER_BYTES)?,
         _ => manifest,
     };
     let length = target.len();
@@ -162,10 +163,14 @@ fn exercise(folder: &Path, model: ScoreModel) {
     for text in QUERIES {
         for mode in [Mode::And, Mode::Or, Mode::AndOr] {
             let query = Query::new(text).mode(mode).score(model);
+            let by_score = searcher.search(&query.clone().algorithm(Algorithm::ScoreAtATime));
             let answers = [Algorithm::Auto, Algorithm::Exhaustive]
                 .map(|algorithm| searcher.search(&query.clone().algorithm(algorithm)));
             if let ([Ok(auto), Ok(exhaustive)], Ok(plan), Ok(_)) = (answers, searcher.plan(&query), &verified) {
                 assert_eq!(auto.hits, exhaustive.hits, "{text:?} by {model}: a wrong answer after verify");
+                if let Ok(by_score) = by_score {
+                    assert_eq!(by_score.hits, exhaustive.hits, "{text:?} by score: a wrong answer after verify");
+                }
                 // Both start from the same seed, which must not keep out what belongs in.
                 let found = plan.lists.iter().map(|list| list.postings as usize).max().unwrap_or(0).min(query.k);
                 assert!(

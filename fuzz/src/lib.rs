@@ -21,7 +21,7 @@ pub const QUERIES: [&str; 5] =
     ["common", "common even rare", "rare^2.5 word7 word8 nowhere", "even third fifth common^0.01", "word1 word2 word3"];
 
 /// Builds an index of 640 documents: lists of a few postings, of less than a block, of several blocks with windows; with
-/// impacts and ranks if `is_rich`.
+/// impacts, impact-ordered lists and ranks if `is_rich`.
 pub fn build_small_index(folder: &Path, codec: &str, is_rich: bool) {
     let documents = (0..640u32).map(|number| {
         let mut text = format!("common word{} word{}", number % 97, number % 41);
@@ -42,6 +42,7 @@ pub fn build_small_index(folder: &Path, codec: &str, is_rich: bool) {
         memory_bytes: 64 << 20,
         codecs: codec.parse::<Codecs>().expect("a known codec"),
         impacts: is_rich,
+        impact_ordered: is_rich,
         ranks: is_rich.then(|| ranks.path().to_owned()),
         ..BuildOptions::default()
     };

@@ -5,8 +5,7 @@
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
 //! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],
-//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`],
-//! [`report`].
+//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`], [`report`].
 
 pub mod error;
 

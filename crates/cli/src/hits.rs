@@ -32,7 +32,8 @@ impl Answered {
             0 => "no hits".to_owned(),
             hits => counted(hits as u64, "hit"),
         };
-        format!("{found} in {}", duration(self.time))
+        let exactness = if self.answer.exact { "" } else { ", approximate: the budget was spent" };
+        format!("{found} in {}{exactness}", duration(self.time))
     }
 }
 

@@ -18,15 +18,19 @@ pub struct QueryOptions {
     /// The share of the static rank in `--score rank-bm25`, from 0 to 1 [default: 0.3]
     #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
     pub alpha: Option<f32>,
-    /// `auto`, `exhaustive`, `conjunction` or `maxscore`; the answer is the same, the time is not
+    /// `auto`, `exhaustive`, `conjunction`, `maxscore` or `score-at-a-time`; the answer is the same, the time is not
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub algorithm: Algorithm,
+    /// The most postings that `score-at-a-time` looks at, strongest first; answers may then be approximate
+    #[arg(long, value_name = "POSTINGS")]
+    pub budget: Option<u64>,
 }
 
 impl QueryOptions {
     /// A query with these options.
     pub fn query(&self, text: &str) -> Result<Query, Failure> {
         let query = Query::new(text).mode(self.mode).k(self.k as usize).algorithm(self.algorithm);
+        let query = Query { budget: self.budget, ..query };
         Ok(match self.score_model()? {
             Some(model) => query.score(model),
             None => query,

@@ -38,6 +38,8 @@ pub struct Plan {
     pub seed: Option<u32>,
     /// The documents that may be hits, besides `range`; `None` lets all pass.
     pub filter: Option<Arc<Bitmap>>,
+    /// The most postings that score-at-a-time looks at; `None` looks at all.
+    pub budget: Option<u64>,
     /// What runs, one after the other, until one of them has k hits; none where no document can be a hit.
     pub stages: Vec<Stage>,
 }
@@ -160,6 +162,9 @@ impl fmt::Display for Plan {
         if let Some(filter) = &self.filter {
             writeln!(f, "filter: {} documents may pass", filter.count())?;
         }
+        if let Some(budget) = self.budget {
+            writeln!(f, "budget: {budget} postings, strongest first; the answer may be approximate")?;
+        }
         self.write_lists(f)?;
         self.write_scores(f)?;
         if self.stages.is_empty() {
@@ -248,6 +253,7 @@ mod tests {
             width: Width::Bits16,
             seed: Some(7),
             filter: None,
+            budget: None,
             stages: stages
                 .map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive, place: Place::Cpu })
                 .to_vec(),

@@ -55,6 +55,20 @@ pub enum PlanError {
         /// The one that would do.
         instead: Algorithm,
     },
+    /// Score-at-a-time does not know how many terms a document has.
+    #[error("score-at-a-time answers or queries, not {0}; ask for or, or choose another algorithm")]
+    OnlyOr(Mode),
+    /// Score-at-a-time adds impacts.
+    #[error("score-at-a-time adds impacts and does not answer by {0}; score by impact, or choose another algorithm")]
+    NotByImpact(ScoreModel),
+    /// Score-at-a-time needs lists in the order of impacts.
+    #[error(
+        "the index has no impact-ordered lists, which score-at-a-time needs; choose another algorithm, or rebuild the index with 'lanner index --weights tf,impact --impact-ordered'"
+    )]
+    NoImpactOrder,
+    /// A budget is kept by one algorithm alone.
+    #[error("only score-at-a-time keeps a budget, {0} does not; choose it, or leave out the budget")]
+    Budget(Algorithm),
     /// The index cannot be read.
     #[error(transparent)]
     Index(#[from] IndexError),
@@ -90,7 +104,7 @@ impl<'a> Planner<'a> {
     /// The plan of a query.
     pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
         let score = self.score_model(query)?;
-        check_algorithm(query)?;
+        self.check_algorithm(query, score)?;
         let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
         let (lists, missing) = self.lists(score, known);
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
@@ -112,6 +126,7 @@ impl<'a> Planner<'a> {
             width,
             seed: seed(query, &lists),
             filter: query.filter.clone(),
+            budget: query.budget,
             stages: stages(query, &lists, largest).into_iter().filter(can_run).collect(),
             lists: lists.into(),
             missing: missing.into(),
@@ -140,6 +155,18 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(score)
+    }
+
+    /// Score-at-a-time goes with impacts and lists in their order, and a budget with score-at-a-time.
+    fn check_algorithm(&self, query: &Query, score: ScoreModel) -> Result<(), PlanError> {
+        check_mode(query)?;
+        match query.algorithm {
+            Algorithm::ScoreAtATime if score != ScoreModel::Impact => Err(PlanError::NotByImpact(score)),
+            Algorithm::ScoreAtATime if !self.index.segment().has_impact_ordered() => Err(PlanError::NoImpactOrder),
+            Algorithm::ScoreAtATime => Ok(()),
+            other if query.budget.is_some() => Err(PlanError::Budget(other)),
+            _ => Ok(()),
+        }
     }
 
     fn has_learned_impacts(&self) -> bool {
@@ -235,9 +262,11 @@ fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
 }
 
 /// Whether an algorithm answers queries of the mode, and which one would if not.
-fn check_algorithm(query: &Query) -> Result<(), PlanError> {
+fn check_mode(query: &Query) -> Result<(), PlanError> {
     let unsuitable = |instead| Err(PlanError::Unsuitable { algorithm: query.algorithm, mode: query.mode, instead });
     match (query.mode, query.algorithm) {
+        (Mode::Or, Algorithm::ScoreAtATime) => Ok(()),
+        (_, Algorithm::ScoreAtATime) => Err(PlanError::OnlyOr(query.mode)),
         (_, Algorithm::Auto | Algorithm::Exhaustive) | (Mode::AndOr, _) => Ok(()),
         (Mode::And, Algorithm::Conjunction) => Ok(()),
         (Mode::Or, Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter) => Ok(()),
@@ -315,7 +344,7 @@ mod tests {
     fn every_mode_has_its_algorithms() {
         let names = |mode, algorithm| {
             let query = Query::new("").mode(mode).algorithm(algorithm);
-            check_algorithm(&query)?;
+            check_mode(&query)?;
             let stages = stages(&query, &[list([0; 3])], 1);
             Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
         };

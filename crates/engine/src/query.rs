@@ -44,6 +44,8 @@ pub enum Algorithm {
     BlockMaxMaxscore,
     /// OR: sparse lists are scattered into accumulators, dense ones looked up for documents that can still enter.
     Scatter,
+    /// OR by impacts: segments of equal impact, highest first, of lists that were built so.
+    ScoreAtATime,
 }
 
 /// A name that there is not, and those that there are.
@@ -84,13 +86,14 @@ impl FromStr for Mode {
 
 impl Algorithm {
     /// Every algorithm, `auto` first.
-    pub const ALL: [Algorithm; 6] = [
+    pub const ALL: [Algorithm; 7] = [
         Algorithm::Auto,
         Algorithm::Exhaustive,
         Algorithm::Conjunction,
         Algorithm::Maxscore,
         Algorithm::BlockMaxMaxscore,
         Algorithm::Scatter,
+        Algorithm::ScoreAtATime,
     ];
 
     /// Its name in commands, plans and traces.
@@ -102,6 +105,7 @@ impl Algorithm {
             Algorithm::Maxscore => "maxscore",
             Algorithm::BlockMaxMaxscore => "block-max-maxscore",
             Algorithm::Scatter => "scatter",
+            Algorithm::ScoreAtATime => "score-at-a-time",
         }
     }
 }
@@ -138,12 +142,15 @@ pub struct Query {
     pub algorithm: Algorithm,
     /// The documents that may be hits; `None` lets all pass.
     pub filter: Option<Arc<Bitmap>>,
+    /// The most postings that score-at-a-time looks at, strongest first; the answer says whether that was all.
+    pub budget: Option<u64>,
 }
 
 impl Query {
     /// A query for the ten best documents that have any of the words.
     pub fn new(text: impl Into<String>) -> Query {
-        Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm: Algorithm::Auto, filter: None }
+        let (algorithm, filter, budget) = (Algorithm::Auto, None, None);
+        Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm, filter, budget }
     }
 
     /// Combines the terms in another way.
@@ -169,6 +176,11 @@ impl Query {
     /// Lets only some documents be hits.
     pub fn filter(self, filter: Arc<Bitmap>) -> Query {
         Query { filter: Some(filter), ..self }
+    }
+
+    /// Stops score-at-a-time after so many postings.
+    pub fn budget(self, postings: u64) -> Query {
+        Query { budget: Some(postings), ..self }
     }
 
     /// The different terms of the text in the order of their first occurrence; weights of repeated ones are added.

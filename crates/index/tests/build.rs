@@ -3,7 +3,7 @@
 mod support;
 
 use lanner_index::build::{BuildError, BuildOptions, Quiet, build, build_from_ciff};
-use lanner_index::codec::{BLOCK, CodecName, Codecs};
+use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::IndexError;
 use lanner_index::open::{Index, Stream, export_ciff};
@@ -74,10 +74,11 @@ fn files_are_the_same_bytes_for_any_threads_and_memory() {
     let folder = tempfile::tempdir().unwrap();
     // Enough text that the smallest memory does not hold it.
     let rows: Vec<_> = documents(90_000, 90_000);
+    let asked = BuildOptions { impacts: true, impact_ordered: true, ..options() };
     let mut first: Option<Vec<u8>> = None;
     for (threads, memory_bytes) in [(1, 1 << 30), (1, 32 << 20), (2, 1 << 30), (3, 32 << 20)] {
         let report =
-            build_index(folder.path(), rows.clone(), &BuildOptions { threads, memory_bytes, ..options() }).unwrap();
+            build_index(folder.path(), rows.clone(), &BuildOptions { threads, memory_bytes, ..asked.clone() }).unwrap();
         assert_eq!(report.runs > 0, memory_bytes == 32 << 20, "{threads} threads: {} runs", report.runs);
         let bytes = fs::read(segment_file(folder.path())).unwrap();
         let first = first.get_or_insert_with(|| bytes.clone());
@@ -108,6 +109,46 @@ fn impacts_are_scaled_weights_from_1_to_255_and_the_largest_is_255() {
         largest = largest.max(kept[0]);
     }
     assert_eq!(largest, 255);
+}
+
+#[test]
+fn impact_ordered_lists_hold_the_postings_by_falling_impact() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = BuildOptions { impacts: true, impact_ordered: true, ..options() };
+    build_index(folder.path(), documents(3000, 400), &options).unwrap();
+    let index = Index::open(folder.path()).unwrap();
+    index.verify().unwrap();
+    let (mut long, mut short) = (0, 0);
+    for number in 0..400 {
+        let term = format!("w{number}");
+        let Some(id) = index.lookup(&term).unwrap() else {
+            continue;
+        };
+        let Some(list) = index.impact_ordered(id).unwrap() else {
+            assert!((index.list(id).unwrap().postings() as usize) < BLOCK, "{term}");
+            short += 1;
+            continue;
+        };
+        let mut expected = postings(&index, &term, Stream::Impact);
+        expected.sort_by_key(|&(document, impact)| (std::cmp::Reverse(impact), document));
+        let mut found = Vec::new();
+        for segment in list.segments() {
+            let mut documents = vec![0; segment.postings as usize];
+            qmx::decode(segment.stream, 0, &mut documents);
+            found.extend(documents.into_iter().map(|document| (document, segment.impact)));
+        }
+        assert_eq!(found, expected, "{term}");
+        assert_eq!(list.postings() as usize, expected.len());
+        long += 1;
+    }
+    assert!(long > 50 && short > 50, "{long} long lists, {short} short ones");
+}
+
+#[test]
+fn impact_ordered_lists_need_impacts() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = build_index(folder.path(), documents(3, 5), &BuildOptions { impact_ordered: true, ..options() });
+    assert!(error.unwrap_err().to_string().contains("need impacts"));
 }
 
 #[test]

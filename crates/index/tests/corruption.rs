@@ -3,7 +3,7 @@
 mod support;
 
 use lanner_index::build::BuildOptions;
-use lanner_index::codec::BLOCK;
+use lanner_index::codec::{BLOCK, qmx};
 use lanner_index::format::IndexError;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
@@ -33,6 +33,11 @@ fn use_all(index: &Index) {
             list.first_block(window);
             list.window_saturation_bound(window);
             list.window_impact_bound(window);
+        }
+        if let Ok(Some(ordered)) = index.impact_ordered(TermId(term)) {
+            for segment in ordered.segments() {
+                qmx::decode(segment.stream, 0, &mut vec![0; segment.postings as usize]);
+            }
         }
         list.largest(index.norms(), index.length_codes());
         list.largest_impacts();
@@ -68,7 +73,7 @@ fn names_file_and_section(error: &IndexError, file: &str) -> bool {
 fn small_index(folder: &Path) {
     let ranks = folder.join("ranks.tsv");
     fs::write(&ranks, "doc-1\t0.5\ndoc-0\t2\n").unwrap();
-    let options = BuildOptions { impacts: true, ranks: Some(ranks), ..options() };
+    let options = BuildOptions { impacts: true, impact_ordered: true, ranks: Some(ranks), ..options() };
     build_index(&folder.join("index"), documents(170, 12), &options).unwrap();
 }
 

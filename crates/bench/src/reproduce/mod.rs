@@ -2,6 +2,7 @@
 
 mod gpu_ir;
 mod griffin;
+mod saat;
 
 use crate::cache::Cache;
 use crate::error::BenchError;

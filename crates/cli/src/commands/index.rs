@@ -49,6 +49,9 @@ pub struct Arguments {
     /// What postings carry: tf, impact or tf,impact [default: tf, or impact with --vector-field]
     #[arg(long, value_name = "LIST")]
     weights: Option<Weights>,
+    /// Store long lists again in the order of impacts, for score-at-a-time
+    #[arg(long)]
+    impact_ordered: bool,
     /// Static ranks: a file with an id and a number a line
     #[arg(long, value_name = "FILE")]
     rank: Option<PathBuf>,
@@ -208,6 +211,7 @@ impl Arguments {
             dense: self.codec.is_none(),
             frequencies: weights.frequencies,
             impacts: weights.impacts,
+            impact_ordered: self.impact_ordered,
             bm25: Bm25 { k1: self.k1, b: self.b },
             strict: self.strict,
             ranks: self.rank.clone(),

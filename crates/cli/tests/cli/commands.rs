@@ -117,6 +117,19 @@ fn search_prints_json_with_exact_scores() {
 }
 
 #[test]
+fn a_budget_makes_an_answer_approximate_and_the_answer_says_so() {
+    let place = birds();
+    place.run("index --input birds.jsonl --index i --weights tf,impact --impact-ordered --quiet").succeeded();
+    let search = "search --index i --score impact --algorithm score-at-a-time";
+    let whole = place.run(&format!("{search} --json falcons hunt")).json();
+    let other = place.run("search --index i --score impact --json falcons hunt").json();
+    assert_eq!((&whole["hits"], whole["exact"].as_bool()), (&other["hits"], Some(true)));
+    assert_eq!(place.run(&format!("{search} --budget 1 --json falcons hunt")).json()["exact"], false);
+    let text = place.run(&format!("{search} --budget 1 falcons hunt")).succeeded();
+    assert!(text.contains("approximate: the budget was spent"), "{text}");
+}
+
+#[test]
 fn search_answers_line_after_line_and_goes_on_after_a_bad_one() {
     let place = birds();
     let input = b"falcon pairs\n\nfalcon^0\n\xff heron\n:quit\nowl\n";

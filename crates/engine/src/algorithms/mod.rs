@@ -1,5 +1,7 @@
 //! The algorithms, one file each, and what they share: a task, a workspace, weighers and cursors.
 
+pub mod accumulator_heap;
+pub mod accumulators;
 pub mod block_max_maxscore;
 pub mod conjunction;
 pub mod cursor;
@@ -7,6 +9,8 @@ pub mod exhaustive;
 pub mod lanes;
 pub mod maxscore;
 pub mod scatter;
+pub mod score_at_a_time;
+pub mod sweep;
 pub mod weigher;
 
 use crate::answer::Work;
@@ -24,6 +28,8 @@ use weigher::{Frequencies, Impacts, Weigher};
 /// Memory that a thread keeps from query to query.
 #[derive(Default)]
 pub struct Workspace {
+    /// Whether the stage that ran last looked at all it had to; a budget may have stopped it.
+    pub is_exact: bool,
     /// The hits so far.
     pub top: TopK,
     /// Accumulators of a window of documents.
@@ -34,6 +40,8 @@ pub struct Workspace {
     places: Vec<u32>,
     /// Decoded blocks.
     blocks: Vec<BlockBuffer>,
+    /// What score-at-a-time keeps.
+    score_at_a_time: score_at_a_time::Memory,
 }
 
 /// So many buffers for blocks, of which the first numbers are whatever they were.
@@ -77,10 +85,14 @@ impl Known {
 impl<'a> Task<'a> {
     /// Runs the stage on this thread and leaves its hits in the workspace.
     pub fn run(&self, workspace: &mut Workspace) -> Result<Work, IndexError> {
+        workspace.is_exact = true;
         workspace.top.reset(self.plan.k, self.plan.seed_of(self.stage));
         workspace.top.keep(&self.known.hits);
         if self.plan.k == 0 || self.plan.range.is_empty() {
             return Ok(Work::default());
+        }
+        if self.stage.algorithm == Algorithm::ScoreAtATime {
+            return score_at_a_time::cpu(self, workspace);
         }
         match self.plan.score.stream() {
             Stream::Frequency => self.run_with(Frequencies::new(self.plan, self.index), workspace),

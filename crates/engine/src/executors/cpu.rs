@@ -36,6 +36,7 @@ impl Cpu {
             let known = Known::new(std::mem::take(&mut answer.hits));
             answer.work += Task { plan, stage, index: &self.index, known: &known }.run(workspace)?;
             answer.hits = workspace.top.take();
+            answer.exact = workspace.is_exact;
             let name = stage.algorithm.name();
             answer.trace.steps.push(Step { name, place: Place::Cpu, duration: start.elapsed() });
             if answer.hits.len() >= plan.k {
@@ -76,6 +77,7 @@ fn postings_of(plan: &Plan, stage: &Stage) -> u64 {
     let all: u64 = postings.clone().sum();
     match stage.algorithm {
         Algorithm::Conjunction => all.min(postings.min().unwrap_or(0) * plan.lists.len() as u64),
+        Algorithm::ScoreAtATime => all.min(plan.budget.unwrap_or(all)),
         _ => all,
     }
 }

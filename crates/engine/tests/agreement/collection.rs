@@ -165,6 +165,7 @@ impl Collection {
             codecs: lists.codecs(),
             dense: lists == Lists::Dense,
             impacts: true,
+            impact_ordered: true,
             bm25: self.bm25,
             strict: true,
             ranks: Some(self.folder.path().join("ranks")),

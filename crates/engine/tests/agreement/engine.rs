@@ -35,6 +35,9 @@ macro_rules! agreement {
             agreement!(@engine scatter_dense, Scatter, Dense, 1, $body);
             agreement!(@engine auto_pfor_block, Auto, PforBlock, 1, $body);
             agreement!(@engine auto_dense_threads, Auto, Dense, 3, $body);
+            agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
+            agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
+            agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
         }
     };
     (@engine $test:ident, $algorithm:ident, $lists:ident, $threads:expr, $body:expr) => {
@@ -69,13 +72,21 @@ impl Engine {
             Algorithm::Auto | Algorithm::Exhaustive => &[Mode::And, Mode::Or, Mode::AndOr],
             Algorithm::Conjunction => &[Mode::And],
             Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter => &[Mode::Or],
+            Algorithm::ScoreAtATime => &[Mode::Or],
         }
+    }
+
+    /// The score models that the algorithm answers by.
+    fn models(&self) -> Vec<ScoreModel> {
+        let is_answered =
+            |model: &ScoreModel| self.algorithm != Algorithm::ScoreAtATime || *model == ScoreModel::Impact;
+        Collection::models().into_iter().filter(is_answered).collect()
     }
 
     fn cases(&self, collection: &Collection, ks: &[usize]) -> Vec<Case> {
         let mut cases = Vec::new();
         for ask in 0..collection.asks.len() {
-            for score in Collection::models() {
+            for score in self.models() {
                 for &mode in self.modes() {
                     cases.extend(ks.iter().map(|&k| Case { ask, mode, k, score }));
                 }

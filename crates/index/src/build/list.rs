@@ -111,6 +111,13 @@ impl<'a> ListEncoder<'a> {
         (largest, self.weighing.learned && self.postings.iter().all(is_whole))
     }
 
+    /// Documents and impacts of the list that was read last.
+    pub fn impacts(&self) -> impl ExactSizeIterator<Item = (u32, u32)> + '_ {
+        let (factor, scale) = (self.factor(), self.weighing.impact_scale);
+        let impact = move |posting: &Posting| impact_of((factor * f64::from(posting.strength)) * scale);
+        self.postings.iter().map(move |posting| (posting.document, impact(posting)))
+    }
+
     /// What a strength is multiplied with to give a weight.
     fn factor(&self) -> f64 {
         if self.weighing.learned {

@@ -10,6 +10,7 @@ mod dense;
 mod dictionary;
 mod documents;
 mod folder;
+mod impact_ordered;
 mod import;
 mod invert;
 mod list;
@@ -71,6 +72,8 @@ pub struct BuildOptions {
     pub frequencies: bool,
     /// Whether to store 8-bit impacts.
     pub impacts: bool,
+    /// Whether to store long lists again in the order of impacts, for score-at-a-time.
+    pub impact_ordered: bool,
     /// The parameters of BM25.
     pub bm25: Bm25,
     /// Whether the first malformed record or repeated id ends the build; they are skipped and counted otherwise.
@@ -91,6 +94,7 @@ impl Default for BuildOptions {
             dense: true,
             frequencies: true,
             impacts: false,
+            impact_ordered: false,
             bm25: Bm25::default(),
             strict: false,
             ranks: None,
@@ -245,6 +249,9 @@ impl BuildOptions {
         }
         if !self.frequencies && !self.impacts {
             return wrong("an index stores frequencies, impacts or both: --weights tf, --weights impact, or tf,impact");
+        }
+        if self.impact_ordered && !self.impacts {
+            return wrong("impact-ordered lists need impacts: add --weights tf,impact, or leave out --impact-ordered");
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! From collected postings to a committed segment: duplicates out, lists merged and encoded, sections written.
 
+use super::impact_ordered::{ImpactOrderedLists, ImpactOrderedWriter};
 use super::list::{Encoded, ListEncoder, Lists, Weighing};
 use super::merge::{Chunk, Merge};
 use super::numbering::Numbering;
@@ -123,6 +124,8 @@ struct Job<'a> {
 struct EncodedChunk {
     text: Vec<u8>,
     lists: Lists,
+    /// The same lists in the order of impacts, if asked for.
+    impact_ordered: Option<ImpactOrderedLists>,
     /// For each term: end of its text, its list, its postings.
     terms: Vec<(usize, Encoded, u32)>,
 }
@@ -174,23 +177,33 @@ impl<'a> Job<'a> {
         let memory = std::mem::take(&mut collected.accumulator).sorted();
         let mut merge = Merge::new(collected.open_runs()?, Some(memory))?;
         let mut terms = TermsWriter::create(&collected.folder.building())?;
+        let is_asked_for = collected.options.impact_ordered;
+        let create = || ImpactOrderedWriter::create(&collected.folder.building());
+        let mut impact_ordered = if is_asked_for { Some(create()?) } else { None };
         segment.begin(Section::LongLists)?;
         let (learned, total) = (collected.learned, collected.postings);
         let pipeline = Pipeline {
             threads: collected.options.workers(),
             make: || self.encoder(learned),
-            work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| encode_chunk(encoder, &chunk),
+            work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| encode_chunk(encoder, &chunk, is_asked_for),
         };
         pipeline.run(
             || merge.next(),
             |chunk| {
                 terms.push(&chunk)?;
                 segment.write(&chunk.lists.long)?;
+                if let (Some(writer), Some(lists)) = (&mut impact_ordered, &chunk.impact_ordered) {
+                    writer.push(lists)?;
+                }
                 progress.merged(terms.postings, total);
                 Ok(())
             },
         )?;
-        terms.finish(segment)
+        let numbers = terms.finish(segment)?;
+        if let Some(writer) = impact_ordered {
+            writer.finish(segment)?;
+        }
+        Ok(numbers)
     }
 
     fn write_documents(&self, collected: &mut Collected<'_>, segment: &mut SegmentWriter) -> Result<(), BuildError> {
@@ -205,14 +218,22 @@ impl<'a> Job<'a> {
     }
 }
 
-fn encode_chunk(encoder: &mut ListEncoder<'_>, chunk: &Chunk) -> Result<EncodedChunk, BuildError> {
-    let mut encoded = EncodedChunk::default();
+fn encode_chunk(
+    encoder: &mut ListEncoder<'_>,
+    chunk: &Chunk,
+    is_impact_ordered: bool,
+) -> Result<EncodedChunk, BuildError> {
+    let impact_ordered = is_impact_ordered.then(ImpactOrderedLists::default);
+    let mut encoded = EncodedChunk { impact_ordered, ..EncodedChunk::default() };
     for (text, pieces, count) in chunk.iter() {
         encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
         let list = encoder.encode(&mut encoded.lists);
         if list != Encoded::Empty {
             encoded.text.extend_from_slice(text);
             encoded.terms.push((encoded.text.len(), list, encoder.count() as u32));
+            if let Some(lists) = &mut encoded.impact_ordered {
+                lists.push(encoder.impacts());
+            }
         }
     }
     Ok(encoded)

@@ -13,6 +13,9 @@ mod elias_fano;
 mod lanes;
 mod pfor;
 mod pfor_block;
+pub mod qmx;
+#[cfg(target_arch = "x86_64")]
+mod qmx_simd;
 mod raw;
 mod rice;
 #[cfg(target_arch = "x86_64")]
@@ -118,6 +121,8 @@ codecs! {
     Pfor = 4, "pfor", &*PFOR;
     /// Quotients of gaps in unary, remainders apart.
     Rice = 5, "rice", &*RICE;
+    /// Gaps in words of 128 bits, each word with a width of its own.
+    Qmx = 6, "qmx", &qmx::Qmx;
     /// Most gaps in few bits, a width for each block.
     PforBlock = 7, "pfor-block", &*PFOR_BLOCK;
 }

@@ -1,6 +1,7 @@
 //! The bytes of an index: what the build writes and `open` reads, specified in `docs/format.md`.
 
 pub mod dense;
+pub mod impact_ordered;
 pub mod list;
 pub mod manifest;
 pub mod segment;

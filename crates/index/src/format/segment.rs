@@ -46,11 +46,15 @@ pub enum Section {
     StoredBlocks = 10,
     /// The stored fields, compressed block by block.
     Stored = 11,
+    /// Where each term's impact-ordered list lies, if asked for.
+    ImpactDirectory = 12,
+    /// The postings of long lists again, in segments of equal impact.
+    ImpactLists = 13,
 }
 
 impl Section {
     /// Every section this version knows, in the order of their tags.
-    pub const ALL: [Section; 11] = [
+    pub const ALL: [Section; 13] = [
         Section::LongLists,
         Section::ShortLists,
         Section::Terms,
@@ -62,6 +66,8 @@ impl Section {
         Section::Ranks,
         Section::StoredBlocks,
         Section::Stored,
+        Section::ImpactDirectory,
+        Section::ImpactLists,
     ];
 
     /// Its name in errors, statistics and the documentation.
@@ -78,12 +84,17 @@ impl Section {
             Section::Ranks => "ranks",
             Section::StoredBlocks => "stored-blocks",
             Section::Stored => "stored",
+            Section::ImpactDirectory => "impact-directory",
+            Section::ImpactLists => "impact-lists",
         }
     }
 
     /// Whether a segment may lack it.
     fn is_optional(self) -> bool {
-        matches!(self, Section::Ranks | Section::StoredBlocks | Section::Stored)
+        matches!(
+            self,
+            Section::Ranks | Section::StoredBlocks | Section::Stored | Section::ImpactDirectory | Section::ImpactLists
+        )
     }
 }
 

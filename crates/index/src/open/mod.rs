@@ -3,6 +3,7 @@
 mod dense;
 mod documents;
 mod export;
+mod impact_ordered;
 mod list;
 mod map;
 mod segment;
@@ -11,6 +12,7 @@ mod verify;
 pub use dense::Dense;
 pub use documents::IDS_IN_GROUP;
 pub use export::{ExportError, export_ciff};
+pub use impact_ordered::{ImpactOrdered, ImpactSegment};
 pub use list::{BlockBuffer, Largest, List, ListContext, Stream};
 pub use map::Bytes;
 pub use segment::Segment;
@@ -130,6 +132,11 @@ impl Index {
     /// The list of a term.
     pub fn list(&self, term: TermId) -> Result<List<'_>, IndexError> {
         self.segment.list(term.0)
+    }
+
+    /// The list of a term in segments of equal impact; `None` where its list is short, and in an index without any.
+    pub fn impact_ordered(&self, term: TermId) -> Result<Option<ImpactOrdered<'_>>, IndexError> {
+        self.segment.impact_ordered(term.0)
     }
 
     /// The length codes of all documents.

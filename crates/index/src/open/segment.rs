@@ -55,6 +55,7 @@ impl Segment {
             Section::IdGroups => self.section(section).len() == 8 * groups,
             Section::Terms => self.section(section).len() >= 24 * terms,
             Section::Ranks => ranks == 0 || ranks == 4 * documents,
+            Section::ImpactDirectory => !self.has_impact_ordered() || self.section(section).len() >= 16 * terms,
             _ => true,
         };
         match Section::ALL.into_iter().find(|&section| !is_sane(section)) {

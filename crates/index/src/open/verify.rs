@@ -1,5 +1,6 @@
 //! Verification: every byte against its checksum, then every structure against what it must be.
 
+use super::impact_ordered::verify_impact_ordered;
 use super::{Index, Largest, List, Segment, Stream};
 use crate::codec::BLOCK;
 use crate::format::IndexError;
@@ -109,6 +110,7 @@ fn verify_lists(index: &Index) -> Result<u64, IndexError> {
             let section = if (list.postings() as usize) < BLOCK { Section::ShortLists } else { Section::LongLists };
             index.segment().damaged(section, format!("list of term {term}: {what}"))
         })?;
+        verify_impact_ordered(index.segment(), term, &list)?;
         postings += u64::from(list.postings());
     }
     Ok(postings)

@@ -1,0 +1,552 @@
+//! `qmx`: gaps in 128-bit words, each word with a width of its own, and run-length coded widths apart from the words.
+//!
+//! Trotman, *Compression, SIMD, and Postings Lists*, ADCS 2014. A *unit* is one or two words of 16 bytes that hold
+//! numbers of one width in four interleaved lanes: number `i` lies in lane `i % 4`, at bit `(i / 4) · width` of it. The
+//! lane of a unit of two words is 64 bits long, the first word's below the second's. A *selector* is a byte: the low
+//! four bits name the [`PACKINGS`] row, the high four how many units of it follow each other, less one. Row 15 is ours:
+//! so many last numbers as varints, since a word for one or two numbers would be wasted.
+//!
+//! A stream is its words, the varints, zeros up to a multiple of 4 bytes, and the selectors, which are read from the
+//! end backwards: a decoder finds the first word and the first selector without knowing how many there are. A GPU's
+//! warp adds up the units of 32 selectors and knows where each of them starts.
+//! The paper stores gaps of 1 in no bits; ours are less one before they get here, so it is zeros that take no bits.
+//!
+//! A stream may have any length: blocks of up to 128 for the document-ordered lists, whole segments for the
+//! impact-ordered ones. [`for_each_slice`] decodes a few words and hands on their documents before it goes on.
+
+#[cfg(target_arch = "x86_64")]
+use super::qmx_simd;
+use super::{Codec, Packed, less_one};
+
+/// How one unit packs its numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Packing {
+    /// Bits of a number.
+    pub width: u32,
+    /// Numbers in a unit.
+    pub numbers: usize,
+    /// Words of 16 bytes in a unit.
+    pub words: usize,
+}
+
+/// `PACKINGS[selector % 16]`; the widths are those of the paper.
+pub const PACKINGS: [Packing; 15] = {
+    const fn row(width: u32, numbers: usize, words: usize) -> Packing {
+        Packing { width, numbers, words }
+    }
+    [
+        row(0, 256, 0),
+        row(1, 128, 1),
+        row(2, 64, 1),
+        row(3, 40, 1),
+        row(4, 32, 1),
+        row(5, 24, 1),
+        row(6, 20, 1),
+        row(7, 36, 2),
+        row(8, 16, 1),
+        row(9, 28, 2),
+        row(10, 12, 1),
+        row(12, 20, 2),
+        row(16, 8, 1),
+        row(21, 12, 2),
+        row(32, 4, 1),
+    ]
+};
+
+/// The selector's row for numbers that are varints.
+const TAIL: u8 = 15;
+/// The most units or varints that one selector can name.
+const LONGEST_RUN: usize = 16;
+/// The encoder chooses the best packing of so many numbers at a time, looking one unit further.
+const CHOSEN_AT_ONCE: usize = 4096;
+
+/// Which instructions decode; the numbers are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Instructions {
+    /// What every processor has.
+    Scalar,
+    /// Eight numbers at a time.
+    Avx2,
+    /// Sixteen numbers at a time.
+    Avx512,
+}
+
+impl Instructions {
+    /// The best that this processor has.
+    #[inline]
+    pub fn detect() -> Instructions {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // BMI2 shifts by a register without moving flags about; every processor with AVX2 has it.
+            let has_shifts = is_x86_feature_detected!("bmi2");
+            if has_shifts && is_x86_feature_detected!("avx512f") {
+                return Instructions::Avx512;
+            }
+            if has_shifts && is_x86_feature_detected!("avx2") {
+                return Instructions::Avx2;
+            }
+        }
+        Instructions::Scalar
+    }
+}
+
+/// Gaps in words of 128 bits.
+pub struct Qmx;
+
+impl Codec for Qmx {
+    fn encode_documents(&self, _shared: &[u8], base: u32, documents: &[u32], out: &mut Vec<u8>) -> u8 {
+        (encode(base, documents, out) / 4) as u8
+    }
+
+    fn decode_documents(&self, packed: Packed, base: u32, documents: &mut [u32]) {
+        decode(stream_of(packed), base, documents);
+    }
+
+    fn encode_values(&self, _shared: &[u8], values: &[u32], out: &mut Vec<u8>) -> u8 {
+        (pack(&less_one(values)[..values.len()], out) / 4) as u8
+    }
+
+    fn decode_values(&self, packed: Packed, values: &mut [u32]) {
+        decode(stream_of(packed), 0, values);
+        // What was decoded are the sums of values, less one.
+        let mut before = u32::MAX;
+        for value in values {
+            let sum = *value;
+            *value = sum.wrapping_sub(before);
+            before = sum;
+        }
+    }
+
+    fn length(&self, packed: Packed, _count: usize) -> usize {
+        4 * usize::from(packed.byte)
+    }
+}
+
+/// The bytes of a stream, whose directory byte counts them in fours; none if there are fewer.
+fn stream_of(packed: Packed<'_>) -> &[u8] {
+    packed.bytes.get(..4 * usize::from(packed.byte)).unwrap_or(&[])
+}
+
+/// Appends increasing documents, none below `base`, and returns the bytes they take, a multiple of 4.
+pub fn encode(base: u32, documents: &[u32], out: &mut Vec<u8>) -> usize {
+    let mut next = base;
+    let gaps = documents.iter().map(|&document| {
+        let gap = document - next;
+        next = document.wrapping_add(1);
+        gap
+    });
+    pack(&gaps.collect::<Vec<u32>>(), out)
+}
+
+/// Fills `documents` from a whole stream; where the bytes end early the rest is 0.
+pub fn decode(stream: &[u8], base: u32, documents: &mut [u32]) {
+    let count = documents.len();
+    let mut filled = 0;
+    read(Instructions::detect(), stream, base, count, Filling { documents, filled: &mut filled });
+    documents[filled..].fill(0);
+}
+
+/// Room for the documents that [`for_each_slice`] hands on together: 2 KiB, a small part of the first-level cache.
+pub type Buffer = [u32; 512];
+
+/// Hands the documents of a whole stream to `process`, in order and a bufferful at a time: `count` of them, or fewer
+/// where the bytes end early.
+///
+/// Whatever the bytes are, nothing outside `stream` is read and nothing panics; documents may then be any numbers.
+pub fn for_each_slice(
+    instructions: Instructions,
+    stream: &[u8],
+    base: u32,
+    count: usize,
+    buffer: &mut Buffer,
+    process: &mut dyn FnMut(&[u32]),
+) {
+    read(instructions, stream, base, count, Buffering { buffer, filled: 0, process });
+}
+
+/// Takes decoded documents.
+pub(super) trait Sink {
+    /// Takes a few.
+    fn some(&mut self, documents: &[u32]);
+    /// There are no more.
+    fn end(&mut self);
+}
+
+/// Collects a few documents and has them processed while they are in the first-level cache.
+struct Buffering<'a> {
+    buffer: &'a mut Buffer,
+    filled: usize,
+    process: &'a mut dyn FnMut(&[u32]),
+}
+
+impl Sink for Buffering<'_> {
+    #[inline(always)]
+    fn some(&mut self, documents: &[u32]) {
+        if self.filled + documents.len() > self.buffer.len() {
+            self.end();
+        }
+        let end = self.filled + documents.len();
+        self.buffer[self.filled..end].copy_from_slice(documents);
+        self.filled = end;
+    }
+
+    #[inline(never)]
+    fn end(&mut self) {
+        (self.process)(&self.buffer[..self.filled]);
+        self.filled = 0;
+    }
+}
+
+/// Fills a slice that has room for all that is asked for.
+struct Filling<'a> {
+    documents: &'a mut [u32],
+    filled: &'a mut usize,
+}
+
+impl Sink for Filling<'_> {
+    #[inline(always)]
+    fn some(&mut self, documents: &[u32]) {
+        let end = *self.filled + documents.len();
+        self.documents[*self.filled..end].copy_from_slice(documents);
+        *self.filled = end;
+    }
+
+    fn end(&mut self) {}
+}
+
+fn read(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut visit: impl Sink) {
+    let mut reader = Reader { words: stream, selectors: stream, left: count, last: base.wrapping_sub(1) };
+    match instructions.min(Instructions::detect()) {
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Avx512 => qmx_simd::for_each_avx512(reader, visit),
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Avx2 => qmx_simd::for_each_avx2(reader, visit),
+        _ => {
+            while let Some(run) = reader.next_run() {
+                dispatch_scalar(run, &mut reader, &mut visit);
+            }
+            visit.end();
+        }
+    }
+}
+
+/// Where a decoder stands in a stream.
+pub(super) struct Reader<'a> {
+    /// What follows the words that were read. Selectors are its last bytes; a damaged stream may read them as words.
+    words: &'a [u8],
+    /// What comes before the selectors that were read.
+    selectors: &'a [u8],
+    /// Numbers still to come.
+    pub(super) left: usize,
+    /// The document before the next one.
+    pub(super) last: u32,
+}
+
+/// Some units of one packing.
+pub(super) struct Run<'a> {
+    pub(super) packing: u8,
+    /// The units, one after the other, as far as the stream has them.
+    pub(super) words: &'a [[u8; 16]],
+    /// How many units of width 0, which have no words.
+    pub(super) units: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Takes the next selector with its units; `None` at the end. Varints are handed out as a run of none.
+    #[inline]
+    pub(super) fn next_run(&mut self) -> Option<Run<'a>> {
+        if self.left == 0 {
+            return None;
+        }
+        let (&selector, before) = self.selectors.split_last()?;
+        self.selectors = before;
+        let (packing, units) = (selector & 15, usize::from(selector >> 4) + 1);
+        if packing == TAIL {
+            return Some(Run { packing, words: &[], units });
+        }
+        let (all, _) = self.words.as_chunks::<16>();
+        let words = &all[..all.len().min(units * PACKINGS[usize::from(packing)].words)];
+        self.words = &self.words[16 * words.len()..];
+        Some(Run { packing, words, units })
+    }
+
+    /// Reads the varints that end a stream.
+    pub(super) fn tail(&mut self, count: usize, visit: &mut impl Sink) {
+        for _ in 0..count.min(self.left) {
+            let (mut gap, mut shift) = (0u32, 0);
+            while let Some((&byte, rest)) = self.words.split_first() {
+                self.words = rest;
+                gap |= u32::from(byte & 0x7F).wrapping_shl(shift);
+                shift += 7;
+                if byte < 0x80 {
+                    break;
+                }
+            }
+            self.last = self.last.wrapping_add(gap).wrapping_add(1);
+            visit.some(&[self.last]);
+            self.left -= 1;
+        }
+    }
+
+    /// Units of zeros: neighbours.
+    #[inline]
+    pub(super) fn neighbours(&mut self, units: usize, visit: &mut impl Sink) {
+        let count = (units * PACKINGS[0].numbers).min(self.left);
+        for done in (0..count).step_by(16) {
+            let documents: [u32; 16] = std::array::from_fn(|i| self.last.wrapping_add(i as u32 + 1));
+            visit.some(&documents[..(count - done).min(16)]);
+            self.last = documents[15];
+        }
+        self.left -= count;
+    }
+}
+
+/// Calls `$function::<PACKING>` with the packing of a run known, so that every shift is a constant.
+macro_rules! dispatch {
+    ($packing:expr, $function:ident($($argument:expr),*)) => {
+        match $packing {
+            1 => $function::<1, _>($($argument),*),
+            2 => $function::<2, _>($($argument),*),
+            3 => $function::<3, _>($($argument),*),
+            4 => $function::<4, _>($($argument),*),
+            5 => $function::<5, _>($($argument),*),
+            6 => $function::<6, _>($($argument),*),
+            7 => $function::<7, _>($($argument),*),
+            8 => $function::<8, _>($($argument),*),
+            9 => $function::<9, _>($($argument),*),
+            10 => $function::<10, _>($($argument),*),
+            11 => $function::<11, _>($($argument),*),
+            12 => $function::<12, _>($($argument),*),
+            13 => $function::<13, _>($($argument),*),
+            _ => $function::<14, _>($($argument),*),
+        }
+    };
+}
+pub(super) use dispatch;
+
+fn dispatch_scalar<F: Sink>(run: Run<'_>, reader: &mut Reader<'_>, visit: &mut F) {
+    match run.packing {
+        0 => reader.neighbours(run.units, visit),
+        TAIL => reader.tail(run.units, visit),
+        packing => dispatch!(packing, units_scalar(run.words, reader, visit)),
+    }
+}
+
+/// The units of one packing, number after number.
+fn units_scalar<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+    let Packing { width, numbers, words: words_in_unit } = const { PACKINGS[PACKING] };
+    let mask = (1u64 << width) - 1;
+    for unit in words.chunks_exact(words_in_unit) {
+        let first = u128::from_le_bytes(unit[0]);
+        let second = if words_in_unit == 2 { u128::from_le_bytes(unit[1]) } else { 0 };
+        let word = |word: u128, lane: usize| u64::from((word >> (32 * lane)) as u32);
+        let lanes: [u64; 4] = std::array::from_fn(|lane| word(first, lane) | word(second, lane) << 32);
+        let count = numbers.min(reader.left);
+        let mut last = reader.last;
+        for i in 0..count {
+            let gap = (lanes[i % 4] >> (i as u32 / 4 * width)) & mask;
+            last = last.wrapping_add(gap as u32).wrapping_add(1);
+            visit.some(&[last]);
+        }
+        reader.last = last;
+        reader.left -= count;
+        if reader.left == 0 {
+            return;
+        }
+    }
+}
+
+/// Appends numbers and returns the bytes they take.
+fn pack(numbers: &[u32], out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    let mut selectors: Vec<u8> = Vec::new();
+    let (mut chooser, mut tail) = (Chooser::default(), Vec::new());
+    let mut done = 0;
+    while done < numbers.len() {
+        let ahead = (done + CHOSEN_AT_ONCE + PACKINGS[0].numbers).min(numbers.len());
+        chooser.choose(&numbers[done..ahead], ahead == numbers.len());
+        let chosen_from = done;
+        while done < numbers.len() && done - chosen_from < CHOSEN_AT_ONCE {
+            let packing = chooser.next(selectors.last().map(|selector| selector & 15), done - chosen_from);
+            if packing == TAIL {
+                selectors.push(TAIL | ((numbers.len() - done - 1) as u8) << 4);
+                numbers[done..].iter().for_each(|&number| write_varint(number, &mut tail));
+                done = numbers.len();
+                break;
+            }
+            let count = PACKINGS[usize::from(packing)].numbers.min(numbers.len() - done);
+            pack_unit(PACKINGS[usize::from(packing)], &numbers[done..done + count], out);
+            push_selector(packing, &mut selectors);
+            done += count;
+        }
+    }
+    out.extend_from_slice(&tail);
+    let bytes = out.len() - start + selectors.len();
+    out.resize(out.len() + (bytes.next_multiple_of(4) - bytes), 0);
+    out.extend(selectors.iter().rev());
+    out.len() - start
+}
+
+/// Lengthens the last run, or starts another.
+fn push_selector(packing: u8, selectors: &mut Vec<u8>) {
+    match selectors.last_mut() {
+        Some(last) if *last & 15 == packing && usize::from(*last >> 4) + 1 < LONGEST_RUN => *last += 16,
+        _ => selectors.push(packing),
+    }
+}
+
+fn pack_unit(packing: Packing, numbers: &[u32], out: &mut Vec<u8>) {
+    let mut lanes = [0u64; 4];
+    for (i, &number) in numbers.iter().enumerate() {
+        // A unit of width 0 has more numbers than bits, all 0.
+        lanes[i % 4] |= u64::from(number) << (i as u32 / 4 * packing.width);
+    }
+    for word in 0..packing.words {
+        out.extend(lanes.iter().flat_map(|lane| ((lane >> (32 * word)) as u32).to_le_bytes()));
+    }
+}
+
+fn write_varint(mut number: u32, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Finds the packings that take the fewest bytes, from the last number to the first.
+#[derive(Default)]
+struct Chooser {
+    choices: Vec<u8>,
+    /// `within[i][packing]`: bytes from number `i` on if it starts a unit of this packing whose selector is paid for.
+    within: Vec<[u32; PACKINGS.len()]>,
+    /// `best[i]`: bytes from number `i` on if it starts a run.
+    best: Vec<u32>,
+}
+
+impl Chooser {
+    /// The packing of the unit that starts at a number, after a unit of packing `before`.
+    fn next(&self, before: Option<u8>, at: usize) -> u8 {
+        let continues = |packing: &u8| self.within[at].get(usize::from(*packing)).is_some_and(|&b| b <= self.best[at]);
+        before.filter(continues).unwrap_or(self.choices[at])
+    }
+
+    /// Looks at the numbers. `is_end` says that the last of them ends the stream.
+    fn choose(&mut self, numbers: &[u32], is_end: bool) {
+        let count = numbers.len();
+        self.choices.clear();
+        self.choices.resize(count, 0);
+        self.best.clear();
+        self.best.resize(count + 1, 0);
+        self.within.clear();
+        self.within.resize(count + 1, [0; PACKINGS.len()]);
+        // reach[packing]: how many numbers from here on fit its width.
+        let (mut reach, mut tail) = ([0usize; PACKINGS.len()], 1u32);
+        for i in (0..count).rev() {
+            let needed = 32 - numbers[i].leading_zeros();
+            let mut choice = (u32::MAX, 0);
+            for (number, packing) in PACKINGS.iter().enumerate() {
+                reach[number] = if packing.width >= needed { reach[number] + 1 } else { 0 };
+                let wanted = packing.numbers.min(count - i);
+                self.within[i][number] = u32::MAX;
+                if reach[number] >= wanted {
+                    let after = i + wanted;
+                    let rest = self.within[after][number].min(self.best[after]);
+                    let bytes = 16 * packing.words as u32 + rest;
+                    self.within[i][number] = bytes;
+                    choice = choice.min((bytes + 1, number as u8));
+                }
+            }
+            tail += needed.div_ceil(7).max(1);
+            if is_end && count - i <= LONGEST_RUN {
+                choice = choice.min((tail, TAIL));
+            }
+            (self.best[i], self.choices[i]) = choice;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: [Instructions; 3] = [Instructions::Scalar, Instructions::Avx2, Instructions::Avx512];
+
+    fn collect(instructions: Instructions, stream: &[u8], base: u32, count: usize) -> Vec<u32> {
+        let mut documents = Vec::new();
+        let mut buffer = [0; 512];
+        for_each_slice(instructions, stream, base, count, &mut buffer, &mut |some| documents.extend_from_slice(some));
+        documents
+    }
+
+    /// Gaps in stretches of one size each, so that runs of every packing come about.
+    fn gaps() -> impl Strategy<Value = Vec<u32>> {
+        let stretch = (0u32..=32, 1usize..700, any::<u64>()).prop_map(|(bits, length, seed)| {
+            let mut state = seed | 1;
+            let draw = move |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                ((state >> 32) & ((1 << bits) - 1)) as u32
+            };
+            (0..length).map(draw).collect::<Vec<u32>>()
+        });
+        prop::collection::vec(stretch, 1..6).prop_map(|stretches| stretches.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_segment_of_any_length_returns_by_any_instructions(gaps in gaps()) {
+            let mut bytes = vec![7];
+            let length = pack(&gaps, &mut bytes);
+            prop_assert_eq!(length, bytes.len() - 1);
+            prop_assert_eq!(length % 4, 0);
+            let mut next = 5u32;
+            let documents: Vec<u32> = gaps.iter().map(|gap| {
+                let document = next.wrapping_add(*gap);
+                next = document.wrapping_add(1);
+                document
+            }).collect();
+            for instructions in ALL {
+                prop_assert_eq!(&collect(instructions, &bytes[1..], 5, gaps.len()), &documents, "{:?}", instructions);
+            }
+        }
+
+        #[test]
+        fn any_bytes_give_the_same_by_any_instructions(bytes: Vec<u8>, base: u32, count in 0usize..5000) {
+            let scalar = collect(Instructions::Scalar, &bytes, base, count);
+            prop_assert!(scalar.len() <= count);
+            for instructions in ALL {
+                prop_assert_eq!(&collect(instructions, &bytes, base, count), &scalar, "{:?}", instructions);
+            }
+        }
+    }
+
+    #[test]
+    fn every_packing_fills_its_words() {
+        for (number, packing) in PACKINGS.iter().enumerate().skip(1) {
+            let largest = ((1u64 << packing.width) - 1) as u32;
+            let numbers = vec![largest; packing.numbers * LONGEST_RUN];
+            let mut bytes = Vec::new();
+            assert_eq!(pack(&numbers, &mut bytes), 16 * packing.words * LONGEST_RUN + 4);
+            assert_eq!(bytes.last(), Some(&(number as u8 | 0xF0)), "width {}", packing.width);
+            assert_eq!(packing.numbers, 4 * (32 * packing.words / packing.width as usize));
+        }
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let mut bytes = Vec::new();
+        assert_eq!(encode(0, &[3, 4, 200], &mut bytes), 8);
+        assert_eq!(bytes, [3, 0, 0xC3, 1, 0, 0, 0, 0x2F], "three varints");
+        bytes.clear();
+        let documents: Vec<u32> = (0..256).chain((0..16).map(|i| 259 + 4 * i)).collect();
+        encode(0, &documents, &mut bytes);
+        let mut expected = [0x00; 16];
+        expected[..4].copy_from_slice(&0xFFu32.to_le_bytes());
+        for lane in 0..4 {
+            expected[4 * lane..4 * lane + 4].copy_from_slice(&0xFFu32.to_le_bytes());
+        }
+        assert_eq!(bytes[..16], expected, "sixteen gaps of 3 in two bits each, four lanes of eight bits");
+        assert_eq!(bytes[16..], [0, 0, 0x02, 0x00], "read from the end: zeros, then two bits");
+    }
+}

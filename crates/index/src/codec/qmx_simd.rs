@@ -1,0 +1,202 @@
+//! `qmx` decoded 8 or 16 numbers at a time: shifted apart, masked, summed up within the register.
+//!
+//! A register holds two or four rows of the four lanes. Numbers past the end of a unit are masked to no gap at all, so
+//! that the last slot of the register is always the last document, from which the next register goes on. Documents
+//! leave through an array of one register, which the compiler does without.
+#![allow(unsafe_code)]
+
+use super::qmx::{PACKINGS, Packing, Reader, Run, Sink, dispatch};
+use std::arch::x86_64::*;
+
+/// Decodes to the end with AVX2; the caller has seen that the processor has it and BMI2.
+#[inline]
+pub(super) fn for_each_avx2<F: Sink>(reader: Reader<'_>, visit: F) {
+    debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2"));
+    // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
+    unsafe { all_avx2(reader, visit) }
+}
+
+/// Decodes to the end with AVX-512; the caller has seen that the processor has it and BMI2.
+#[inline]
+pub(super) fn for_each_avx512<F: Sink>(reader: Reader<'_>, visit: F) {
+    debug_assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"));
+    // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
+    unsafe { all_avx512(reader, visit) }
+}
+
+#[target_feature(enable = "avx2,bmi2")]
+fn all_avx2<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
+    while let Some(run) = reader.next_run() {
+        match run {
+            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
+            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
+            Run { packing, words, .. } => dispatch!(packing, units_avx2(words, &mut reader, &mut visit)),
+        }
+    }
+    visit.end();
+}
+
+#[target_feature(enable = "avx512f,bmi2")]
+fn all_avx512<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
+    while let Some(run) = reader.next_run() {
+        match run {
+            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
+            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
+            Run { packing, words, .. } => dispatch!(packing, units_avx512(words, &mut reader, &mut visit)),
+        }
+    }
+    visit.end();
+}
+
+/// The units of one packing; a unit that the stream's end cuts short ends the decoding.
+#[target_feature(enable = "avx2,bmi2")]
+fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
+    let mut last = _mm256_set1_epi32(reader.last as i32);
+    let mut documents = [0u32; 8];
+    for unit in words.chunks_exact(words_in_unit) {
+        let lanes = [0, words_in_unit - 1].map(|word| _mm256_broadcastsi128_si256(load(&unit[word])));
+        for step in 0..numbers.div_ceil(8) {
+            let sums = sums_avx2::<PACKING>(lanes, step, last);
+            last = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7));
+            // SAFETY: the array has room for a register.
+            unsafe { _mm256_storeu_si256(documents.as_mut_ptr().cast(), sums) };
+            if reader.left < 8 {
+                hand_on_last(&documents[..(numbers - 8 * step).min(8)], reader, visit);
+                if reader.left == 0 {
+                    return;
+                }
+            } else if step < numbers / 8 {
+                visit.some(&documents);
+                reader.left -= 8;
+            } else {
+                visit.some(&documents[..numbers % 8]);
+                reader.left -= numbers % 8;
+            }
+        }
+    }
+    reader.last = _mm256_cvtsi256_si32(last) as u32;
+}
+
+/// The units of one packing; a unit that the stream's end cuts short ends the decoding.
+#[target_feature(enable = "avx512f,bmi2")]
+fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
+    let mut last = _mm512_set1_epi32(reader.last as i32);
+    let mut documents = [0u32; 16];
+    for unit in words.chunks_exact(words_in_unit) {
+        let lanes = [0, words_in_unit - 1].map(|word| _mm512_broadcast_i32x4(load(&unit[word])));
+        for step in 0..numbers.div_ceil(16) {
+            let sums = sums_avx512::<PACKING>(lanes, step, last);
+            last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
+            // SAFETY: the array has room for a register.
+            unsafe { _mm512_storeu_si512(documents.as_mut_ptr().cast(), sums) };
+            if reader.left < 16 {
+                hand_on_last(&documents[..(numbers - 16 * step).min(16)], reader, visit);
+                if reader.left == 0 {
+                    return;
+                }
+            } else if step < numbers / 16 {
+                visit.some(&documents);
+                reader.left -= 16;
+            } else {
+                visit.some(&documents[..numbers % 16]);
+                reader.left -= numbers % 16;
+            }
+        }
+    }
+    reader.last = _mm512_cvtsi512_si32(last) as u32;
+}
+
+/// Visits what is left of a stream that ends with these documents or before.
+#[cold]
+fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl Sink) {
+    let count = documents.len().min(reader.left);
+    visit.some(&documents[..count]);
+    reader.left -= count;
+}
+
+/// The documents of two rows of a unit, from the one before them.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m256i) -> __m256i {
+    let Packing { width, numbers, words } = const { PACKINGS[PACKING] };
+    let mask = _mm256_set1_epi32(((1u64 << width) - 1) as i32);
+    let shift = _mm256_add_epi32(_mm256_set1_epi32((2 * step) as i32 * width as i32), half_rows(width));
+    let gaps = _mm256_and_si256(shifted_avx2(lanes, shift, words), mask);
+    let mut steps = _mm256_add_epi32(gaps, _mm256_set1_epi32(1));
+    if numbers - 8 * step < 8 {
+        steps = _mm256_and_si256(steps, _mm256_setr_epi32(-1, -1, -1, -1, 0, 0, 0, 0));
+    }
+    let sums = _mm256_add_epi32(steps, _mm256_slli_si256::<4>(steps));
+    let sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
+    // The sum of the lower four goes on in the upper four.
+    let carried = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(3));
+    let carried = _mm256_blend_epi32::<0xF0>(_mm256_setzero_si256(), carried);
+    _mm256_add_epi32(_mm256_add_epi32(sums, carried), last)
+}
+
+/// The documents of four rows of a unit, from the one before them.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn sums_avx512<const PACKING: usize>(lanes: [__m512i; 2], step: usize, last: __m512i) -> __m512i {
+    let Packing { width, numbers, words } = const { PACKINGS[PACKING] };
+    let mask = _mm512_set1_epi32(((1u64 << width) - 1) as i32);
+    let shift = _mm512_add_epi32(_mm512_set1_epi32((4 * step) as i32 * width as i32), quarter_rows(width));
+    let gaps = _mm512_and_si512(shifted_avx512(lanes, shift, words), mask);
+    let is_whole = numbers - 16 * step >= 16;
+    let valid = if is_whole { u16::MAX } else { (1u16 << (numbers % 16)) - 1 };
+    let steps = _mm512_maskz_add_epi32(valid, gaps, _mm512_set1_epi32(1));
+    let zero = _mm512_setzero_si512();
+    let sums = _mm512_add_epi32(steps, _mm512_alignr_epi32::<15>(steps, zero));
+    let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
+    let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
+    let sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero));
+    _mm512_add_epi32(sums, last)
+}
+
+#[target_feature(enable = "sse2")]
+fn load(word: &[u8; 16]) -> __m128i {
+    // SAFETY: sixteen bytes are there, and the load needs no alignment.
+    unsafe { _mm_loadu_si128(word.as_ptr().cast()) }
+}
+
+/// Bits of the two rows of a register from its first.
+#[target_feature(enable = "avx2")]
+fn half_rows(width: u32) -> __m256i {
+    let next = width as i32;
+    _mm256_setr_epi32(0, 0, 0, 0, next, next, next, next)
+}
+
+/// Bits of the four rows of a register from its first.
+#[target_feature(enable = "avx512f")]
+fn quarter_rows(width: u32) -> __m512i {
+    let w = width as i32;
+    _mm512_setr_epi32(0, 0, 0, 0, w, w, w, w, 2 * w, 2 * w, 2 * w, 2 * w, 3 * w, 3 * w, 3 * w, 3 * w)
+}
+
+/// The lanes shifted right; a lane of two words is put together from both. Shifts out of range give 0.
+#[target_feature(enable = "avx2")]
+fn shifted_avx2(lanes: [__m256i; 2], shift: __m256i, words: usize) -> __m256i {
+    let low = _mm256_srlv_epi32(lanes[0], shift);
+    if words == 1 {
+        return low;
+    }
+    let word = _mm256_set1_epi32(32);
+    let crossing = _mm256_sllv_epi32(lanes[1], _mm256_sub_epi32(word, shift));
+    let high = _mm256_srlv_epi32(lanes[1], _mm256_sub_epi32(shift, word));
+    _mm256_or_si256(low, _mm256_or_si256(crossing, high))
+}
+
+/// The lanes shifted right; a lane of two words is put together from both. Shifts out of range give 0.
+#[target_feature(enable = "avx512f")]
+fn shifted_avx512(lanes: [__m512i; 2], shift: __m512i, words: usize) -> __m512i {
+    let low = _mm512_srlv_epi32(lanes[0], shift);
+    if words == 1 {
+        return low;
+    }
+    let word = _mm512_set1_epi32(32);
+    let crossing = _mm512_sllv_epi32(lanes[1], _mm512_sub_epi32(word, shift));
+    let high = _mm512_srlv_epi32(lanes[1], _mm512_sub_epi32(shift, word));
+    _mm512_or_si512(low, _mm512_or_si512(crossing, high))
+}
