@@ -164,14 +164,14 @@ fn stats_shows_what_an_index_holds() {
     assert_golden("stats", &place.run("stats --index i").succeeded());
     let stats = place.run("stats --index i --json").json();
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
-    let of_kind = |kind: &str, what: &str| number(&stats["lists"][kind][what]);
-    assert_eq!(of_kind("short", "lists") + of_kind("long", "lists"), number(&stats["terms"]));
-    assert_eq!(of_kind("short", "postings") + of_kind("long", "postings"), number(&stats["postings"]));
-    for (section, kind) in [("short-lists", "short"), ("long-lists", "long")] {
+    let sum =
+        |what: &str| ["short", "long", "dense"].map(|kind| number(&stats["lists"][kind][what])).iter().sum::<u64>();
+    assert_eq!((sum("lists"), sum("postings")), (number(&stats["terms"]), number(&stats["postings"])));
+    for (section, kinds) in [("short-lists", &["short"][..]), ("long-lists", &["long", "dense"])] {
         let sections = stats["sections"].as_array().unwrap();
         let size = sections.iter().find(|entry| entry["name"] == section).unwrap();
-        let parts = stats["lists"][kind]["bytes"].as_object().unwrap();
-        assert_eq!(parts.values().map(number).sum::<u64>(), number(&size["bytes"]), "{section}");
+        let parts = |kind: &&str| stats["lists"][kind]["bytes"].as_object().unwrap().values().map(number).sum::<u64>();
+        assert_eq!(kinds.iter().map(parts).sum::<u64>(), number(&size["bytes"]), "{section}");
     }
     let rows = stats["lists"]["lengths"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| number(&row["lists"])).sum::<u64>(), number(&stats["terms"]));
