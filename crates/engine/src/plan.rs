@@ -18,6 +18,8 @@ pub struct Plan {
     pub lists: Arc<[PlannedList]>,
     /// Terms that the index does not have.
     pub missing: Arc<[String]>,
+    /// Documents of the index.
+    pub documents: u32,
     /// The documents that may be hits.
     pub range: Range<u32>,
     /// How many hits.
@@ -243,6 +245,7 @@ mod tests {
         Plan {
             lists: Arc::new([]),
             missing: Arc::new([]),
+            documents: range.end,
             range,
             k: 10,
             mode: Mode::AndOr,

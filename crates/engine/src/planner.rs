@@ -5,7 +5,9 @@ use crate::plan::{Operation, Plan, PlannedList, Stage, Width};
 use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
 use crate::score::{ScoreModel, static_units};
 use lanner_index::TermId;
+use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
+use lanner_index::format::dense::is_dense;
 use lanner_index::format::list::STORED_K;
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Index, List, Stream};
@@ -74,6 +76,13 @@ pub enum PlanError {
     Index(#[from] IndexError),
 }
 
+/// From so many lists on MaxScore has little to skip.
+const MANY_LISTS: usize = 16;
+/// From this k on MaxScore has little to skip.
+const LARGE_K: usize = 1000;
+/// The k-th weights of a list of which none is known.
+const NO_WEIGHTS: [u32; STORED_K.len()] = [0; STORED_K.len()];
+
 /// Makes plans for an index.
 pub struct Planner<'a> {
     index: &'a Index,
@@ -106,7 +115,7 @@ impl<'a> Planner<'a> {
         let score = self.score_model(query)?;
         self.check_algorithm(query, score)?;
         let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
-        let (lists, missing) = self.lists(score, known);
+        let (lists, missing) = self.lists(score, query.mode, known);
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
         let static_bound = match score {
             ScoreModel::RankBm25 { alpha } => static_units(alpha, 1.0),
@@ -116,6 +125,7 @@ impl<'a> Planner<'a> {
         let width = Width::for_scores(largest).ok_or(PlanError::ScoreTooLarge { largest })?;
         let can_run = |stage: &Stage| !lists.is_empty() && (stage.operation == Operation::Or || missing.is_empty());
         Ok(Plan {
+            documents: self.index.documents(),
             range: 0..self.index.documents(),
             k: query.k,
             mode: query.mode,
@@ -127,7 +137,7 @@ impl<'a> Planner<'a> {
             seed: seed(query, &lists),
             filter: query.filter.clone(),
             budget: query.budget,
-            stages: stages(query, &lists, largest).into_iter().filter(can_run).collect(),
+            stages: stages(query, &lists, self.index.documents(), largest).into_iter().filter(can_run).collect(),
             lists: lists.into(),
             missing: missing.into(),
         })
@@ -201,7 +211,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The lists of the terms that this index has, and the terms that only other shards have.
-    fn lists(&self, score: ScoreModel, known: Vec<KnownTerm<'_>>) -> (Vec<PlannedList>, Vec<String>) {
+    fn lists(&self, score: ScoreModel, mode: Mode, known: Vec<KnownTerm<'_>>) -> (Vec<PlannedList>, Vec<String>) {
         // All shards must normalize alike, so terms of other shards count.
         let sum = known.iter().map(|known| known.idf * known.term.weight).sum::<f64>();
         let (mut lists, mut missing) = (Vec::with_capacity(known.len()), Vec::new());
@@ -217,7 +227,11 @@ impl<'a> Planner<'a> {
                 missing.push(known.term.term);
                 continue;
             };
-            let (bound, kth_weights) = self.largest_weights(score, &list, multiplier);
+            let (bound, kth_weights) = match mode {
+                // Its postings would have to be decoded to tell, and an AND has no use for it.
+                Mode::And if (list.postings() as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
+                Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, &list, multiplier),
+            };
             lists.push(PlannedList {
                 term: known.term.term,
                 id,
@@ -245,8 +259,15 @@ impl<'a> Planner<'a> {
             let weight = |saturation| if saturation > 0.0 { units(multiplier, saturation) } else { 0 };
             (units(multiplier, largest.saturation), largest.kth.map(weight))
         } else {
-            // No saturation is above 1.
-            (units(multiplier, 1.0), [0; STORED_K.len()])
+            (self.largest_of_any(score, multiplier), NO_WEIGHTS)
+        }
+    }
+
+    /// A weight that no posting of any list is above.
+    fn largest_of_any(&self, score: ScoreModel, multiplier: f32) -> u32 {
+        match score.stream() {
+            Stream::Impact => impact_units(multiplier, 255),
+            Stream::Frequency => units(multiplier, 1.0),
         }
     }
 }
@@ -276,14 +297,14 @@ fn check_mode(query: &Query) -> Result<(), PlanError> {
 }
 
 /// Which algorithm runs for which operation: the one named by the query where it applies, else the cheapest.
-fn stages(query: &Query, lists: &[PlannedList], largest: u64) -> Vec<Stage> {
+fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) -> Vec<Stage> {
     let stage = |operation, algorithm| Stage { operation, algorithm, place: Place::Cpu };
     let and = match query.algorithm {
         Algorithm::Exhaustive => Algorithm::Exhaustive,
         _ => Algorithm::Conjunction,
     };
     let or = match query.algorithm {
-        Algorithm::Auto | Algorithm::Conjunction => cheapest_or(lists),
+        Algorithm::Auto | Algorithm::Conjunction => cheapest_or(query, lists, documents),
         named => named,
     };
     // Bounds that might not fit 32 bits: MaxScore adds with saturation.
@@ -303,9 +324,15 @@ fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
     bounds.sum::<f64>() + (largest as f64) < f64::from(u32::MAX)
 }
 
-/// The algorithm for an OR.
-fn cheapest_or(_lists: &[PlannedList]) -> Algorithm {
-    Algorithm::Scatter
+/// The algorithm for an OR. Scattering reads every posting of a sparse list, so frequent terms whose lists are not
+/// dense (in an index with a codec named for all lists) are for MaxScore, unless k or the number of lists leaves it
+/// little to skip; docs/algorithms.md has the measurements.
+fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorithm {
+    let is_frequent = |list: &PlannedList| !list.is_dense && is_dense(list.postings as usize, documents);
+    match lists.iter().any(is_frequent) && lists.len() < MANY_LISTS && query.k < LARGE_K {
+        true => Algorithm::Maxscore,
+        false => Algorithm::Scatter,
+    }
 }
 
 #[cfg(test)]
@@ -341,11 +368,22 @@ mod tests {
     }
 
     #[test]
+    fn frequent_terms_without_bitmaps_are_for_maxscore_unless_there_is_little_to_skip() {
+        let with = |is_dense: bool, postings: u32| PlannedList { is_dense, postings, ..list([0; 3]) };
+        let (rare, frequent, bitmap) = (with(false, 30), with(false, 400), with(true, 400));
+        let chosen = |k: usize, lists: &[PlannedList]| cheapest_or(&Query::new("").k(k), lists, 1000);
+        assert_eq!(chosen(10, &[rare.clone(), bitmap]), Algorithm::Scatter);
+        assert_eq!(chosen(10, &[rare, frequent.clone()]), Algorithm::Maxscore);
+        assert_eq!(chosen(LARGE_K, &[frequent.clone()]), Algorithm::Scatter);
+        assert_eq!(chosen(10, &vec![frequent; MANY_LISTS]), Algorithm::Scatter);
+    }
+
+    #[test]
     fn every_mode_has_its_algorithms() {
         let names = |mode, algorithm| {
             let query = Query::new("").mode(mode).algorithm(algorithm);
             check_mode(&query)?;
-            let stages = stages(&query, &[list([0; 3])], 1);
+            let stages = stages(&query, &[list([0; 3])], 1000, 1);
             Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
         };
         let message = |result: Result<Vec<&'static str>, PlanError>| result.map_err(|error| error.to_string());

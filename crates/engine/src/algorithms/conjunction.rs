@@ -10,7 +10,7 @@
 //! lanes does not mispredict; so there is no merge (docs/algorithms.md has the measurement).
 
 use super::lanes::{self, CHUNK, Lanes, WithLanes};
-use super::weigher::Weigher;
+use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::answer::Work;
 use crate::plan::PlannedList;
@@ -129,6 +129,23 @@ impl Candidates {
     }
 }
 
+impl Candidates {
+    /// Keeps the candidates that can reach the threshold with what later lists can add.
+    #[inline(always)]
+    fn keep_strong(&mut self, scores: &mut BlockBuffer, rest: u32, threshold: u32) {
+        if threshold == 0 {
+            return;
+        }
+        let mut kept = 0;
+        for i in 0..self.count.min(BLOCK) {
+            let (document, origin, score) = (self.documents[i], self.origins[i], scores[i]);
+            (self.documents[kept], self.origins[kept], scores[kept]) = (document, origin, score);
+            kept += usize::from(score.saturating_add(rest) >= threshold);
+        }
+        self.count = kept;
+    }
+}
+
 struct Conjunction<'a, 'l, W> {
     task: &'a Task<'a>,
     weigher: W,
@@ -180,7 +197,7 @@ impl<W: Weigher> Conjunction<'_, '_, W> {
                 candidates.count += usize::from(range.contains(&document));
             }
             self.keep_common(lanes, &mut candidates);
-            self.score(&candidates, block);
+            self.score(lanes, &mut candidates, block);
         }
     }
 
@@ -199,47 +216,54 @@ impl<W: Weigher> Conjunction<'_, '_, W> {
         }
     }
 
-    /// Scores the candidates that are left of a block of the driver.
+    /// Scores the candidates that are left of a block of the driver, a list at a time.
     #[inline(always)]
-    fn score(&mut self, candidates: &Candidates, block: usize) {
+    fn score<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, block: usize) {
         if candidates.count == 0 {
             return;
         }
-        let mut values = [0; BLOCK];
-        let together = candidates.count >= DECODE_TOGETHER;
-        if together {
-            self.driver.list.decode_weights(W::STREAM, block, &mut values);
+        let (mut values, mut weights, mut scores) = ([1; BLOCK], [0; BLOCK], [0; BLOCK]);
+        self.driver_values(candidates, block, &mut values);
+        let Candidates { documents, count, .. } = &*candidates;
+        let postings = Postings { values: &values, documents, count: *count };
+        self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
+        candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
+        for (other, places) in self.others.iter().zip(self.places.as_chunks::<BLOCK>().0) {
+            let Candidates { documents, count, origins } = &*candidates;
+            for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
+                let place = places[usize::from(origin) % BLOCK];
+                *value = match other.list.dense() {
+                    Some(dense) => dense.value(W::STREAM, place),
+                    None => other.list.weight_at(W::STREAM, place as usize / BLOCK, place as usize % BLOCK),
+                };
+            }
+            let postings = Postings { values: &values, documents, count: *count };
+            self.weigher.weigh_block(lanes, other.multiplier, &postings, &mut weights);
+            for (score, &weight) in scores.iter_mut().zip(&weights[..*count]) {
+                *score = score.wrapping_add(weight);
+            }
+            candidates.keep_strong(&mut scores, other.rest, self.top.threshold_in_order());
         }
-        for (&document, &origin) in candidates.documents[..candidates.count].iter().zip(&candidates.origins) {
-            let origin = usize::from(origin) % BLOCK;
-            let value = match together {
-                true => values[origin],
-                false => self.driver.list.weight_at(W::STREAM, block, origin),
-            };
-            let score = self.weigher.weigh(self.driver.multiplier, value, document);
-            self.add_others(document, origin, score);
+        for (&document, &score) in candidates.documents.iter().zip(&scores[..candidates.count]) {
+            self.push(document, score);
         }
     }
 
-    /// Adds what the other lists have for a document, and pushes it if it can enter.
+    /// The driver's values of the candidates: fetched, or decoded together if there are many.
     #[inline(always)]
-    fn add_others(&mut self, document: u32, origin: usize, mut score: u32) {
-        let threshold = self.top.threshold_in_order();
-        if score.saturating_add(self.driver.rest) < threshold {
+    fn driver_values(&mut self, candidates: &Candidates, block: usize, values: &mut BlockBuffer) {
+        let origins = &candidates.origins[..candidates.count];
+        if candidates.count < DECODE_TOGETHER {
+            for (value, &origin) in values.iter_mut().zip(origins) {
+                *value = self.driver.list.weight_at(W::STREAM, block, usize::from(origin));
+            }
             return;
         }
-        for (other, places) in self.others.iter().zip(self.places.as_chunks::<BLOCK>().0) {
-            let place = places[origin];
-            let value = match other.list.dense() {
-                Some(dense) => dense.value(W::STREAM, place),
-                None => other.list.weight_at(W::STREAM, place as usize / BLOCK, place as usize % BLOCK),
-            };
-            score = score.wrapping_add(self.weigher.weigh(other.multiplier, value, document));
-            if score.saturating_add(other.rest) < threshold {
-                return;
-            }
+        let mut all = [0; BLOCK];
+        self.driver.list.decode_weights(W::STREAM, block, &mut all);
+        for (value, &origin) in values.iter_mut().zip(origins) {
+            *value = all[usize::from(origin) % BLOCK];
         }
-        self.push(document, score);
     }
 
     #[inline(always)]

@@ -24,11 +24,13 @@ pub trait Lanes: Copy {
     /// Adds `codes[i] · factor` to `sums[i]`.
     fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]);
 
-    /// The weights of frequencies: what `weight::units` gives for each.
-    fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]);
+    /// The weights of the first `count` frequencies: what `weight::units` gives for each. What follows in `out` may
+    /// change too.
+    fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut [u32; BLOCK]);
 
-    /// The weights of impacts: what `weight::impact_units` gives for each.
-    fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]);
+    /// The weights of the first `count` impacts: what `weight::impact_units` gives for each. What follows in `out` may
+    /// change too.
+    fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], count: usize, out: &mut [u32; BLOCK]);
 
     /// How many numbers of an ascending block are below `target`.
     fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize;
@@ -108,17 +110,17 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]) {
+    fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut [u32; BLOCK]) {
         let last = from.length_codes.len().saturating_sub(1);
-        for (i, weight) in out.iter_mut().enumerate() {
+        for (i, weight) in out.iter_mut().enumerate().take(count) {
             let code = from.length_codes.get((from.documents[i] as usize).min(last)).copied().unwrap_or(0);
             *weight = units(from.multiplier, saturation(from.frequencies[i], from.norms.of(code)));
         }
     }
 
     #[inline(always)]
-    fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]) {
-        for (weight, &impact) in out.iter_mut().zip(impacts) {
+    fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], count: usize, out: &mut [u32; BLOCK]) {
+        for (weight, &impact) in out.iter_mut().zip(impacts).take(count) {
             *weight = impact_units(multiplier, impact);
         }
     }
@@ -211,15 +213,15 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]) {
+        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut [u32; BLOCK]) {
             // Conversions of unsigned numbers and rounding of floats beyond 31 bits are not worth the trouble here: the
             // compiler makes lanes of the division.
-            Portable.weigh_frequencies(from, out);
+            Portable.weigh_frequencies(from, count, out);
         }
 
         #[inline(always)]
-        fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]) {
-            Portable.weigh_impacts(multiplier, impacts, out);
+        fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], count: usize, out: &mut [u32; BLOCK]) {
+            Portable.weigh_impacts(multiplier, impacts, count, out);
         }
 
         #[inline(always)]
@@ -282,19 +284,18 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, out: &mut [u32; BLOCK]) {
+        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut [u32; BLOCK]) {
             let codes = from.length_codes;
             let (Some(last), Some(last_word)) = (codes.len().checked_sub(1), codes.len().checked_sub(4)) else {
-                return Portable.weigh_frequencies(from, out);
+                return Portable.weigh_frequencies(from, count, out);
             };
             if last > i32::MAX as usize {
-                return Portable.weigh_frequencies(from, out);
+                return Portable.weigh_frequencies(from, count, out);
             }
             let frequencies = from.frequencies.as_chunks::<16>().0;
             let documents = from.documents.as_chunks::<16>().0;
-            for ((out, frequencies), documents) in
-                out.as_chunks_mut::<16>().0.iter_mut().zip(frequencies).zip(documents)
-            {
+            let rows = out.as_chunks_mut::<16>().0.iter_mut().zip(frequencies).zip(documents);
+            for ((out, frequencies), documents) in rows.take(count.div_ceil(16)) {
                 // SAFETY: see above. The gathers read four bytes from `word` on, which is at most `len - 4` and fits
                 // the signed index, and the table of 256 norms at the place of a byte.
                 unsafe {
@@ -314,8 +315,9 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], out: &mut [u32; BLOCK]) {
-            for (out, impacts) in out.as_chunks_mut::<16>().0.iter_mut().zip(impacts.as_chunks::<16>().0) {
+        fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], count: usize, out: &mut [u32; BLOCK]) {
+            let blocks = out.as_chunks_mut::<16>().0.iter_mut().zip(impacts.as_chunks::<16>().0);
+            for (out, impacts) in blocks.take(count.div_ceil(16)) {
                 // SAFETY: see above.
                 unsafe {
                     let impact = _mm512_cvtepu32_ps(_mm512_loadu_si512(impacts.as_ptr().cast()));
@@ -374,6 +376,7 @@ mod tests {
         frequencies: Vec<u32>,
         multiplier: f32,
         length_codes: Vec<u8>,
+        count: usize,
     }
 
     type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize);
@@ -395,8 +398,10 @@ mod tests {
                 norms: &norms,
                 length_codes: &self.length_codes,
             };
-            lanes.weigh_frequencies(&block, &mut weights);
-            lanes.weigh_impacts(self.multiplier, &frequencies, &mut impacts);
+            lanes.weigh_frequencies(&block, self.count, &mut weights);
+            lanes.weigh_impacts(self.multiplier, &frequencies, self.count, &mut impacts);
+            weights[self.count..].fill(0);
+            impacts[self.count..].fill(0);
             let chunk = numbers[..CHUNK].try_into().unwrap();
             let masks = (lanes.at_least(chunk, self.least), lanes.chunks_at_least(&numbers, self.least));
             (masks.0, masks.1, sums, weights, impacts, lanes.count_below(&sorted, self.least))
@@ -423,15 +428,10 @@ mod tests {
             prop::collection::vec(frequency, BLOCK),
             prop_oneof![1e-6f32..20.0, 1.0f32..1e6],
             prop::collection::vec(0u8.., 0..200),
+            0..=BLOCK,
         )
-            .prop_map(|(numbers, least, codes, factor, frequencies, multiplier, length_codes)| Everything {
-                numbers,
-                least,
-                codes,
-                factor,
-                frequencies,
-                multiplier,
-                length_codes,
+            .prop_map(|(numbers, least, codes, factor, frequencies, multiplier, length_codes, count)| {
+                Everything { numbers, least, codes, factor, frequencies, multiplier, length_codes, count }
             })
     }
 

@@ -11,7 +11,7 @@
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
 
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
-use super::weigher::Weigher;
+use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::answer::Work;
 use crate::plan::{Plan, PlannedList};
@@ -352,7 +352,8 @@ impl Sparse<'_> {
             }
             let mut values = [1; BLOCK];
             self.list.decode_weights(W::STREAM, block, &mut values);
-            weigher.weigh_block(lanes, self.multiplier, &values, self.documents, self.weights);
+            let postings = Postings { values: &values, documents: self.documents, count: self.count };
+            weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
             work.postings_decoded += self.count as u64;
             work.blocks_decoded += 1;
             work.blocks_skipped = work.blocks_skipped.saturating_sub(1);

@@ -16,19 +16,22 @@ pub trait Weigher: Copy {
     /// What bounds the weights of a block.
     fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32;
 
-    /// The weights of all postings of a block, and of what stands after them in the arrays.
-    fn weigh_block<L: Lanes>(
-        &self,
-        lanes: L,
-        multiplier: f32,
-        values: &BlockBuffer,
-        documents: &BlockBuffer,
-        out: &mut BlockBuffer,
-    );
+    /// The weights of some postings of a list. What follows them in `out` may change too.
+    fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer);
 
     /// For each chunk of a dense list a code, and a factor: their product bounds the weights of the chunk. No codes
     /// where stored bounds do not hold.
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32);
+}
+
+/// Some postings of a list.
+pub struct Postings<'a> {
+    /// Their frequencies or impacts.
+    pub values: &'a BlockBuffer,
+    /// Their documents.
+    pub documents: &'a BlockBuffer,
+    /// How many there are.
+    pub count: usize,
 }
 
 /// Weighs frequencies by BM25.
@@ -66,17 +69,10 @@ impl Weigher for Frequencies<'_> {
     }
 
     #[inline(always)]
-    fn weigh_block<L: Lanes>(
-        &self,
-        lanes: L,
-        multiplier: f32,
-        values: &BlockBuffer,
-        documents: &BlockBuffer,
-        out: &mut BlockBuffer,
-    ) {
+    fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer) {
+        let Postings { values: frequencies, documents, count } = *postings;
         let (norms, length_codes) = (self.norms, self.length_codes);
-        let block = BlockToWeigh { multiplier, frequencies: values, documents, norms, length_codes };
-        lanes.weigh_frequencies(&block, out);
+        lanes.weigh_frequencies(&BlockToWeigh { multiplier, frequencies, documents, norms, length_codes }, count, out);
     }
 
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
@@ -108,15 +104,8 @@ impl Weigher for Impacts {
     }
 
     #[inline(always)]
-    fn weigh_block<L: Lanes>(
-        &self,
-        lanes: L,
-        multiplier: f32,
-        values: &BlockBuffer,
-        _documents: &BlockBuffer,
-        out: &mut BlockBuffer,
-    ) {
-        lanes.weigh_impacts(multiplier, values, out);
+    fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer) {
+        lanes.weigh_impacts(multiplier, postings.values, postings.count, out);
     }
 
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {

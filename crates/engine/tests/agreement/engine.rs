@@ -5,6 +5,7 @@ use lanner::executors::{Cpu, Executor};
 use lanner::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One way to answer queries.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +112,17 @@ impl Engine {
         for (case, answer) in cases.iter().zip(answers) {
             assert!(answer.exact);
             self.compare(collection, case, &answer.hits, "");
+        }
+    }
+
+    /// Asks everything alone, with the documents divided among the threads.
+    pub fn check_split(&self, collection: &Collection, ks: &[usize]) {
+        let index = collection.index(self.lists);
+        let executor = Cpu::new(Arc::clone(&index), self.threads.max(2)).split_from(Duration::ZERO);
+        for case in self.cases(collection, ks) {
+            let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
+            let answer = executor.run(&[plan]).unwrap().remove(0);
+            self.compare(collection, &case, &answer.hits, "split");
         }
     }
 

@@ -117,6 +117,10 @@ agreement!(nasty_collection_in_parts, |engine: Engine| {
     engine.check_parts(nasty(), &[10], &[0, 1, WINDOW - 1, WINDOW, 40_100, 2 * WINDOW + 64]);
 });
 
+agreement!(nasty_collection_split_among_threads, |engine: Engine| {
+    engine.check_split(nasty(), &[10]);
+});
+
 agreement!(queries_of_up_to_1024_terms, |engine: Engine| {
     engine.check(many_terms(), &[10, 1000]);
 });

@@ -11,7 +11,7 @@ use super::segment::{WINDOW, u32_at};
 /// Documents in a chunk: the bits of a word.
 pub const CHUNK: u32 = 64;
 /// A list is dense when it holds at least one in so many of the documents. Measured: see docs/algorithms.md.
-pub const DENSE_SHARE: u32 = 32;
+pub const DENSE_SHARE: u32 = 28;
 /// Where the header of a dense list has, in place of its windows, [`DENSE_MARK`] plus the bits of a frequency.
 pub const MARK_AT: usize = 4;
 /// More windows than a segment can have.
