@@ -13,15 +13,17 @@ use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Codecs, and whether there are impacts and ranks.
-const INDEXES: [(&str, bool); 7] = [
-    ("bitpack", false),
-    ("raw", true),
-    ("documents=bitpack,weights=raw", true),
-    ("pfor", true),
-    ("documents=elias-fano,weights=pfor-block", true),
-    ("rice", false),
-    ("documents=qmx,weights=raw", true),
+/// Codecs, whether lists with many documents are bitmaps, and whether there are impacts and ranks.
+const INDEXES: [(&str, bool, bool); 9] = [
+    ("bitpack", true, false),
+    ("bitpack", true, true),
+    ("bitpack", false, false),
+    ("raw", false, true),
+    ("documents=bitpack,weights=raw", false, true),
+    ("pfor", false, true),
+    ("documents=elias-fano,weights=pfor-block", false, true),
+    ("rice", false, false),
+    ("documents=qmx,weights=raw", false, true),
 ];
 const MODELS: [ScoreModel; 3] = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.5 }];
 const MANIFEST: &str = "manifest-00000001";
@@ -43,8 +45,8 @@ static WORKPLACE: OnceLock<Workplace> = OnceLock::new();
 fn prepare() {
     WORKPLACE.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder").keep();
-        let originals = INDEXES.map(|(codec, is_rich)| {
-            build_small_index(&folder, codec, is_rich);
+        let originals = INDEXES.map(|(codec, dense, is_rich)| {
+            build_small_index(&folder, codec, dense, is_rich);
             let read = |name: &str| std::fs::read(folder.join(name)).expect("a file of the index");
             let original = Original { manifest: read(MANIFEST), segment: read(SEGMENT) };
             std::fs::remove_dir_all(&folder).expect("the index of before");
@@ -163,18 +165,20 @@ fn exercise(folder: &Path, model: ScoreModel) {
     for text in QUERIES {
         for mode in [Mode::And, Mode::Or, Mode::AndOr] {
             let query = Query::new(text).mode(mode).score(model);
-            let by_score = searcher.search(&query.clone().algorithm(Algorithm::ScoreAtATime));
-            let answers = [Algorithm::Auto, Algorithm::Exhaustive]
-                .map(|algorithm| searcher.search(&query.clone().algorithm(algorithm)));
-            if let ([Ok(auto), Ok(exhaustive)], Ok(plan), Ok(_)) = (answers, searcher.plan(&query), &verified) {
-                assert_eq!(auto.hits, exhaustive.hits, "{text:?} by {model}: a wrong answer after verify");
-                if let Ok(by_score) = by_score {
-                    assert_eq!(by_score.hits, exhaustive.hits, "{text:?} by score: a wrong answer after verify");
+            let search = |algorithm| searcher.search(&query.clone().algorithm(algorithm)).ok();
+            let others = [Algorithm::ScoreAtATime, Algorithm::Maxscore, Algorithm::BlockMaxMaxscore].map(search);
+            let [auto, exhaustive] = [Algorithm::Auto, Algorithm::Exhaustive].map(search);
+            if let (Some(auto), Some(exhaustive), Ok(plan), Ok(_)) =
+                (auto, exhaustive, searcher.plan(&query), &verified)
+            {
+                for other in others.into_iter().flatten().chain([auto]) {
+                    let name = other.trace.steps.last().map_or("none", |step| step.name);
+                    assert_eq!(other.hits, exhaustive.hits, "{text:?} by {model}, {name}: a wrong answer after verify");
                 }
-                // Both start from the same seed, which must not keep out what belongs in.
+                // All start from the same seed, which must not keep out what belongs in.
                 let found = plan.lists.iter().map(|list| list.postings as usize).max().unwrap_or(0).min(query.k);
                 assert!(
-                    mode == Mode::And || auto.hits.len() >= found,
+                    mode == Mode::And || exhaustive.hits.len() >= found,
                     "{text:?} by {model}: hits are missing after verify"
                 );
             }

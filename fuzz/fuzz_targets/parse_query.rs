@@ -15,7 +15,7 @@ static SEARCHER: OnceLock<Searcher> = OnceLock::new();
 
 fn prepare() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    build_small_index(folder.path(), "bitpack", true);
+    build_small_index(folder.path(), "bitpack", true, true);
     // The mapping outlives the files, so nothing stays behind.
     SEARCHER.get_or_init(|| Searcher::open(folder.path()).expect("the index that was just built"));
     let further =

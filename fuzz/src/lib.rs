@@ -20,9 +20,9 @@ pub fn write_seeds(seeds: impl IntoIterator<Item = Vec<u8>>) {
 pub const QUERIES: [&str; 5] =
     ["common", "common even rare", "rare^2.5 word7 word8 nowhere", "even third fifth common^0.01", "word1 word2 word3"];
 
-/// Builds an index of 640 documents: lists of a few postings, of less than a block, of several blocks with windows; with
-/// impacts, impact-ordered lists and ranks if `is_rich`.
-pub fn build_small_index(folder: &Path, codec: &str, is_rich: bool) {
+/// Builds an index of 640 documents: lists of a few postings, of less than a block, of several blocks with windows, the
+/// latter as bitmaps if `dense`; with impacts, impact-ordered lists and ranks if `is_rich`.
+pub fn build_small_index(folder: &Path, codec: &str, dense: bool, is_rich: bool) {
     let documents = (0..640u32).map(|number| {
         let mut text = format!("common word{} word{}", number % 97, number % 41);
         for (divisor, word) in [(2, "even"), (3, "third third third"), (5, "fifth"), (300, "rare")] {
@@ -30,6 +30,10 @@ pub fn build_small_index(folder: &Path, codec: &str, is_rich: bool) {
                 text.push(' ');
                 text.push_str(word);
             }
+        }
+        if number % 100 == 1 {
+            // Frequencies that the bits of a bitmap's frequencies do not hold.
+            text.push_str(&" common".repeat(20));
         }
         (format!("document-{number}"), format!("title {}", number % 10), text)
     });
@@ -41,6 +45,7 @@ pub fn build_small_index(folder: &Path, codec: &str, is_rich: bool) {
         threads: 1,
         memory_bytes: 64 << 20,
         codecs: codec.parse::<Codecs>().expect("a known codec"),
+        dense,
         impacts: is_rich,
         impact_ordered: is_rich,
         ranks: is_rich.then(|| ranks.path().to_owned()),

@@ -348,3 +348,18 @@ fn what_a_dead_writer_left_is_swept_away() {
     assert_eq!(Index::open(folder.path()).unwrap().documents(), 50);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }
+
+#[test]
+fn a_list_at_the_cut_is_dense_and_one_below_is_not() {
+    for (documents, is_dense) in [(128, true), (4095, true), (4096, true), (4097, false)] {
+        let text = |number: u32| if number < 128 { "common word" } else { "common" };
+        let rows = (0..documents).map(|number| (number.to_string(), String::new(), text(number).to_owned()));
+        let folder = tempfile::tempdir().unwrap();
+        build_index(folder.path(), rows.collect(), &options()).unwrap();
+        let index = Index::open(folder.path()).unwrap();
+        let list = |word: &str| index.list(index.lookup(word).unwrap().unwrap()).unwrap();
+        assert_eq!((list("word").postings(), list("word").dense().is_some()), (128, is_dense), "{documents}");
+        assert_eq!(list("common").dense().unwrap().chunks(), documents.div_ceil(64) as usize);
+        index.verify().unwrap();
+    }
+}

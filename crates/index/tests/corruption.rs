@@ -5,13 +5,15 @@ mod support;
 use lanner_index::build::BuildOptions;
 use lanner_index::codec::{BLOCK, qmx};
 use lanner_index::format::IndexError;
+use lanner_index::format::dense::{DENSE_MARK, DenseLayout, EXCEPTIONS_AT, MARK_AT};
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
 use lanner_index::open::{Index, Stream};
 use lanner_index::{DocId, TermId};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
-use support::{build_index, documents, options};
+use support::{Row, build_index, documents, options};
 
 /// Reads everything through the same calls that queries use; errors are fine, panics are not.
 fn use_all(index: &Index) {
@@ -33,6 +35,12 @@ fn use_all(index: &Index) {
             list.first_block(window);
             list.window_saturation_bound(window);
             list.window_impact_bound(window);
+        }
+        if let Some(dense) = list.dense() {
+            for document in 0..200 {
+                let rank = dense.find(document).unwrap_or(document);
+                let _ = (dense.contains(document), dense.value(Stream::Frequency, rank));
+            }
         }
         if let Ok(Some(ordered)) = index.impact_ordered(TermId(term)) {
             for segment in ordered.segments() {
@@ -70,39 +78,60 @@ fn names_file_and_section(error: &IndexError, file: &str) -> bool {
     }
 }
 
-fn small_index(folder: &Path) {
+/// Its long lists are all dense, or none is.
+fn small_index(folder: &Path, dense: bool) {
     let ranks = folder.join("ranks.tsv");
     fs::write(&ranks, "doc-1\t0.5\ndoc-0\t2\n").unwrap();
-    let options = BuildOptions { impacts: true, impact_ordered: true, ranks: Some(ranks), ..options() };
+    let options = BuildOptions { impacts: true, impact_ordered: true, dense, ranks: Some(ranks), ..options() };
     build_index(&folder.join("index"), documents(170, 12), &options).unwrap();
+    let index = Index::open(folder.join("index")).unwrap();
+    let list = index.list(index.lookup("w0").unwrap().unwrap()).unwrap();
+    assert_eq!((list.postings() as usize >= BLOCK, list.dense().is_some()), (true, dense));
 }
 
 #[test]
 fn every_flipped_byte_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
-    small_index(folder.path());
+    small_index(folder.path(), true);
     let index = folder.path().join("index");
     assert!(error_of(&index).is_none());
     for file in ["manifest-00000001", "segment-00000001"] {
-        let whole = fs::read(index.join(file)).unwrap();
-        // A bit of its own for each byte, so that all eight are tried.
-        for at in 0..whole.len() {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1 << (at % 8);
-            fs::write(index.join(file), &bytes).unwrap();
-            let error = error_of(&index);
-            let named = error.as_ref().is_some_and(|error| names_file_and_section(error, file));
-            assert!(named, "{file}, byte {at}: {error:?}");
-        }
-        fs::write(index.join(file), &whole).unwrap();
+        let bytes = 0..fs::read(index.join(file)).unwrap().len();
+        flip(&index, file, bytes);
     }
     assert!(error_of(&index).is_none());
 }
 
 #[test]
+fn every_flipped_byte_of_lists_in_blocks_is_found_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    small_index(folder.path(), false);
+    let (index, file) = (folder.path().join("index"), "segment-00000001");
+    let bytes = fs::read(index.join(file)).unwrap();
+    let header = Header::decode(&index, &bytes, bytes.len() as u64).unwrap();
+    let entry = header.entry(Section::LongLists).unwrap();
+    flip(&index, file, entry.offset as usize..(entry.offset + entry.length) as usize);
+}
+
+/// Flips a bit of each of some bytes of a file in turn, and leaves the file as it was.
+fn flip(index: &Path, file: &str, places: Range<usize>) {
+    let whole = fs::read(index.join(file)).unwrap();
+    for at in places {
+        let mut bytes = whole.clone();
+        // A bit of its own for each byte, so that all eight are tried.
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(index.join(file), &bytes).unwrap();
+        let error = error_of(index);
+        let named = error.as_ref().is_some_and(|error| names_file_and_section(error, file));
+        assert!(named, "{file}, byte {at}: {error:?}");
+    }
+    fs::write(index.join(file), &whole).unwrap();
+}
+
+#[test]
 fn every_truncation_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
-    small_index(folder.path());
+    small_index(folder.path(), true);
     let index = folder.path().join("index");
     for file in ["manifest-00000001", "segment-00000001"] {
         let whole = fs::read(index.join(file)).unwrap();
@@ -125,19 +154,16 @@ fn a_segment_of_another_index_is_noticed() {
     assert!(names_file_and_section(&error_of(one.path()).unwrap(), "segment-00000001"));
 }
 
-/// A threshold starts at a k-th weight, so one that is too large would keep hits out. No checksum tells: all are right.
-#[test]
-fn a_kth_weight_that_is_not_the_kth_fails_verification() {
+/// Changes the long lists and makes all checksums right again; then what verification says.
+fn planted(documents: Vec<Row>, options: &BuildOptions, plant: impl FnOnce(&mut [u8])) -> Option<IndexError> {
     let folder = tempfile::tempdir().unwrap();
-    build_index(folder.path(), documents(300, 12), &options()).unwrap();
+    build_index(folder.path(), documents, options).unwrap();
     let (path, manifest_path) = (folder.path().join("segment-00000001"), folder.path().join("manifest-00000001"));
     let mut bytes = fs::read(&path).unwrap();
     let mut header = Header::decode(&path, &bytes, bytes.len() as u64).unwrap();
     let entry = header.table.iter_mut().find(|entry| entry.tag == Section::LongLists as u32).unwrap();
     let (start, end) = (entry.offset as usize, (entry.offset + entry.length) as usize);
-    // In a long list's header the largest saturation is followed by the tenth.
-    assert_ne!(bytes[start + 8..start + 12], bytes[start + 12..start + 16], "the tenth is not the largest");
-    bytes.copy_within(start + 8..start + 12, start + 12);
+    plant(&mut bytes[start..end]);
     entry.checksum = crc32fast::hash(&bytes[start..end]);
     let encoded = header.encode();
     bytes[..encoded.len()].copy_from_slice(&encoded);
@@ -145,8 +171,62 @@ fn a_kth_weight_that_is_not_the_kth_fails_verification() {
     let mut manifest = Manifest::decode(&manifest_path, &fs::read(&manifest_path).unwrap()).unwrap();
     manifest.segments[0].checksum = u32::from_le_bytes(encoded[CHECKSUM].try_into().unwrap());
     fs::write(&manifest_path, manifest.encode()).unwrap();
-    let error = Index::open(folder.path()).unwrap().verify().unwrap_err();
-    assert!(matches!(error, IndexError::Damaged { section: "long-lists", .. }), "{error}");
+    error_of(folder.path())
+}
+
+/// A threshold starts at a k-th weight, so one that is too large would keep hits out. No checksum tells: all are right.
+#[test]
+fn a_kth_weight_that_is_not_the_kth_fails_verification() {
+    for dense in [true, false] {
+        let error = planted(documents(300, 12), &BuildOptions { dense, ..options() }, |lists| {
+            // In a long list's header the largest saturation is followed by the tenth.
+            assert_ne!(lists[8..12], lists[12..16], "the tenth is not the largest");
+            lists.copy_within(8..12, 12);
+        });
+        assert!(matches!(error, Some(IndexError::Damaged { section: "long-lists", .. })), "{error:?}");
+    }
+}
+
+/// One long list, of every document: its frequencies are 1 and 2, and here and there 40.
+fn one_dense_list() -> Vec<Row> {
+    let times = |number: u32| if number % 200 == 9 { 40 } else { 1 + number % 2 };
+    let row = |number: u32| (number.to_string(), String::new(), "w0 ".repeat(times(number) as usize));
+    (0..33_000).map(row).collect()
+}
+
+#[test]
+fn what_is_wrong_in_a_dense_list_fails_verification() {
+    type Plant = fn(&mut [u8], &DenseLayout);
+    let plants: [(&str, Plant); 9] = [
+        ("nothing", |_, _| ()),
+        ("rank of a chunk", |list, layout| list[layout.chunk_rank() + 2] ^= 1),
+        ("rank of a window", |list, layout| list[layout.window_rank() + 4] ^= 1),
+        ("bound of a chunk", |list, layout| list[layout.chunk_saturation() + 1] -= 1),
+        ("bound of a window", |list, layout| list[layout.window_saturation() + 1] -= 1),
+        ("impact bound of a chunk", |list, layout| list[layout.chunk_impact() + 1] -= 1),
+        ("exceptions out of order", |list, layout| list[layout.exception_rank()] = 255),
+        ("a document after the last", |list, layout| list[layout.words() + 33_000 / 8] |= 1),
+        ("other bits of a frequency", |list, _| list[MARK_AT] = 4),
+    ];
+    let options = BuildOptions { impacts: true, ..options() };
+    for (name, plant) in plants {
+        let error = planted(one_dense_list(), &options, |list| {
+            let number = |at: usize| u32::from_le_bytes(list[at..at + 4].try_into().unwrap()) as usize;
+            let (documents, exceptions) = (33_000, number(EXCEPTIONS_AT));
+            let bits = number(MARK_AT) - DENSE_MARK as usize;
+            assert_eq!((number(0), exceptions, bits), (documents, 165, 2));
+            let postings = documents;
+            let layout = DenseLayout { postings, documents, exceptions, frequency_bits: bits, has_impacts: true };
+            plant(list, &layout);
+        });
+        match &error {
+            None => assert_eq!(name, "nothing"),
+            Some(error) => {
+                assert!(matches!(error, IndexError::Damaged { section: "long-lists", .. }), "{name}: {error}")
+            }
+        }
+        assert_eq!(error.is_none(), name == "nothing", "{name}");
+    }
 }
 
 #[test]

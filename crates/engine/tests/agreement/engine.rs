@@ -72,7 +72,7 @@ impl Engine {
         match self.algorithm {
             Algorithm::Auto | Algorithm::Exhaustive => &[Mode::And, Mode::Or, Mode::AndOr],
             Algorithm::Conjunction => &[Mode::And],
-            Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter => &[Mode::Or],
+            Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter => &[Mode::Or, Mode::AndOr],
             Algorithm::ScoreAtATime => &[Mode::Or],
         }
     }

@@ -4,6 +4,7 @@
 mod collection;
 #[macro_use]
 mod engine;
+mod and_or;
 mod nasty;
 mod random;
 mod real;

@@ -61,7 +61,7 @@ fn collection(contents: impl Strategy<Value = Vec<Content>>) -> impl Strategy<Va
 }
 
 /// Runs a test on several collections, the same ones each time.
-fn for_each<T: std::fmt::Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl Fn(T)) {
+pub fn for_each<T: std::fmt::Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl Fn(T)) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new_with_rng(
         config,

@@ -114,3 +114,299 @@ impl DenseList {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::invert::pack_postings;
+    use super::super::list::Weighing;
+    use super::super::numbering::Numbering;
+    use super::*;
+    use crate::codec::Codecs;
+    use crate::format::varint;
+    use crate::open::{List, ListContext, Stream};
+    use crate::weight::{Bm25, Norms, chunk_saturation_of, saturation, saturation_of};
+    use proptest::prelude::*;
+
+    /// A list, what it was made from and what it became.
+    struct Made {
+        context: ListContext,
+        postings: Vec<(u32, u32)>,
+        impacts: Vec<u32>,
+        norms: Norms,
+        length_codes: Vec<u8>,
+        bytes: Vec<u8>,
+    }
+
+    impl Made {
+        fn new(documents: u32, postings: Vec<(u32, u32)>, has_frequencies: bool, has_impacts: bool) -> Made {
+            let codecs = Codecs::default();
+            let context = ListContext { codecs, has_frequencies, has_impacts, has_dense: true, documents };
+            let norms = Bm25::default().norms(30.0);
+            let length_codes: Vec<u8> = (0..documents).map(|document| (document % 61) as u8).collect();
+            let weighing = Weighing { norms: &norms, length_codes: &length_codes, learned: false, impact_scale: 90.0 };
+            let mut encoder = ListEncoder::new(context, weighing, Numbering { dropped: &[], numbers: None });
+            let (mut packed, mut pieces) = (Vec::new(), Vec::new());
+            pack_postings(&postings, &mut packed);
+            varint::write(0, &mut pieces);
+            varint::write(packed.len() as u64, &mut pieces);
+            pieces.extend(packed);
+            encoder.read(postings.len() as u32, &pieces).unwrap();
+            let impacts = encoder.impacts().map(|(_, impact)| impact).collect();
+            let mut bytes = Vec::new();
+            encoder.encode_dense(&mut bytes);
+            Made { context, postings, impacts, norms, length_codes, bytes }
+        }
+
+        fn list(&self) -> List<'_> {
+            List::long(&self.context, &self.bytes).unwrap()
+        }
+
+        fn layout(&self) -> DenseLayout {
+            let number = |at: usize| u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap());
+            DenseLayout {
+                postings: self.postings.len(),
+                documents: self.context.documents as usize,
+                exceptions: number(EXCEPTIONS_AT) as usize,
+                frequency_bits: (number(MARK_AT) - DENSE_MARK) as usize,
+                has_impacts: self.context.has_impacts,
+            }
+        }
+
+        fn saturation(&self, document: u32, frequency: u32) -> f32 {
+            saturation(frequency, self.norms.of(self.length_codes[document as usize]))
+        }
+
+        /// The value of the posting with a rank; 1 where the stream is not stored.
+        fn value(&self, stream: Stream, rank: usize) -> u32 {
+            match stream {
+                Stream::Frequency if self.context.has_frequencies => self.postings[rank].1,
+                Stream::Impact if self.context.has_impacts => self.impacts[rank],
+                Stream::Frequency | Stream::Impact => 1,
+            }
+        }
+
+        fn verified(&self) -> Result<(), &'static str> {
+            let Some(list) = List::long(&self.context, &self.bytes) else {
+                return Err("not a list");
+            };
+            list.dense().unwrap().verify(list.postings(), |stream, document, value| match stream {
+                Stream::Frequency => chunk_saturation_code(self.saturation(document, value)),
+                Stream::Impact => value as u8,
+            })
+        }
+
+        /// Every document, one after the other, and some that there are not.
+        fn check_lookups(&self) {
+            let (list, mut rank) = (self.list(), 0);
+            let dense = list.dense().unwrap();
+            for document in 0..self.context.documents + 200 {
+                let is_posting = self.postings.get(rank).is_some_and(|posting| posting.0 == document);
+                assert_eq!(dense.contains(document), is_posting, "document {document}");
+                assert_eq!(dense.find(document), is_posting.then_some(rank as u32), "document {document}");
+                if document.is_multiple_of(CHUNK) && document < self.context.documents {
+                    assert_eq!(dense.rank((document / CHUNK) as usize), rank as u32);
+                }
+                if is_posting {
+                    for stream in [Stream::Frequency, Stream::Impact] {
+                        assert_eq!(dense.value(stream, rank as u32), self.value(stream, rank), "document {document}");
+                    }
+                    rank += 1;
+                }
+            }
+            assert_eq!(rank, self.postings.len());
+        }
+
+        /// The list as one of blocks, the last one too.
+        fn check_blocks(&self) {
+            let (list, mut rank) = (self.list(), 0);
+            assert_eq!(list.blocks(), (self.context.documents as usize).div_ceil(BLOCK));
+            for block in 0..list.blocks() {
+                let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
+                let count = list.decode_documents(block, &mut documents);
+                let end = rank + self.postings[rank..].partition_point(|posting| posting.0 as usize / BLOCK <= block);
+                let expected: Vec<u32> = self.postings[rank..end].iter().map(|posting| posting.0).collect();
+                assert_eq!(documents[..count], expected, "block {block}");
+                for stream in [Stream::Frequency, Stream::Impact] {
+                    assert_eq!(list.decode_weights(stream, block, &mut weights), count);
+                    for i in 0..count {
+                        let value = self.value(stream, rank + i);
+                        assert_eq!((weights[i], list.weight_at(stream, block, i)), (value, value), "block {block}");
+                    }
+                }
+                for &document in &documents[..count] {
+                    assert!(document <= list.last_document(block));
+                    assert_eq!(list.find_block(0, document), block);
+                }
+                rank = end;
+            }
+        }
+
+        /// Bounds are those of the largest weight in a chunk or window, and 0 where there is none.
+        fn check_bounds(&self) {
+            let list = self.list();
+            let dense = list.dense().unwrap();
+            let largest = |in_part: &dyn Fn(u32) -> bool| {
+                let inside = self.postings.iter().enumerate().filter(|(_, posting)| in_part(posting.0));
+                inside.fold((0.0f32, 0), |(saturation, impact), (rank, &(document, frequency))| {
+                    (saturation.max(self.saturation(document, frequency)), impact.max(self.impacts[rank]))
+                })
+            };
+            for chunk in 0..dense.chunks() {
+                let (saturation, impact) = largest(&|document| (document / CHUNK) as usize == chunk);
+                let code = dense.chunk_saturations().get(chunk).copied();
+                assert_eq!(code, self.context.has_frequencies.then(|| chunk_saturation_code(saturation)));
+                assert!(code.is_none_or(|code| chunk_saturation_of(code) >= saturation));
+                let bound = dense.chunk_impacts().get(chunk).map(|&bound| u32::from(bound));
+                assert_eq!(bound, self.context.has_impacts.then_some(impact));
+                assert!(!self.context.has_frequencies || list.saturation_bound(chunk / 2) >= saturation);
+                assert!(list.impact_bound(chunk / 2) >= impact || !self.context.has_impacts);
+            }
+            for window in 0..self.context.windows() {
+                let (saturation, impact) = largest(&|document| (document / WINDOW) as usize == window);
+                let bound = saturation_of(saturation_code(saturation));
+                assert_eq!(
+                    list.window_saturation_bound(window),
+                    if self.context.has_frequencies { bound } else { 1.0 }
+                );
+                assert_eq!(list.window_impact_bound(window), if self.context.has_impacts { impact } else { 255 });
+            }
+        }
+    }
+
+    /// One in so many of the documents, from one on, with frequencies of which one in nine is up to `most`.
+    fn postings(documents: u32, every: u32, seed: u32, most: u32) -> Vec<(u32, u32)> {
+        let draw = |document: u32, salt: u32| (document ^ salt).wrapping_mul(0x9E37_79B1).rotate_left(13) ^ seed;
+        let mut postings = Vec::new();
+        for document in 0..documents {
+            if draw(document, 1).wrapping_mul(0x85EB_CA6B) % every == 0 {
+                let random = draw(document, 2).wrapping_mul(0xC2B2_AE35);
+                let frequency = if random % 9 == 0 { random / 9 % most } else { random / 9 % most.min(3) };
+                postings.push((document, frequency + 1));
+            }
+        }
+        postings
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_dense_list_holds_what_a_vector_holds(
+            documents in prop_oneof![3 => 1u32..700, 1 => 32_700u32..32_900, 1 => 65_400u32..65_700],
+            every in prop_oneof![Just(1u32), Just(2), Just(8), Just(32)],
+            most in prop_oneof![Just(1u32), Just(3), Just(4), Just(15), Just(17), Just(255), Just(257), Just(u32::MAX)],
+            seed: u32, streams in prop_oneof![Just((true, true)), Just((true, false)), Just((false, true))],
+        ) {
+            let made = Made::new(documents, postings(documents, every, seed, most), streams.0, streams.1);
+            made.check_lookups();
+            made.check_blocks();
+            if documents < 700 {
+                made.check_bounds();
+            }
+            prop_assert_eq!(made.verified(), Ok(()));
+            prop_assert!(every > 1 || made.postings.len() == documents as usize);
+        }
+
+        #[test]
+        fn any_bytes_are_a_dense_list_or_none_and_never_a_panic(
+            at in any::<prop::sample::Index>(), byte: u8, cut in any::<prop::sample::Index>(), is_cut: bool,
+        ) {
+            let mut made = Made::new(500, postings(500, 2, 7, 300), true, true);
+            let at = at.index(made.bytes.len());
+            made.bytes[at] = byte;
+            if is_cut {
+                made.bytes.truncate(cut.index(made.bytes.len()));
+            }
+            let Some(list) = List::long(&made.context, &made.bytes) else { return Ok(()) };
+            let Some(dense) = list.dense() else { return Ok(()) };
+            for document in 0..700 {
+                let rank = dense.find(document).unwrap_or(document);
+                let _ = (dense.contains(document), dense.value(Stream::Frequency, rank), dense.value(Stream::Impact, rank));
+            }
+            for block in 0..list.blocks() + 2 {
+                let mut buffer = [0; BLOCK];
+                list.decode_documents(block, &mut buffer);
+                list.decode_weights(Stream::Frequency, block, &mut buffer);
+                let _ = (list.saturation_bound(block), list.impact_bound(block), list.weight_at(Stream::Impact, block, 127));
+            }
+            let _ = made.verified();
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_of_chunks_and_windows_across_the_border_of_a_window() {
+        // Nothing in the middle: chunks, and all of the second window but its end, are empty.
+        let near = |document: &u32| *document < 300 || *document > 65_450;
+        let some = (0..70_000).filter(near).map(|document| (document, document % 23 + 1)).collect();
+        let made = Made::new(70_000, some, true, true);
+        made.check_lookups();
+        made.check_blocks();
+        made.check_bounds();
+        assert_eq!(made.verified(), Ok(()));
+    }
+
+    #[test]
+    fn frequencies_take_the_bits_that_make_the_list_smallest() {
+        for (frequencies, bits, exceptions) in [
+            ([1, 3], 2, 0),
+            ([1, 4], 4, 0),
+            ([15, 15], 4, 0),
+            ([16, 1], 8, 0),
+            ([255, 255], 8, 0),
+            ([256, 256], 2, 1000),
+            ([u32::MAX, u32::MAX], 2, 1000),
+        ] {
+            let made = Made::new(1000, (0..1000).map(|d| (d, frequencies[d as usize % 2])).collect(), true, false);
+            let layout = made.layout();
+            assert_eq!((layout.frequency_bits, layout.exceptions), (bits, exceptions), "{frequencies:?}");
+            made.check_lookups();
+            assert_eq!(made.verified(), Ok(()));
+        }
+        // A few that do not fit are exceptions: two bits more for each of the 1,000 would take more.
+        let made = Made::new(1000, (0..1000).map(|d| (d, if d % 400 == 7 { 4 } else { 2 })).collect(), true, false);
+        assert_eq!((made.layout().frequency_bits, made.layout().exceptions), (2, 3));
+    }
+
+    /// A change to the bytes of a list.
+    type Plant = fn(&mut [u8], &DenseLayout);
+
+    #[test]
+    fn verification_notices_what_is_planted() {
+        let plants: [(&str, Plant); 12] = [
+            ("rank of a window", |bytes, layout| bytes[layout.window_rank() + 4] ^= 1),
+            ("rank of a chunk", |bytes, layout| bytes[layout.chunk_rank() + 2] ^= 1),
+            ("rank of the last chunk", |bytes, layout| bytes[layout.window_saturation() - 2] ^= 1),
+            ("a document less", |bytes, layout| bytes[layout.words()] &= bytes[layout.words()] - 1),
+            ("saturation bound too high", |bytes, layout| bytes[layout.chunk_saturation() + 3] += 1),
+            ("saturation bound too low", |bytes, layout| bytes[layout.chunk_saturation() + 3] -= 1),
+            ("impact bound too high", |bytes, layout| bytes[layout.chunk_impact() + 5] += 1),
+            ("impact bound too low", |bytes, layout| bytes[layout.chunk_impact() + 5] -= 1),
+            ("exceptions out of order", |bytes, layout| {
+                let (ranks, frequencies) = (layout.exception_rank(), layout.exception_frequency());
+                for i in 0..4 {
+                    bytes.swap(ranks + i, ranks + 4 + i);
+                    bytes.swap(frequencies + i, frequencies + 4 + i);
+                }
+            }),
+            ("an exception twice", |bytes, layout| {
+                bytes.copy_within(layout.exception_rank()..layout.exception_rank() + 4, layout.exception_rank() + 4);
+            }),
+            ("an exception of a frequency that is packed", |bytes, layout| {
+                // The last exception moves on to the posting after it, which has bits of its own.
+                bytes[layout.exception_frequency() - 4] += 1;
+            }),
+            ("an exception that its bits would hold", |bytes, layout| {
+                bytes[layout.exception_frequency()..layout.exception_frequency() + 4].copy_from_slice(&[1, 0, 0, 0]);
+            }),
+        ];
+        // Frequencies of 1 and 2, and here and there 40: never two exceptions side by side.
+        let frequency = |document: u32| if document % 200 == 9 { 40 } else { 1 + document % 2 };
+        for (name, plant) in plants {
+            let mut made = Made::new(40_000, (0..40_000).map(|d| (d, frequency(d))).collect(), true, true);
+            assert_eq!(made.verified(), Ok(()));
+            let layout = made.layout();
+            plant(&mut made.bytes, &layout);
+            assert!(made.verified().is_err(), "{name}");
+        }
+    }
+}

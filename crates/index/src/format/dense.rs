@@ -129,3 +129,26 @@ pub fn is_marked_dense(header: &[u8]) -> bool {
 pub fn is_dense(postings: usize, documents: u32) -> bool {
     postings as u64 * u64::from(DENSE_SHARE) >= u64::from(documents)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_dense_from_one_document_in_32_on() {
+        for (postings, documents) in [(128, 128), (128, 4096), (129, 4128), (1 << 27, u32::MAX)] {
+            assert!(is_dense(postings, documents), "{postings} of {documents}");
+        }
+        for (postings, documents) in [(128, 4097), (129, 4129), ((1 << 27) - 1, u32::MAX)] {
+            assert!(!is_dense(postings, documents), "{postings} of {documents}");
+        }
+    }
+
+    #[test]
+    fn no_number_of_windows_is_the_mark() {
+        assert!(u32::MAX.div_ceil(WINDOW) < DENSE_MARK);
+        let header = |windows: u32| [0u32.to_le_bytes(), windows.to_le_bytes()].concat();
+        assert!(!is_marked_dense(&header(u32::MAX.div_ceil(WINDOW))));
+        assert!(is_marked_dense(&header(DENSE_MARK)) && is_marked_dense(&header(DENSE_MARK + 8)));
+    }
+}

@@ -122,14 +122,19 @@ impl<'a> Dense<'a> {
 
     #[inline]
     fn frequency(&self, rank: u32) -> u32 {
-        let bit = rank as usize * self.frequency_bits;
-        let Some(&byte) = self.frequencies.get(bit / 8) else {
-            return 1;
-        };
-        match u32::from(byte) >> (bit % 8) & ((1 << self.frequency_bits) - 1) {
-            0 => self.exception(rank),
-            frequency => frequency,
+        match self.packed_frequency(rank) {
+            None => 1,
+            Some(0) => self.exception(rank),
+            Some(frequency) => frequency,
         }
+    }
+
+    /// What the bits of a posting hold: its frequency, or 0 for an exception.
+    #[inline]
+    fn packed_frequency(&self, rank: u32) -> Option<u32> {
+        let bit = rank as usize * self.frequency_bits;
+        let byte = u32::from(*self.frequencies.get(bit / 8)?);
+        Some(byte >> (bit % 8) & ((1 << self.frequency_bits) - 1))
     }
 
     /// The frequency of a posting that its bits do not hold.
@@ -227,7 +232,7 @@ impl<'a> Dense<'a> {
     }
 
     /// Checks what reading blocks does not show: that ranks count the bits before them, that every chunk's bound is
-    /// that of its postings, and that exceptions increase and are not among the packed frequencies.
+    /// that of its postings, and that exceptions increase and are those that the packed frequencies name.
     pub fn verify(&self, postings: u32, largest: impl Fn(Stream, u32, u32) -> u8) -> Result<(), &'static str> {
         let mut rank = 0;
         for chunk in 0..self.chunks() {
@@ -246,10 +251,23 @@ impl<'a> Dense<'a> {
             }
             rank += word.count_ones();
         }
+        match rank == postings {
+            true => self.verify_exceptions(postings),
+            false => Err("its words hold another number of documents"),
+        }
+    }
+
+    /// Exceptions increase, and are just the postings whose bits do not hold their frequency.
+    fn verify_exceptions(&self, postings: u32) -> Result<(), &'static str> {
         let ranks = self.exception_ranks.iter().map(|&rank| u32::from_le_bytes(rank));
-        match rank == postings && ranks.is_sorted_by(|a, b| a < b) {
+        let is_exception = |rank: u32| {
+            let is_needed = self.value(Stream::Frequency, rank) >> self.frequency_bits > 0;
+            rank < postings && is_needed && self.packed_frequency(rank) == Some(0)
+        };
+        let marked = (0..postings).filter(|&rank| self.packed_frequency(rank) == Some(0)).count();
+        match ranks.clone().is_sorted_by(|a, b| a < b) && ranks.len() == marked && ranks.clone().all(is_exception) {
             true => Ok(()),
-            false => Err("its words hold another number of documents, or exceptions are not in order"),
+            false => Err("its exceptions are not in order, or not those that the frequencies name"),
         }
     }
 }

@@ -1,0 +1,120 @@
+//! Queries over damaged lists: whatever a byte says, an answer or an error and never a panic; and where verification
+//! finds nothing wrong, the right answer.
+
+use lanner::build::{BuildOptions, Quiet, build};
+use lanner::corpus::{Corpus, CorpusOptions};
+use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
+use lanner_index::format::manifest::Manifest;
+use lanner_index::format::segment::{CHECKSUM, Header, Section};
+use lanner_index::text::Analyzer;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+const MANIFEST: &str = "manifest-00000001";
+const SEGMENT: &str = "segment-00000001";
+
+/// Lists of all and of some documents, long and short, with frequencies that four bits do not hold.
+fn build_small(folder: &Path, dense: bool) {
+    let text = |number: u32| {
+        let mut text = "all ".repeat(1 + number as usize % 3);
+        for (word, every, times) in [("half", 2, 1), ("most", 1, 2), ("rare", 20, 1)] {
+            if number.is_multiple_of(every) && number % 7 != 3 {
+                text += &format!("{word} ").repeat(times + number as usize % 50 / 47 * 30);
+            }
+        }
+        (number.to_string(), String::new(), text)
+    };
+    let options = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    let corpus = Corpus::from_documents((0..310).map(text).collect::<Vec<_>>(), options).unwrap();
+    let analyzer = Analyzer::parse("whitespace").unwrap();
+    let options =
+        BuildOptions { analyzer, threads: 1, impacts: true, impact_ordered: true, dense, ..BuildOptions::default() };
+    build(folder, corpus, &options, &Quiet).unwrap();
+}
+
+/// The hits of every algorithm, mode and model there is, those that must be the same side by side.
+fn search_all(searcher: &Searcher) -> Vec<Vec<Vec<Hit>>> {
+    const ALGORITHMS: [Algorithm; 7] = [
+        Algorithm::Exhaustive,
+        Algorithm::Auto,
+        Algorithm::Scatter,
+        Algorithm::Conjunction,
+        Algorithm::Maxscore,
+        Algorithm::BlockMaxMaxscore,
+        Algorithm::ScoreAtATime,
+    ];
+    let mut all = Vec::new();
+    for text in ["all half most", "rare all", "half"] {
+        for mode in [Mode::And, Mode::Or, Mode::AndOr] {
+            for score in [ScoreModel::Bm25, ScoreModel::Impact] {
+                let query = Query::new(text).mode(mode).score(score).k(12);
+                let answers = ALGORITHMS.map(|algorithm| searcher.search(&query.clone().algorithm(algorithm)));
+                all.push(answers.into_iter().flatten().map(|answer| answer.hits).collect());
+            }
+        }
+    }
+    all
+}
+
+/// Makes the checksums right again after a change to a section.
+fn mend(folder: &Path, segment: &mut [u8], section: Section) {
+    let path = folder.join(SEGMENT);
+    let mut header = Header::decode(&path, segment, segment.len() as u64).unwrap();
+    let entry = header.table.iter_mut().find(|entry| entry.tag == section as u32).unwrap();
+    entry.checksum = crc32fast::hash(&segment[entry.offset as usize..(entry.offset + entry.length) as usize]);
+    let encoded = header.encode();
+    segment[..encoded.len()].copy_from_slice(&encoded);
+    let manifest_path = folder.join(MANIFEST);
+    let mut manifest = Manifest::decode(&manifest_path, &fs::read(&manifest_path).unwrap()).unwrap();
+    manifest.segments[0].checksum = u32::from_le_bytes(encoded[CHECKSUM].try_into().unwrap());
+    fs::write(&manifest_path, manifest.encode()).unwrap();
+}
+
+fn check_section(section: Section, dense: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    build_small(folder.path(), dense);
+    let path = folder.path().join(SEGMENT);
+    let whole = fs::read(&path).unwrap();
+    let header = Header::decode(&path, &whole, whole.len() as u64).unwrap();
+    let entry = header.entry(section).unwrap();
+    let mut verified = 0;
+    for at in entry.offset as usize..(entry.offset + entry.length) as usize {
+        let mut bytes = whole.clone();
+        bytes[at] ^= if at % 9 == 8 { 0xFF } else { 1 << (at % 9) };
+        mend(folder.path(), &mut bytes, section);
+        // A reader has the old file mapped: a new one takes its place.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        let Ok(index) = Index::open(folder.path()) else {
+            continue;
+        };
+        let is_sound = index.verify().is_ok();
+        for answers in search_all(&Searcher::new(Arc::new(index))) {
+            let same = answers.iter().all(|hits| *hits == answers[0]);
+            assert!(same || !is_sound, "{section:?}, byte {at}: verified, and algorithms differ");
+        }
+        verified += u32::from(is_sound);
+    }
+    println!("{section:?}: {} bytes, {verified} changes left it sound", entry.length);
+}
+
+#[test]
+fn searching_damaged_dense_lists_does_not_panic() {
+    check_section(Section::LongLists, true);
+}
+
+#[test]
+fn searching_damaged_lists_in_blocks_does_not_panic() {
+    check_section(Section::LongLists, false);
+}
+
+#[test]
+fn searching_damaged_short_lists_does_not_panic() {
+    check_section(Section::ShortLists, true);
+}
+
+#[test]
+fn searching_damaged_impact_ordered_lists_does_not_panic() {
+    check_section(Section::ImpactLists, true);
+}
