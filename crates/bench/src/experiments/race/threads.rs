@@ -21,7 +21,11 @@ pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findin
     let counts = &race.part.threads;
     let header = |&threads: &usize| format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
     let headers: Vec<String> = counts.iter().map(header).collect();
-    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain(["x one thread", "at least", "holds"]);
+    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain([
+        "x one thread",
+        "at least",
+        "holds",
+    ]);
     let title = format!("{}: queries a second of batches, k {k}", ground.name);
     let mut table = Table::new(title, 2, &columns.collect::<Vec<_>>());
     let mut findings = Findings::default();
