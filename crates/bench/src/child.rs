@@ -1,9 +1,10 @@
 //! Builds in processes of their own: their memory is theirs alone, and they can be kept on one processor.
 
-use crate::engines::{self, BuildTask};
+use crate::engines::{self, BuildTask, LannerVariant};
 use crate::error::BenchError;
 use crate::machine::Usage;
 use crate::suite::{BuildEngine, Builder};
+use lanner_index::codec::Codecs;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct ChildArguments {
     /// Memory that the build may use.
     #[arg(long)]
     pub memory_bytes: usize,
+    /// Codecs that pack all lists of ours; the default index if absent.
+    #[arg(long)]
+    pub codecs: Option<Codecs>,
 }
 
 /// What a process that builds says when it is done.
@@ -63,7 +67,8 @@ pub fn build_here(arguments: &ChildArguments) -> Result<ChildReport, BenchError>
         memory_bytes: arguments.memory_bytes,
     };
     let start = Instant::now();
-    let documents = engines::build(arguments.engine, &task)?;
+    let variant = arguments.codecs.map_or(LannerVariant::Default, LannerVariant::Codecs);
+    let documents = engines::build(arguments.engine, &task, &variant)?;
     Ok(ChildReport { documents, wall_s: start.elapsed().as_secs_f64(), usage: Usage::now() })
 }
 
@@ -85,6 +90,8 @@ pub fn build_in_child(
     command.args(["--k1", &arguments.k1.to_string(), "--b", &arguments.b.to_string()]);
     command.args(["--threads", &arguments.threads.to_string()]);
     command.args(["--memory-bytes", &arguments.memory_bytes.to_string()]);
+    let codecs = arguments.codecs.map(|codecs| format!("documents={},weights={}", codecs.documents, codecs.weights));
+    command.args(codecs.map(|codecs| format!("--codecs={codecs}")));
     let failed = |message: String| BenchError::Child { what: arguments.engine.to_string(), message };
     let output = command.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a commit reads where `git` does not tell it; the report refuses it.
+/// What a commit reads where nothing tells it; the report refuses it.
 pub const UNKNOWN: &str = "unknown";
 
 /// Where a result comes from.
@@ -47,9 +47,7 @@ pub struct Device {
 impl Provenance {
     /// What is known before a measurement; [`Provenance::finish`] adds what is known after it.
     pub fn start(command: String) -> Provenance {
-        let commit = program(&["git", "rev-parse", "HEAD"]).unwrap_or_else(|| UNKNOWN.to_owned());
-        // Results are written by measuring itself: they do not count as changes.
-        let changes = ["git", "--no-optional-locks", "status", "--porcelain", "-uno", "--", ":/", ":!/docs/benchmarks"];
+        let (commit, uncommitted_changes) = commit(std::env::var("LANNER_COMMIT").ok());
         let versions = [
             ("lanner", Some(env!("CARGO_PKG_VERSION").to_owned())),
             ("tantivy", Some(tantivy::version_string().trim_start_matches("tantivy v").to_owned())),
@@ -59,7 +57,7 @@ impl Provenance {
         Provenance {
             device: Device::this(),
             commit,
-            uncommitted_changes: program(&changes).is_some_and(|text| !text.is_empty()),
+            uncommitted_changes,
             command,
             date: format_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())),
             versions: known.collect(),
@@ -136,6 +134,23 @@ impl Usage {
     }
 }
 
+/// The commit, and whether sources differ from it: as said by the variable `LANNER_COMMIT`, else by `git` here, else by
+/// the variable when the program was built. What is said may end in `-dirty`, as `git describe` has it.
+fn commit(said: Option<String>) -> (String, bool) {
+    let read = |text: String| match text.strip_suffix("-dirty") {
+        Some(commit) => (commit.to_owned(), true),
+        None => (text, false),
+    };
+    let of_git = || {
+        let commit = program(&["git", "rev-parse", "HEAD"])?;
+        // Results are written by measuring itself: they do not count as changes.
+        let changes = ["git", "--no-optional-locks", "status", "--porcelain", "-uno", "--", ":/", ":!/docs/benchmarks"];
+        Some((commit, program(&changes).is_some_and(|text| !text.is_empty())))
+    };
+    let of_build = || option_env!("LANNER_COMMIT").map(|text| read(text.to_owned()));
+    said.map(read).or_else(of_git).or_else(of_build).unwrap_or_else(|| (UNKNOWN.to_owned(), false))
+}
+
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
@@ -183,6 +198,12 @@ mod tests {
         assert_eq!(provenance.missing(), Some("command"));
         provenance.commit = UNKNOWN.to_owned();
         assert_eq!(provenance.missing(), Some("commit"));
+    }
+
+    #[test]
+    fn a_commit_can_be_said_where_there_is_no_git() {
+        assert_eq!(commit(Some("0123abc".to_owned())), ("0123abc".to_owned(), false));
+        assert_eq!(commit(Some("0123abc-dirty".to_owned())), ("0123abc".to_owned(), true));
     }
 
     #[test]

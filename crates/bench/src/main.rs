@@ -5,10 +5,10 @@ use lanner_bench::child::{self, ChildArguments};
 use lanner_bench::error::BenchError;
 use lanner_bench::only::Only;
 use lanner_bench::report;
+use lanner_bench::reproduce::Choice;
 use lanner_bench::run::{self, RunOptions};
 use lanner_bench::scale::{self, Generator, Profile, Source};
 use lanner_bench::suite::Suite;
-use lanner_bench::table::Table;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Index;
@@ -72,9 +72,11 @@ struct RunArguments {
 
 #[derive(clap::Args)]
 struct ReproduceArguments {
-    /// What to reproduce: a name from --list.
+    /// What to reproduce: names from --list, or a paper for all of it, such as saat.
     #[arg(required_unless_present = "list")]
-    name: Option<String>,
+    names: Vec<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// Where the files of suites are; $LANNER_DATA if absent.
     #[arg(long)]
     data: Option<PathBuf>,
@@ -163,18 +165,16 @@ fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
             println!("{:20} {}", entry.name, entry.title);
         }
     }
-    let Some(name) = &arguments.name else {
-        return Ok(());
-    };
     let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
     let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
-    let command = format!("lanner-bench reproduce {name}");
+    let command = "lanner-bench reproduce".to_owned();
     let options = RunOptions { data, out, cache, only: Only::default(), program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
-    let result = lanner_bench::reproduce::reproduce(name, &options, &say)?;
-    println!("{}\n{}", result.title, result.tables.iter().map(Table::to_text).collect::<String>());
+    for result in lanner_bench::reproduce::reproduce(&arguments.names, &options, &arguments.choice, &say)? {
+        println!("{}\n{}", result.title, result.to_text());
+    }
     Ok(())
 }
 

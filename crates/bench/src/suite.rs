@@ -1,7 +1,9 @@
 //! A suite: one TOML file, one experiment.
 
 use crate::error::BenchError;
+use crate::result::Measurement;
 use lanner::Mode;
+use lanner_index::codec::Codecs;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,6 +83,8 @@ pub struct BuildPart {
     pub repetitions: usize,
     /// Memory that each may use, such as `1GiB`.
     pub memory: String,
+    /// Codecs that pack all lists of ours, none of them dense; the default index if absent.
+    pub codecs: Option<Codecs>,
     /// Who builds; ratios are to the one that is the baseline.
     pub engines: Vec<Builder>,
 }
@@ -187,7 +191,7 @@ pub struct PeersPart {
     /// How many queries of each log the oracle checks.
     pub checked: usize,
     /// The codecs of the index whose lists are the smallest, for the comparison of sizes.
-    pub smallest_codecs: String,
+    pub smallest_codecs: Codecs,
     /// Numbers of threads whose throughput is measured.
     #[serde(default)]
     pub threads: Vec<usize>,
@@ -298,6 +302,12 @@ impl Suite {
             Some(what) => Err(wrong(what.to_owned())),
             None => Ok(suite),
         }
+    }
+
+    /// How large a value of a measurement may be, if something is claimed about it.
+    pub fn limit(&self, measurement: &Measurement, value: &str) -> Option<f64> {
+        let claims = self.targets.iter().filter(|target| target.value == value);
+        claims.filter(|target| measurement.is(&target.kind, &target.labels)).map(|target| target.at_most).next()
     }
 
     fn fault(&self) -> Option<&'static str> {

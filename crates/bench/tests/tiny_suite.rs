@@ -26,6 +26,8 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
         "made-up: our times divided by the peers'",
         "made-up, long: time of a query",
         "made-up: bytes of the lists",
+        "lanner-smallest-bisected",
+        "scaled, long: time of a query",
         "made-up: queries a second of batches",
         "documents: bits a posting",
         "weights: decoded numbers a nanosecond",
@@ -53,14 +55,53 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
     }
 }
 
-#[test]
-fn a_collection_is_scaled_to_a_file_and_to_an_index() {
-    let folder = tempfile::tempdir().unwrap();
-    let lines: String = lanner_bench::collection::synthetic_documents(300)
+/// Made-up documents as a file.
+fn write_documents(path: &Path, count: usize) {
+    let lines: String = lanner_bench::collection::synthetic_documents(count)
         .into_iter()
         .map(|(id, title, text)| format!("{}\n", serde_json::json!({ "id": id, "title": title, "text": text })))
         .collect();
-    std::fs::write(folder.path().join("source.jsonl"), lines).unwrap();
+    std::fs::write(path, lines).unwrap();
+}
+
+#[test]
+fn a_papers_tables_are_made_without_git_by_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    write_documents(&folder.path().join("documents.jsonl"), 1500);
+    std::fs::write(folder.path().join("queries.txt"), lanner_bench::collection::synthetic_queries(40).join("\n"))
+        .unwrap();
+    let files = ["--input", "documents.jsonl", "--queries", "queries.txt", "--cache", "cache", "--out", "results"];
+    let counts = ["--count", "10", "--threads", "2", "--runs", "1", "--label", "made-up"];
+    let output = Command::new(env!("CARGO_BIN_EXE_lanner-bench"))
+        .args(["reproduce", "saat"].iter().chain(&files).chain(&counts))
+        .current_dir(folder.path())
+        .env("LANNER_COMMIT", "0123abc-dirty")
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr).matches("building the index").count(), 1, "{}", text(&output.stderr));
+    for part in ["saat/table1: milliseconds a query", "37 % there", "clauses of Algorithm 2", "saat/figure2: seconds"] {
+        assert!(text(&output.stdout).contains(part), "{}", text(&output.stdout));
+    }
+    for name in ["saat-table1", "saat-table2", "saat-table3", "saat-figure2"] {
+        let result = folder.path().join(format!("results/{name}-made-up.json"));
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
+        assert_eq!(
+            (&json["provenance"]["commit"], &json["provenance"]["uncommitted_changes"]),
+            (&"0123abc".into(), &true.into())
+        );
+        assert!(json["provenance"]["command"].as_str().unwrap().contains("--input documents.jsonl"));
+    }
+    assert!(folder.path().join("results/saat-figure2-made-up-speedup.png").is_file());
+    let report = lanner_bench(folder.path(), &["report", "--out", "results"]);
+    assert!(report.status.success(), "{}", text(&report.stderr));
+}
+
+#[test]
+fn a_collection_is_scaled_to_a_file_and_to_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    write_documents(&folder.path().join("source.jsonl"), 300);
     let scale = ["scale", "--input", "source.jsonl", "--documents", "1000"];
     let to_file = lanner_bench(folder.path(), &[&scale[..], &["--out", "scaled.jsonl.zst"]].concat());
     assert!(to_file.status.success(), "{}", text(&to_file.stderr));

@@ -3,7 +3,7 @@
 use super::{BuildTask, Engine, files};
 use crate::error::BenchError;
 use lanner::{Mode, Query, Searcher};
-use lanner_index::build::{BuildOptions, Quiet};
+use lanner_index::build::{BuildOptions, Order, Quiet};
 use lanner_index::codec::Codecs;
 use lanner_index::format::segment::Section;
 use lanner_index::open::Index;
@@ -16,24 +16,25 @@ pub enum LannerVariant {
     Default,
     /// With documents in the order of recursive graph bisection.
     Bisected,
-    /// With codecs named by the user.
+    /// With codecs named by the user, which pack all lists: none is dense.
     Codecs(Codecs),
+    /// With codecs named by the user and documents in the order of recursive graph bisection.
+    BisectedCodecs(Codecs),
+    /// With impacts, and long lists again in the order of impacts.
+    ImpactOrdered,
 }
 
 impl LannerVariant {
-    /// How it is built; `None` where this version cannot.
-    fn options(self, options: BuildOptions) -> Option<BuildOptions> {
+    /// How it is built.
+    fn options(self, options: BuildOptions) -> BuildOptions {
+        let order = Order::Bisection;
         match self {
-            LannerVariant::Default => Some(options),
-            // SWITCH: `Some(BuildOptions { order: Order::Bisection, ..options })` once builds can order documents.
-            LannerVariant::Bisected => None,
-            LannerVariant::Codecs(codecs) => Some(BuildOptions { codecs, ..options }),
+            LannerVariant::Default => options,
+            LannerVariant::Bisected => BuildOptions { order, ..options },
+            LannerVariant::Codecs(codecs) => BuildOptions { codecs, dense: false, ..options },
+            LannerVariant::BisectedCodecs(codecs) => BuildOptions { codecs, dense: false, order, ..options },
+            LannerVariant::ImpactOrdered => BuildOptions { impacts: true, impact_ordered: true, ..options },
         }
-    }
-
-    /// Whether this version can build it.
-    pub fn is_there(self) -> bool {
-        self.options(BuildOptions::default()).is_some()
     }
 }
 
@@ -46,8 +47,7 @@ pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, Bench
         bm25: task.bm25,
         ..BuildOptions::default()
     };
-    let missing = || BenchError::Usage(format!("this version builds no {variant:?} index"));
-    let options = variant.options(options).ok_or_else(missing)?;
+    let options = variant.options(options);
     Ok(lanner_index::build::build(task.folder, task.corpus()?, &options, &Quiet)?.documents)
 }
 

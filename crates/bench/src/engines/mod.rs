@@ -44,10 +44,10 @@ impl BuildTask<'_> {
     }
 }
 
-/// Builds an index and returns how many documents it has.
-pub fn build(engine: BuildEngine, task: &BuildTask<'_>) -> Result<u64, BenchError> {
+/// Builds an index, of ours the variant that is wanted, and returns how many documents it has.
+pub fn build(engine: BuildEngine, task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, BenchError> {
     match engine {
-        BuildEngine::Lanner => lanner_engine::build(task, &LannerVariant::Default),
+        BuildEngine::Lanner => lanner_engine::build(task, variant),
         BuildEngine::TantivySingle => tantivy_engine::build_single(task),
         BuildEngine::TantivyWriter => tantivy_engine::build_with_writer(task),
     }

@@ -76,6 +76,7 @@ impl Builds<'_> {
             b: collection.b,
             threads: one.builder.threads,
             memory_bytes: self.part.memory_bytes(),
+            codecs: self.part.codecs,
         };
         build_in_child(self.program, one.builder, &arguments)
     }

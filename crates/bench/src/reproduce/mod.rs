@@ -1,4 +1,4 @@
-//! The papers' tables and figures, each beside ours: one file a paper.
+//! The papers' tables and figures, each beside ours: one module a paper.
 
 mod gpu_ir;
 mod griffin;
@@ -11,7 +11,9 @@ use crate::experiments::codecs::CodecLists;
 use crate::machine::Provenance;
 use crate::result::{Measurement, SuiteResult};
 use crate::run::{RunOptions, write_result};
-use crate::suite::Suite;
+use crate::suite::{Suite, Target};
+use std::cell::OnceCell;
+use std::path::PathBuf;
 
 /// A table or figure of a paper.
 pub struct Entry {
@@ -19,45 +21,121 @@ pub struct Entry {
     pub name: &'static str,
     /// What the paper shows there.
     pub title: &'static str,
+    /// What is claimed of ours.
+    targets: Vec<Target>,
     run: fn(&Reproduction<'_>) -> Result<Findings, BenchError>,
 }
 
-/// Every table and figure that can be reproduced. A paper's file gives its own entries.
-pub fn entries() -> Vec<Entry> {
-    [griffin::entries(), gpu_ir::entries()].into_iter().flatten().collect()
+/// What to measure on, where that can be chosen.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Choice {
+    /// The collection of saat; the Wikipedia passages of the data folder if absent.
+    #[arg(long)]
+    pub input: Option<PathBuf>,
+    /// The query log of saat; the Terabyte-2005 queries of the data folder if absent.
+    #[arg(long)]
+    pub queries: Option<PathBuf>,
+    /// How many queries of the log's half that is kept for reporting (every second one); the paper has 20,000.
+    #[arg(long, default_value_t = 1000)]
+    pub count: usize,
+    /// The most threads; as many as there are processors if absent.
+    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
+    pub threads: usize,
+    /// Runs that count.
+    #[arg(long, default_value_t = 5)]
+    pub runs: usize,
+    /// Ends the names of the results, so that those of another machine or collection stand beside the others.
+    #[arg(long)]
+    pub label: Option<String>,
 }
 
-/// What a reproduction works with.
+/// Every table and figure that can be reproduced. A paper's module gives its own entries.
+pub fn entries() -> Vec<Entry> {
+    griffin::entries().into_iter().chain(gpu_ir::entries()).chain(saat::entries()).collect()
+}
+
+/// What reproductions work with, and what they share.
 pub struct Reproduction<'a> {
-    /// Where files are.
-    pub options: &'a RunOptions,
+    options: &'a RunOptions,
+    choice: &'a Choice,
     /// Is told what happens.
-    pub say: &'a dyn Fn(&str),
+    say: &'a dyn Fn(&str),
+    codecs: OnceCell<Vec<Measurement>>,
+    saat: OnceCell<saat::Workload>,
 }
 
 impl Reproduction<'_> {
     /// Every codec on the lists of the suite `codecs`.
     fn codecs(&self) -> Result<Vec<Measurement>, BenchError> {
+        if let Some(rows) = self.codecs.get() {
+            return Ok(rows.clone());
+        }
         let suite = Suite::load("codecs")?;
         let part = suite.codecs.as_ref().expect("the suite is about codecs");
         let (cache, options) = (Cache::new(&self.options.cache), self.options);
         let (data, program, say) = (&options.data, &options.program, self.say);
-        Ok(CodecLists { suite: &suite, part, data, cache: &cache, program, say }.run()?.measurements)
+        let rows = CodecLists { suite: &suite, part, data, cache: &cache, program, say }.run()?.measurements;
+        Ok(self.codecs.get_or_init(|| rows).clone())
+    }
+
+    /// The queries of saat, planned and with checked answers.
+    fn saat(&self) -> Result<&saat::Workload, BenchError> {
+        if let Some(workload) = self.saat.get() {
+            return Ok(workload);
+        }
+        let workload = saat::prepare(self)?;
+        Ok(self.saat.get_or_init(|| workload))
     }
 }
 
-/// Measures what an entry needs, writes the result beside those of the suites, and returns it.
-pub fn reproduce(name: &str, options: &RunOptions, say: &dyn Fn(&str)) -> Result<SuiteResult, BenchError> {
-    let known = entries();
-    let entry = known.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
-        BenchError::Usage(format!("nothing to reproduce is called {name}; there are {}", names.join(", ")))
-    })?;
-    let mut provenance = Provenance::start(options.command.clone());
-    let findings = (entry.run)(&Reproduction { options, say })?;
-    provenance.finish();
-    let about = (name.replace('/', "-"), format!("{name}: {}", entry.title));
-    write_result(about, &[], &[], provenance, findings, &options.out)
+impl Choice {
+    /// The options that say this on the command line, files by name alone, with a space before each.
+    fn to_arguments(&self) -> String {
+        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let named = [("input", self.input.as_ref().map(name)), ("queries", self.queries.as_ref().map(name))];
+        let counted = [("count", self.count), ("threads", self.threads), ("runs", self.runs)];
+        let counted = counted.map(|(option, value)| (option, Some(value.to_string())));
+        let all = named.into_iter().chain(counted).chain([("label", self.label.clone())]);
+        all.filter_map(|(option, value)| Some(format!(" --{option} {}", value?))).collect()
+    }
+}
+
+/// Measures what each of some entries needs, writes the results beside those of the suites, and returns them. A paper's
+/// name stands for all its entries.
+pub fn reproduce(
+    names: &[String],
+    options: &RunOptions,
+    choice: &Choice,
+    say: &dyn Fn(&str),
+) -> Result<Vec<SuiteResult>, BenchError> {
+    if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
+        return Err(BenchError::Usage("--count, --threads and --runs take at least 1".to_owned()));
+    }
+    let shared = Reproduction { options, choice, say, codecs: OnceCell::new(), saat: OnceCell::new() };
+    let mut results = Vec::new();
+    for entry in named(names)? {
+        let arguments = if entry.name.starts_with("saat/") { choice.to_arguments() } else { String::new() };
+        let mut provenance = Provenance::start(format!("lanner-bench reproduce {}{arguments}", entry.name));
+        say(entry.name);
+        let findings = (entry.run)(&shared)?;
+        provenance.finish();
+        let mut about = (entry.name.replace('/', "-"), format!("{}: {}", entry.name, entry.title));
+        if let Some(label) = &choice.label {
+            about = (format!("{}-{label}", about.0), format!("{} ({label})", about.1));
+        }
+        results.push(write_result(about, &[], &entry.targets, provenance, findings, &options.out)?);
+    }
+    Ok(results)
+}
+
+fn named(names: &[String]) -> Result<Vec<Entry>, BenchError> {
+    let is_meant = |name: &str, entry: &Entry| entry.name == name || entry.name.split('/').next() == Some(name);
+    if let Some(unknown) = names.iter().find(|name| !entries().iter().any(|entry| is_meant(name, entry))) {
+        let known: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
+        let what = format!("nothing to reproduce is called {unknown}; there are {}", known.join(", "));
+        return Err(BenchError::Usage(what));
+    }
+    Ok(entries().into_iter().filter(|entry| names.iter().any(|name| is_meant(name, entry))).collect())
 }
 
 #[cfg(test)]
@@ -69,5 +147,16 @@ mod tests {
         let names: std::collections::BTreeSet<&str> = entries().iter().map(|entry| entry.name).collect();
         assert_eq!(names.len(), entries().len());
         assert!(names.iter().all(|name| name.split('/').count() == 2));
+    }
+
+    #[test]
+    fn a_paper_stands_for_all_its_entries() {
+        let names = |given: &[&str]| -> Vec<&str> {
+            let given: Vec<String> = given.iter().map(|&name| name.to_owned()).collect();
+            named(&given).unwrap().iter().map(|entry| entry.name).collect()
+        };
+        assert_eq!(names(&["saat", "saat/table2"]), ["saat/table1", "saat/table2", "saat/table3", "saat/figure2"]);
+        assert_eq!(names(&["gpu-ir/table1", "griffin/table1"]), ["griffin/table1", "gpu-ir/table1"]);
+        assert!(named(&["nonsense".to_owned()]).is_err_and(|error| error.to_string().contains("saat/figure2")));
     }
 }

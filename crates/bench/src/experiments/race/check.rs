@@ -44,8 +44,8 @@ fn oracle(race: &Race<'_>, ground: &Ground, sets: &[QuerySet], table: &mut Table
     let collection = &race.suite.collection;
     let bm25 = Bm25 { k1: collection.k1, b: collection.b };
     let oracle = agreement::oracle_about(&ground.input, race.analyzer, bm25, Some(&wanted))?;
-    let searcher = Searcher::open(&ground.lanner)?;
-    let bisected = ground.bisected.as_ref().map(Searcher::open).transpose()?;
+    let searcher = Searcher::open(&ground.ours.lanner)?;
+    let bisected = ground.ours.bisected.as_ref().map(Searcher::open).transpose()?;
     for (set, texts) in sets.iter().zip(&checked) {
         agreement::check(&searcher, &oracle, texts, &race.part.modes, &race.part.k)?;
         let queries = format!("{} of {}", texts.len(), set.texts.len());

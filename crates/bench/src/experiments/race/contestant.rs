@@ -32,8 +32,8 @@ impl Contestant {
         environment: Option<&Environment>,
     ) -> Result<Option<Contestant>, BenchError> {
         let library = |folder, reader| Ok::<_, BenchError>(Runner::Library(engines::open(reader, folder, analyzer)?));
-        let runner = match (engine, &ground.tantivy, &ground.bisected) {
-            (RaceEngine::Lanner, _, _) => library(&ground.lanner, QueryEngine::Lanner)?,
+        let runner = match (engine, &ground.tantivy, &ground.ours.bisected) {
+            (RaceEngine::Lanner, _, _) => library(&ground.ours.lanner, QueryEngine::Lanner)?,
             (RaceEngine::LannerBisected, _, Some(folder)) => library(folder, QueryEngine::Lanner)?,
             (RaceEngine::Tantivy, Some(folder), _) => library(folder, QueryEngine::Tantivy)?,
             (RaceEngine::TantivyIdsInMemory, Some(folder), _) => library(folder, QueryEngine::TantivyIdsInMemory)?,

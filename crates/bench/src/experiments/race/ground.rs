@@ -7,7 +7,6 @@ use crate::engines::{self, BuildTask, LannerVariant};
 use crate::error::BenchError;
 use crate::peers::write_postings;
 use crate::suite::{BuildEngine, CollectionPart, NamedCollection, RaceEngine};
-use lanner_index::codec::Codecs;
 use lanner_index::open::Index;
 use lanner_index::weight::Bm25;
 use std::path::{Path, PathBuf};
@@ -21,12 +20,8 @@ pub struct Ground {
     pub name: String,
     /// The documents.
     pub input: PathBuf,
-    /// Our default index.
-    pub lanner: PathBuf,
-    /// Our index with documents in bisected order, where it can be built.
-    pub bisected: Option<PathBuf>,
-    /// Our index with the smallest lists.
-    pub smallest: PathBuf,
+    /// Our indexes.
+    pub ours: OurIndexes,
     /// Tantivy's index.
     pub tantivy: Option<PathBuf>,
     /// The postings that other peers build from.
@@ -35,6 +30,18 @@ pub struct Ground {
     pub cache: Cache,
     /// What was made of the postings has this stamp.
     pub postings_stamp: String,
+}
+
+/// Our indexes of a collection.
+pub struct OurIndexes {
+    /// The default one.
+    pub lanner: PathBuf,
+    /// With documents in bisected order, where that takes part.
+    pub bisected: Option<PathBuf>,
+    /// With the smallest lists.
+    pub smallest: PathBuf,
+    /// With the smallest lists and documents in bisected order.
+    pub smallest_bisected: Option<PathBuf>,
 }
 
 impl Ground {
@@ -55,14 +62,17 @@ impl Ground {
         };
         let wants = |engines: &[RaceEngine]| race.engines().any(|engine| engines.contains(&engine));
         let lanner = ours("lanner", &LannerVariant::Default)?;
-        let bisected = wants(&[RaceEngine::LannerBisected]) && LannerVariant::Bisected.is_there();
-        let bisected = if bisected { Some(ours("lanner-bisected", &LannerVariant::Bisected)?) } else { None };
-        let codecs: Codecs =
-            race.part.smallest_codecs.parse().map_err(|error| BenchError::Usage(format!("{error}")))?;
+        let (wants_bisected, codecs) = (wants(&[RaceEngine::LannerBisected]), race.part.smallest_codecs);
+        let bisected = wants_bisected.then(|| ours("lanner-bisected", &LannerVariant::Bisected)).transpose()?;
         let smallest = ours("lanner-smallest", &LannerVariant::Codecs(codecs))?;
+        let smallest_bisected = LannerVariant::BisectedCodecs(codecs);
+        let smallest_bisected =
+            wants_bisected.then(|| ours("lanner-smallest-bisected", &smallest_bisected)).transpose()?;
         let tantivy = wants(&[RaceEngine::Tantivy, RaceEngine::TantivyIdsInMemory]).then(|| {
             let stamp = format!("{stamp}\n{}", tantivy::version_string());
-            let build = |task: &BuildTask<'_>| engines::build(BuildEngine::TantivySingle, task).map(|_| ());
+            let build = |task: &BuildTask<'_>| {
+                engines::build(BuildEngine::TantivySingle, task, &LannerVariant::Default).map(|_| ())
+            };
             cache.folder("tantivy", &stamp, |folder| task(folder, &build))
         });
         let postings_stamp = postings_stamp(&Index::open(&lanner)?, &stamp);
@@ -70,7 +80,8 @@ impl Ground {
             cache.folder("postings", &postings_stamp, |folder| write_postings(&Index::open(&lanner)?, folder))
         });
         let (name, tantivy, postings) = (named.name.clone(), tantivy.transpose()?, postings.transpose()?);
-        Ok(Ground { name, input, lanner, bisected, smallest, tantivy, postings, cache, postings_stamp })
+        let ours = OurIndexes { lanner, bisected, smallest, smallest_bisected };
+        Ok(Ground { name, input, ours, tantivy, postings, cache, postings_stamp })
     }
 }
 

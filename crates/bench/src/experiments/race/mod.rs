@@ -133,7 +133,7 @@ impl Race<'_> {
     }
 
     fn query_sets(&self, ground: &Ground) -> Result<Vec<QuerySet>, BenchError> {
-        let index = Index::open(&ground.lanner)?;
+        let index = Index::open(&ground.ours.lanner)?;
         let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
         let read = |log: &LogPart| {
             let queries = match &log.file {

@@ -1,6 +1,7 @@
 //! Throughput of batches on several threads, one query a thread at a time.
 
 use super::ground::Ground;
+use super::tables::holds;
 use super::{Findings, QuerySet, Race};
 use crate::error::BenchError;
 use crate::result::Measurement;
@@ -15,12 +16,16 @@ const LEAST_SECONDS: f64 = 0.25;
 
 /// Measures batches of every log and mode for the smallest k.
 pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findings, BenchError> {
-    let searcher = Searcher::open(&ground.lanner)?;
+    let searcher = Searcher::open(&ground.ours.lanner)?;
     let k = race.part.k.iter().copied().min().unwrap_or(10);
     let counts = &race.part.threads;
     let header = |&threads: &usize| format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
     let headers: Vec<String> = counts.iter().map(header).collect();
-    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain(["x one thread"]);
+    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain([
+        "x one thread",
+        "at least",
+        "holds",
+    ]);
     let title = format!("{}: queries a second of batches, k {k}", ground.name);
     let mut table = Table::new(title, 2, &columns.collect::<Vec<_>>());
     let mut findings = Findings::default();
@@ -39,7 +44,10 @@ pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findin
             }
             let cells = counts.iter().map(|&threads| number(of(threads)));
             let gain = number(counts.iter().max().map_or(f64::NAN, |&most| of(most) / of(1)));
-            table.row([set.name.clone(), mode].into_iter().chain(cells).chain([gain]).collect());
+            let limit = race.suite.limit(&measurement, "one_of_two");
+            let judged = holds(&[("two threads".to_owned(), measurement.value("one_of_two"), limit)]);
+            let gains = [gain, limit.map_or("–".to_owned(), |limit| number(1.0 / limit)), judged];
+            table.row([set.name.clone(), mode].into_iter().chain(cells).chain(gains).collect());
             findings.measurements.push(measurement);
         }
     }
