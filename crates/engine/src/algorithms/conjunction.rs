@@ -18,7 +18,7 @@ use crate::topk::TopK;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::open::{BlockBuffer, Dense, List};
+use lanner_index::open::{BlockBuffer, Dense, Index, List};
 
 /// From so many candidates left of a block on, its weights are decoded together.
 const DECODE_TOGETHER: usize = 12;
@@ -29,20 +29,38 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     planned.sort_by_key(|planned| planned.postings);
     let Workspace { top, blocks, places, .. } = workspace;
     places.resize(BLOCK * planned.len(), 0);
-    let mut lists = Vec::with_capacity(planned.len());
-    let mut rest = task.plan.largest_score;
-    for (planned, documents) in planned.into_iter().zip(block_buffers(blocks, task.plan.lists.len())) {
-        let list = task.index.list(planned.id)?;
-        let PlannedList { multiplier, bound, .. } = *planned;
-        rest = rest.saturating_sub(bound);
-        lists.push(Probed { list, multiplier, bound, rest, block: 0, last: None, documents });
-    }
-    let Some((driver, others)) = lists.split_first_mut() else {
+    let buffers = block_buffers(blocks, planned.len());
+    let mut unopened =
+        Unopened { index: task.index, planned: planned.into_iter(), buffers, rest: task.plan.largest_score };
+    let Some(driver) = unopened.open_next()? else {
         return Ok(Work::default());
     };
-    let mut conjunction = Conjunction { task, weigher, driver, others, places, top, work: Work::default() };
+    let others = Vec::with_capacity(unopened.planned.len());
+    let (work, failure) = (Work::default(), None);
+    let mut conjunction = Conjunction { task, weigher, driver, others, unopened, places, top, work, failure };
     lanes::run(&mut conjunction);
-    Ok(conjunction.work)
+    conjunction.failure.map_or(Ok(conjunction.work), Err)
+}
+
+/// The lists that no candidate has come to yet, the rarest first: few of a long query are ever opened.
+struct Unopened<'a> {
+    index: &'a Index,
+    planned: std::vec::IntoIter<&'a PlannedList>,
+    buffers: std::slice::IterMut<'a, BlockBuffer>,
+    /// The most that these lists and the static rank can add.
+    rest: u32,
+}
+
+impl<'a> Unopened<'a> {
+    fn open_next(&mut self) -> Result<Option<Probed<'a>>, IndexError> {
+        let (Some(planned), Some(documents)) = (self.planned.next(), self.buffers.next()) else {
+            return Ok(None);
+        };
+        let PlannedList { id, multiplier, bound, .. } = *planned;
+        self.rest = self.rest.saturating_sub(bound);
+        let list = self.index.list(id)?;
+        Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents }))
+    }
 }
 
 /// A list in which documents are looked for.
@@ -146,18 +164,22 @@ impl Candidates {
     }
 }
 
-struct Conjunction<'a, 'l, W> {
+struct Conjunction<'a, W> {
     task: &'a Task<'a>,
     weigher: W,
-    driver: &'a mut Probed<'l>,
-    others: &'a mut [Probed<'l>],
+    driver: Probed<'a>,
+    /// The lists that candidates have come to.
+    others: Vec<Probed<'a>>,
+    unopened: Unopened<'a>,
     /// For each other list and each posting of the driver's block: where the list has the document.
     places: &'a mut [u32],
     top: &'a mut TopK,
     work: Work,
+    /// Why a list could not be opened.
+    failure: Option<IndexError>,
 }
 
-impl<W: Weigher> WithLanes for &mut Conjunction<'_, '_, W> {
+impl<W: Weigher> WithLanes for &mut Conjunction<'_, W> {
     type Output = ();
 
     #[inline(always)]
@@ -173,7 +195,7 @@ impl<W: Weigher> WithLanes for &mut Conjunction<'_, '_, W> {
     }
 }
 
-impl<W: Weigher> Conjunction<'_, '_, W> {
+impl<W: Weigher> Conjunction<'_, W> {
     #[inline(always)]
     fn run_sparse<L: Lanes>(&mut self, lanes: L) {
         let range = self.task.plan.range.clone();
@@ -205,10 +227,22 @@ impl<W: Weigher> Conjunction<'_, '_, W> {
     #[inline(always)]
     fn keep_common<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates) {
         let places = self.places.as_chunks_mut::<BLOCK>().0;
-        for (other, places) in self.others.iter_mut().zip(places) {
+        for (number, places) in places.iter_mut().enumerate() {
             if candidates.count == 0 {
                 return;
             }
+            if number == self.others.len() {
+                match self.unopened.open_next() {
+                    Ok(Some(next)) => self.others.push(next),
+                    Ok(None) => return,
+                    Err(failure) => {
+                        self.failure = Some(failure);
+                        candidates.count = 0;
+                        return;
+                    }
+                }
+            }
+            let other = &mut self.others[number];
             match other.list.dense().copied() {
                 Some(dense) => candidates.keep_dense(&dense, places),
                 None => other.keep_sparse(lanes, candidates, places, &mut self.work),
@@ -279,6 +313,7 @@ impl<W: Weigher> Conjunction<'_, '_, W> {
     fn run_dense(&mut self, driver: &Dense<'_>) {
         let range = self.task.plan.range.clone();
         let (first, end) = (range.start as usize / CHUNK, (range.end as usize).div_ceil(CHUNK));
+        self.open_all();
         for chunk in first..end {
             let mut word = driver.word(chunk);
             for other in self.others.iter() {
@@ -293,6 +328,17 @@ impl<W: Weigher> Conjunction<'_, '_, W> {
                 if range.contains(&document) {
                     self.score_dense(driver, document);
                 }
+            }
+        }
+    }
+
+    /// Opens the lists that are not open yet; none is left open if one cannot be.
+    fn open_all(&mut self) {
+        loop {
+            match self.unopened.open_next() {
+                Ok(Some(next)) => self.others.push(next),
+                Ok(None) => return,
+                Err(failure) => return self.failure = Some(failure),
             }
         }
     }

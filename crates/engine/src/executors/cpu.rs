@@ -23,7 +23,7 @@ pub struct Cpu {
     threads: usize,
     split_from: Duration,
     /// Workspaces not in use; a thread takes one and brings it back.
-    workspaces: Mutex<Vec<Workspace>>,
+    workspaces: Mutex<Vec<Box<Workspace>>>,
 }
 
 impl Cpu {
@@ -84,7 +84,7 @@ impl Cpu {
             plans,
             self.threads,
             || Borrowed::new(&self.workspaces),
-            |borrowed, plan| self.answer(plan, &mut borrowed.workspace),
+            |borrowed, plan| self.answer(plan, borrowed.workspace.get_or_insert_default()),
         );
         let answers: Result<Vec<Answer>, IndexError> = answers.into_iter().collect();
         Ok(answers?)
@@ -143,20 +143,21 @@ fn nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
 
 /// A workspace taken from the executor, brought back when it is dropped.
 struct Borrowed<'a> {
-    workspaces: &'a Mutex<Vec<Workspace>>,
-    workspace: Workspace,
+    workspaces: &'a Mutex<Vec<Box<Workspace>>>,
+    /// There is always one until then.
+    workspace: Option<Box<Workspace>>,
 }
 
 impl<'a> Borrowed<'a> {
-    fn new(workspaces: &'a Mutex<Vec<Workspace>>) -> Borrowed<'a> {
+    fn new(workspaces: &'a Mutex<Vec<Box<Workspace>>>) -> Borrowed<'a> {
         let kept = workspaces.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Borrowed { workspaces, workspace: kept.unwrap_or_default() }
+        Borrowed { workspaces, workspace: Some(kept.unwrap_or_default()) }
     }
 }
 
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
-        let workspace = std::mem::take(&mut self.workspace);
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
+        let workspace = self.workspace.take();
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner).extend(workspace);
     }
 }
