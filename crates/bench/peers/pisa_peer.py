@@ -65,7 +65,9 @@ class Pisa:
         index.mkdir(parents=True, exist_ok=True)
         for name in ["inv.docs", "inv.freqs", "inv.sizes", "fwd.terms", "fwd.documents"]:
             if not (index / name).exists():
-                os.symlink(Path(postings).resolve() / name, index / name)
+                # Relative, so that the folder of both may move; what is in the way leads nowhere.
+                (index / name).unlink(missing_ok=True)
+                os.symlink(os.path.relpath(Path(postings) / name, index), index / name)
         for names, lexicon in [("fwd.terms", "fwd.termlex"), ("fwd.documents", "fwd.doclex")]:
             if not (index / lexicon).exists():
                 self.pisa.build_binlex(str(index / names), str(index / lexicon))

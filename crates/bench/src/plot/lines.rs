@@ -67,7 +67,7 @@ impl LineChart {
 
     fn frame(&self) -> Frame {
         let points = || self.lines.iter().flat_map(|line| &line.points);
-        let widest = points().map(|point| point.0).fold(4.0, f64::max);
+        let widest = points().map(|point| point.0).fold(2.0, f64::max);
         let largest = points().map(|point| point.1).filter(|y| y.is_finite()).fold(0.0, f64::max);
         let step = super::bars::tick_step(if largest > 0.0 { largest } else { 1.0 });
         let ticks = (largest / step).ceil().max(1.0);
@@ -89,7 +89,8 @@ impl LineChart {
             let label = scene.text(frame.left - 8.0, y + 4.0, 12.0, words);
             (label.anchor, label.colour) = (Anchor::End, PALE_INK);
         }
-        for power in (0..=frame.widest as i32).step_by(2) {
+        // Every power where there is room, every second one otherwise.
+        for power in (0..=frame.widest as i32).step_by(if frame.widest > 6.0 { 2 } else { 1 }) {
             let x = 2f64.powi(power);
             let label = scene.text(frame.place((x, 0.0)).0, bottom + 18.0, 12.0, super::bars::tick_label(x));
             (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);

@@ -235,7 +235,7 @@ impl Phases {
         format!(
             "From the first row to the paper's best: 37 % there, {:.0} % here. The changes save {} ns a posting of {} there and \
              {} of {} here, so they save {} x as much and leave {} x as much. Of the {} ns left here decoding takes {} \
-             and adding {}, the rest is the pages' flags and the heap's comparison. The accumulators take {accumulators}{caches}.",
+             and adding {}, the rest is the flags of the pages, the heap and what a query sets up. The accumulators take {accumulators}{caches}.",
             100.0 * saved / (saved + left),
             number(paper_saved),
             number(paper_saved + paper_left),

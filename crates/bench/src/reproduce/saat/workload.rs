@@ -18,6 +18,8 @@ use std::time::Instant;
 
 /// The hits of a query in the paper's experiments.
 pub const K: usize = 10;
+/// A run goes over the queries again until it has lasted so long: shorter ones say little.
+const LEAST_SECONDS: f64 = 0.1;
 
 /// Plans for an index with impact-ordered lists.
 pub struct Workload {
@@ -124,21 +126,31 @@ impl Workload {
             for (&how, times) in ways.iter().zip(&mut times) {
                 // Accumulators that another way has driven out are paged in again by a query that does not count.
                 runner.answer(&self.plans[0], how)?;
-                let start = Instant::now();
-                for plan in &self.plans {
-                    std::hint::black_box(runner.answer(plan, how)?);
-                }
-                times.push(start.elapsed().as_secs_f64() * 1e3 / self.plans.len() as f64);
+                times.push(self.ms_a_query(|| {
+                    for plan in &self.plans {
+                        std::hint::black_box(runner.answer(plan, how)?);
+                    }
+                    Ok(())
+                })?);
             }
         }
         Ok(times)
     }
 
+    /// Milliseconds a query of something done for all of them.
+    fn ms_a_query(&self, mut all: impl FnMut() -> Result<(), IndexError>) -> Result<f64, IndexError> {
+        let (start, mut rounds) = (Instant::now(), 0);
+        while rounds == 0 || start.elapsed().as_secs_f64() < LEAST_SECONDS {
+            all()?;
+            rounds += 1;
+        }
+        Ok(start.elapsed().as_secs_f64() * 1e3 / (rounds * self.plans.len()) as f64)
+    }
+
     /// Milliseconds a query for a part of the work alone.
     pub fn phase_ms(&self, phase: Phase) -> Result<f64, IndexError> {
         let (mut scores, mut documents) = (vec![0u16; self.index.documents() as usize], Vec::new());
-        let start = Instant::now();
-        self.for_each_segment(|impact, stream, count| {
+        let mut segment = |impact: u32, stream: &[u8], count: usize| {
             documents.resize(documents.len().max(count), 0);
             qmx::decode(stream, 0, &mut documents[..count]);
             if phase == Phase::DecodeAndAdd {
@@ -148,10 +160,9 @@ impl Workload {
                     }
                 }
             }
-            std::hint::black_box(&mut documents);
-        })?;
-        std::hint::black_box(&mut scores);
-        Ok(start.elapsed().as_secs_f64() * 1e3 / self.plans.len() as f64)
+            std::hint::black_box((&mut documents, &mut scores));
+        };
+        self.ms_a_query(|| self.for_each_segment(&mut segment))
     }
 
     /// Postings of a query, on average, in lists that are stored by impact.
@@ -173,19 +184,29 @@ impl Workload {
         Ok(())
     }
 
-    /// Seconds for all queries on `threads` threads, each taking the next query from a queue without locks. The threads
-    /// and their memory are there when the time begins.
+    /// Seconds for all queries on `threads` threads, each taking the next query from a queue without locks.
     pub fn seconds(&self, threads: usize, how: How) -> Result<f64, BenchError> {
+        let once = self.seconds_of(1, threads, how)?;
+        let rounds = (LEAST_SECONDS / once).ceil() as usize;
+        if rounds <= 1 { Ok(once) } else { Ok(self.seconds_of(rounds, threads, how)? / rounds as f64) }
+    }
+
+    /// Seconds for all queries several times over. The threads and their memory are there when the time begins.
+    fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64, BenchError> {
+        let queries = rounds * self.plans.len();
         let (next, ready) = (AtomicUsize::new(0), Barrier::new(threads + 1));
         let work = || -> Result<(), BenchError> {
             let mut runner = self.runner();
             let first = runner.answer(&self.plans[0], how);
             ready.wait();
             first?;
-            while let Some((plan, _)) = self.query(next.fetch_add(1, Ordering::Relaxed)) {
-                std::hint::black_box(runner.answer(plan, how)?);
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= queries {
+                    return Ok(());
+                }
+                std::hint::black_box(runner.answer(&self.plans[number % self.plans.len()], how)?);
             }
-            Ok(())
         };
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
