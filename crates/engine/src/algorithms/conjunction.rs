@@ -27,7 +27,7 @@ const DECODE_TOGETHER: usize = 12;
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
     planned.sort_by_key(|planned| planned.postings);
-    let Workspace { top, blocks, places, .. } = workspace;
+    let Workspace { top, blocks, places, widest, .. } = workspace;
     places.resize(BLOCK * planned.len(), 0);
     let mut lists = Vec::with_capacity(planned.len());
     let mut rest = task.plan.largest_score;
@@ -41,7 +41,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
         return Ok(Work::default());
     };
     let mut conjunction = Conjunction { task, weigher, driver, others, places, top, work: Work::default() };
-    lanes::run(&mut conjunction);
+    lanes::run(*widest, &mut conjunction);
     Ok(conjunction.work)
 }
 
