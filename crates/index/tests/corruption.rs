@@ -222,7 +222,7 @@ fn what_is_wrong_in_a_dense_list_fails_verification() {
         match &error {
             None => assert_eq!(name, "nothing"),
             Some(error) => {
-                assert!(matches!(error, IndexError::Damaged { section: "long-lists", .. }), "{name}: {error}")
+                assert!(matches!(error, IndexError::Damaged { section: "long-lists", .. }), "{name}: {error}");
             }
         }
         assert_eq!(error.is_none(), name == "nothing", "{name}");

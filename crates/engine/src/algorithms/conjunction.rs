@@ -27,7 +27,7 @@ const DECODE_TOGETHER: usize = 12;
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
     planned.sort_by_key(|planned| planned.postings);
-    let Workspace { top, blocks, places, .. } = workspace;
+    let Workspace { top, blocks, places, widest, .. } = workspace;
     places.resize(BLOCK * planned.len(), 0);
     let buffers = block_buffers(blocks, planned.len());
     let mut unopened =
@@ -38,7 +38,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     let others = Vec::with_capacity(unopened.planned.len());
     let (work, failure) = (Work::default(), None);
     let mut conjunction = Conjunction { task, weigher, driver, others, unopened, places, top, work, failure };
-    lanes::run(&mut conjunction);
+    lanes::run(*widest, &mut conjunction);
     conjunction.failure.map_or(Ok(conjunction.work), Err)
 }
 

@@ -32,6 +32,8 @@ pub struct Workspace {
     pub is_exact: bool,
     /// The hits so far.
     pub top: TopK,
+    /// The widest lanes of the inner loops.
+    pub widest: lanes::Widest,
     /// Accumulators of a window of documents.
     accumulators: exhaustive::Accumulators,
     /// Accumulators of a window in the L1 cache.

@@ -42,8 +42,9 @@ impl Default for Window {
 
 /// Answers an OR.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
+    let widest = workspace.widest;
     let mut scatter = Scatter::open(task, weigher, workspace)?;
-    lanes::run(&mut scatter);
+    lanes::run(widest, &mut scatter);
     Ok(scatter.work)
 }
 

@@ -1,6 +1,8 @@
 //! The engines that must agree, and the macro that runs one test body for each of them.
 
 use crate::collection::{Collection, Lists};
+use lanner::algorithms::lanes::Widest;
+use lanner::algorithms::{Known, Task, Workspace};
 use lanner::executors::{Cpu, Executor};
 use lanner::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
@@ -77,6 +79,11 @@ impl Engine {
         }
     }
 
+    /// Whether the algorithm has inner loops for several sets of lanes.
+    pub fn has_lanes(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Auto | Algorithm::Conjunction | Algorithm::Scatter)
+    }
+
     /// The score models that the algorithm answers by.
     fn models(&self) -> Vec<ScoreModel> {
         let is_answered =
@@ -123,6 +130,28 @@ impl Engine {
             let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
             let answer = executor.run(&[plan]).unwrap().remove(0);
             self.compare(collection, &case, &answer.hits, "split");
+        }
+    }
+
+    /// Asks with each set of lanes, and compares with the oracle.
+    pub fn check_lanes(&self, collection: &Collection, ks: &[usize]) {
+        let index = collection.index(self.lists);
+        for widest in [Widest::Portable, Widest::Avx2, Widest::Any] {
+            let mut workspace = Workspace::default();
+            workspace.widest = widest;
+            for case in self.cases(collection, ks) {
+                let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
+                let mut hits = Vec::new();
+                for stage in &plan.stages {
+                    let known = Known::new(std::mem::take(&mut hits));
+                    Task { plan: &plan, stage, index: &index, known: &known }.run(&mut workspace).unwrap();
+                    hits = workspace.top.take();
+                    if hits.len() >= case.k {
+                        break;
+                    }
+                }
+                self.compare(collection, &case, &hits, &format!("by lanes {widest:?}"));
+            }
         }
     }
 

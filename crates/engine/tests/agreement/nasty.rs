@@ -109,6 +109,15 @@ agreement!(nasty_collection, |engine: Engine| {
     engine.check(nasty(), &[0, 1, 10, 1000]);
 });
 
+#[test]
+fn all_lanes_agree_on_the_nasty_collection() {
+    for algorithm in [Algorithm::Scatter, Algorithm::Conjunction] {
+        for lists in [Lists::Dense, Lists::Sparse(CodecName::Bitpack)] {
+            Engine { algorithm, lists, threads: 1 }.check_lanes(nasty(), &[10, 1000]);
+        }
+    }
+}
+
 agreement!(nasty_collection_with_more_k_than_hits, |engine: Engine| {
     engine.check(nasty(), &[200_000]);
 });

@@ -88,6 +88,13 @@ agreement!(random_vectors, |engine: Engine| {
     for_each(8, collection(vectors()), |collection| engine.check(&collection, &KS));
 });
 
+agreement!(random_texts_by_lanes, |engine: Engine| {
+    if engine.has_lanes() {
+        for_each(8, collection(texts()), |collection| engine.check_lanes(&collection, &KS));
+        for_each(4, collection(vectors()), |collection| engine.check_lanes(&collection, &KS));
+    }
+});
+
 agreement!(random_orders, |engine: Engine| {
     for_each(8, collection(texts()), |collection| engine.check_order(&collection, &KS));
     for_each(4, collection(vectors()), |collection| engine.check_order(&collection, &KS));

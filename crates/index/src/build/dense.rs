@@ -228,9 +228,9 @@ mod tests {
                 assert_eq!(documents[..count], expected, "block {block}");
                 for stream in [Stream::Frequency, Stream::Impact] {
                     assert_eq!(list.decode_weights(stream, block, &mut weights), count);
-                    for i in 0..count {
+                    for (i, &weight) in weights[..count].iter().enumerate() {
                         let value = self.value(stream, rank + i);
-                        assert_eq!((weights[i], list.weight_at(stream, block, i)), (value, value), "block {block}");
+                        assert_eq!((weight, list.weight_at(stream, block, i)), (value, value), "block {block}");
                     }
                 }
                 for &document in &documents[..count] {
