@@ -88,11 +88,15 @@ impl Searcher {
 
     /// Answers many queries on up to `threads` threads, one query a thread at a time; answers stand in their order.
     pub fn search_batch(&self, queries: &[Query], threads: usize) -> Result<Vec<Answer>, SearchError> {
-        let plans = map_in_threads(queries, threads, || (), |(), query| self.plan(query));
-        let numbered = (1..).zip(plans);
-        let plans = numbered.map(|(number, plan)| plan.map_err(|error| SearchError::Query { number, error }));
-        let plans = plans.collect::<Result<Vec<Plan>, SearchError>>()?;
-        Ok(Cpu::new(Arc::clone(&self.index), threads).run(&plans)?)
+        let numbered: Vec<(usize, &Query)> = (1..).zip(queries).collect();
+        let plan =
+            |(number, query): (usize, &Query)| self.plan(query).map_err(|error| SearchError::Query { number, error });
+        if let [only] = numbered[..] {
+            return Ok(Cpu::new(Arc::clone(&self.index), threads).run(&[plan(only)?])?);
+        }
+        let answer =
+            |(): &mut (), query: &(usize, &Query)| Ok(self.cpu.run(&[plan(*query)?])?.pop().unwrap_or_default());
+        map_in_threads(&numbered, threads, || (), answer).into_iter().collect()
     }
 
     /// The external id of a document.

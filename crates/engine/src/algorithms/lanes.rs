@@ -34,6 +34,36 @@ pub trait Lanes: Copy {
 
     /// How many numbers of an ascending block are below `target`.
     fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize;
+
+    /// Adds the weights of a chunk's frequencies to its scores where several at once pay, and returns the bits of the
+    /// word whose postings it has left out.
+    #[inline(always)]
+    fn add_frequencies(self, chunk: &ChunkToWeigh<'_>, _norms: &Norms, _scores: &mut [u32; CHUNK]) -> u64 {
+        chunk.word
+    }
+
+    /// Adds the weights of a chunk's impacts to its scores where several at once pay, and returns the bits of the word
+    /// whose postings it has left out.
+    #[inline(always)]
+    fn add_impacts(self, chunk: &ChunkToWeigh<'_>, _scores: &mut [u32; CHUNK]) -> u64 {
+        chunk.word
+    }
+}
+
+/// The postings of a dense list in a chunk, and what their weights are made from.
+pub struct ChunkToWeigh<'a> {
+    /// What saturations or impacts are multiplied by.
+    pub multiplier: f32,
+    /// The documents: bit `i` is the chunk's document `i`.
+    pub word: u64,
+    /// The place of the first posting among the values.
+    pub rank: usize,
+    /// The list's values in the order of its documents, packed: frequencies, of which 0 is left out, or impacts.
+    pub values: &'a [u8],
+    /// Bits of a value: 2, 4 or 8.
+    pub bits: usize,
+    /// The length codes from the chunk's first document on.
+    pub length_codes: &'a [u8],
 }
 
 /// Frequencies of a block, and what their weights are made from.
@@ -321,7 +351,8 @@ mod x86 {
                     let frequency = _mm512_cvtepu32_ps(_mm512_loadu_si512(frequencies.as_ptr().cast()));
                     let saturation = _mm512_div_ps(frequency, _mm512_add_ps(frequency, norm));
                     let weight = _mm512_mul_ps(_mm512_set1_ps(from.multiplier), saturation);
-                    store_rounded(_mm512_mul_ps(weight, _mm512_set1_ps(ONE)), out);
+                    let rounded = rounded(_mm512_mul_ps(weight, _mm512_set1_ps(ONE)));
+                    _mm512_storeu_si512(out.as_mut_ptr().cast(), rounded);
                 }
             }
         }
@@ -333,7 +364,8 @@ mod x86 {
                 // SAFETY: see above.
                 unsafe {
                     let impact = _mm512_cvtepu32_ps(_mm512_loadu_si512(impacts.as_ptr().cast()));
-                    store_rounded(_mm512_mul_ps(_mm512_set1_ps(multiplier), impact), out);
+                    let rounded = rounded(_mm512_mul_ps(_mm512_set1_ps(multiplier), impact));
+                    _mm512_storeu_si512(out.as_mut_ptr().cast(), rounded);
                 }
             }
         }
@@ -345,9 +377,75 @@ mod x86 {
             let below = !self.at_least(half.as_array().unwrap_or(&[0; CHUNK]), target);
             below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
         }
+
+        #[inline(always)]
+        fn add_frequencies(self, chunk: &ChunkToWeigh<'_>, norms: &Norms, scores: &mut [u32; CHUNK]) -> u64 {
+            let Some(codes) = chunk.length_codes.first_chunk::<CHUNK>() else {
+                return chunk.word;
+            };
+            self.add_sixteens(chunk, scores, |group, values| {
+                let codes = codes.as_chunks::<16>().0[group];
+                // SAFETY: see above. The gather reads the table of 256 norms at the place of a byte.
+                unsafe {
+                    let code = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.as_ptr().cast()));
+                    let norm = _mm512_i32gather_ps::<4>(code, norms.table().as_ptr());
+                    let frequency = _mm512_cvtepu32_ps(values);
+                    let saturation = _mm512_div_ps(frequency, _mm512_add_ps(frequency, norm));
+                    let weight = _mm512_mul_ps(_mm512_set1_ps(chunk.multiplier), saturation);
+                    rounded(_mm512_mul_ps(weight, _mm512_set1_ps(ONE)))
+                }
+            })
+        }
+
+        #[inline(always)]
+        fn add_impacts(self, chunk: &ChunkToWeigh<'_>, scores: &mut [u32; CHUNK]) -> u64 {
+            self.add_sixteens(chunk, scores, |_, values| {
+                // SAFETY: see above.
+                unsafe { rounded(_mm512_mul_ps(_mm512_set1_ps(chunk.multiplier), _mm512_cvtepu32_ps(values))) }
+            })
+        }
     }
 
+    /// Fewer postings of a chunk than this are faster one by one.
+    const WORTH_LANES: u32 = 12;
+
     impl Avx512 {
+        /// Adds the weights of a chunk sixteen documents at a time. `weigh` gets the number of the sixteen and their
+        /// values; returns the bits whose values are 0 or too near the end of the values to be loaded at once.
+        #[inline(always)]
+        fn add_sixteens(
+            self,
+            chunk: &ChunkToWeigh<'_>,
+            scores: &mut [u32; CHUNK],
+            weigh: impl Fn(usize, __m512i) -> __m512i,
+        ) -> u64 {
+            if chunk.word.count_ones() < WORTH_LANES {
+                return chunk.word;
+            }
+            let (mut rank, mut left) = (chunk.rank, 0);
+            for (group, scores) in scores.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                let members = (chunk.word >> (16 * group)) as u16;
+                let first_bit = rank * chunk.bits;
+                rank += members.count_ones() as usize;
+                let Some(bytes) = chunk.values.get(first_bit / 8..).and_then(|bytes| bytes.first_chunk::<16>()) else {
+                    left |= u64::from(members) << (16 * group);
+                    continue;
+                };
+                // SAFETY: see above.
+                unsafe {
+                    let packed = u128::from_le_bytes(*bytes) >> (first_bit % 8);
+                    let values = _mm512_cvtepu8_epi32(spread(packed, chunk.bits));
+                    let values = _mm512_maskz_expand_epi32(members, values);
+                    let known = _mm512_mask_test_epi32_mask(members, values, values);
+                    let before = _mm512_loadu_si512(scores.as_ptr().cast());
+                    let after = _mm512_mask_add_epi32(before, known, before, weigh(group, values));
+                    _mm512_storeu_si512(scores.as_mut_ptr().cast(), after);
+                    left |= u64::from(members & !known) << (16 * group);
+                }
+            }
+            left
+        }
+
         #[inline(always)]
         fn sixteen_at_least(self, values: &[u32; 16], least: u32) -> u16 {
             // SAFETY: see above.
@@ -358,16 +456,39 @@ mod x86 {
         }
     }
 
+    /// Sixteen packed values of 2, 4 or 8 bits as bytes.
+    ///
+    /// # Safety
+    /// The processor has BMI2.
+    #[inline(always)]
+    unsafe fn spread(packed: u128, bits: usize) -> __m128i {
+        // SAFETY: the caller has the feature.
+        unsafe {
+            let eight = |values: u64, mask: u64| _pdep_u64(values, mask) as i64;
+            match bits {
+                2 => {
+                    let mask = 0x0303_0303_0303_0303;
+                    _mm_set_epi64x(eight((packed >> 16) as u64, mask), eight(packed as u64, mask))
+                }
+                4 => {
+                    let mask = 0x0F0F_0F0F_0F0F_0F0F;
+                    _mm_set_epi64x(eight((packed >> 32) as u64, mask), eight(packed as u64, mask))
+                }
+                _ => _mm_set_epi64x((packed >> 64) as i64, packed as i64),
+            }
+        }
+    }
+
     /// Rounds half to even, to at least 1. What is beyond 32 bits becomes the largest number, as `as u32` does it.
     ///
     /// # Safety
     /// The processor has AVX-512F.
     #[inline(always)]
-    unsafe fn store_rounded(weights: __m512, out: &mut [u32; 16]) {
-        // SAFETY: the caller has the feature; `out` has the 64 bytes.
+    unsafe fn rounded(weights: __m512) -> __m512i {
+        // SAFETY: the caller has the feature.
         unsafe {
             let rounded = _mm512_cvt_roundps_epu32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(weights);
-            _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_max_epu32(rounded, _mm512_set1_epi32(1)));
+            _mm512_max_epu32(rounded, _mm512_set1_epi32(1))
         }
     }
 }
@@ -389,9 +510,10 @@ mod tests {
         multiplier: f32,
         length_codes: Vec<u8>,
         count: usize,
+        word: u64,
     }
 
-    type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize);
+    type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize, [[u32; CHUNK]; 2]);
 
     impl Everything {
         fn with(&self, lanes: impl Lanes) -> Results {
@@ -416,7 +538,35 @@ mod tests {
             impacts[self.count..].fill(0);
             let chunk = numbers[..CHUNK].try_into().unwrap();
             let masks = (lanes.at_least(chunk, self.least), lanes.chunks_at_least(&numbers, self.least));
-            (masks.0, masks.1, sums, weights, impacts, lanes.count_below(&sorted, self.least))
+            let chunks = [4, 8].map(|bits| self.add_chunk(lanes, bits, &norms, *chunk));
+            (masks.0, masks.1, sums, weights, impacts, lanes.count_below(&sorted, self.least), chunks)
+        }
+
+        /// Adds a chunk's frequencies, or its impacts if they have eight bits, what lanes leave out one by one; a 0
+        /// counts as 20.
+        fn add_chunk(&self, lanes: impl Lanes, bits: usize, norms: &Norms, mut scores: [u32; CHUNK]) -> [u32; CHUNK] {
+            let (values, length_codes) = (&self.codes[..], &self.length_codes[..]);
+            let chunk =
+                ChunkToWeigh { multiplier: self.multiplier, word: self.word, rank: 3, values, bits, length_codes };
+            let left = match bits {
+                8 => lanes.add_impacts(&chunk, &mut scores),
+                _ => lanes.add_frequencies(&chunk, norms, &mut scores),
+            };
+            for bit in (0..CHUNK).filter(|bit| left >> bit & 1 == 1) {
+                let rank = chunk.rank + (chunk.word & ((1 << bit) - 1)).count_ones() as usize;
+                let byte = u32::from(values.get(rank * bits / 8).copied().unwrap_or(0));
+                let value = match byte >> (rank * bits % 8) & ((1 << bits) - 1) {
+                    0 => 20,
+                    value => value,
+                };
+                let code = length_codes.get(bit).copied().unwrap_or(0);
+                let weight = match bits {
+                    8 => impact_units(self.multiplier, value),
+                    _ => units(self.multiplier, saturation(value, norms.of(code))),
+                };
+                scores[bit] = scores[bit].wrapping_add(weight);
+            }
+            scores
         }
     }
 
@@ -440,11 +590,21 @@ mod tests {
             prop::collection::vec(frequency, BLOCK),
             prop_oneof![1e-6f32..20.0, 1.0f32..1e6],
             prop::collection::vec(0u8.., 0..200),
-            0..=BLOCK,
+            (0..=BLOCK, prop_oneof![0u64.., Just(u64::MAX)]),
         )
-            .prop_map(|(numbers, least, codes, factor, frequencies, multiplier, length_codes, count)| {
-                Everything { numbers, least, codes, factor, frequencies, multiplier, length_codes, count }
-            })
+            .prop_map(
+                |(numbers, least, codes, factor, frequencies, multiplier, length_codes, (count, word))| Everything {
+                    numbers,
+                    least,
+                    codes,
+                    factor,
+                    frequencies,
+                    multiplier,
+                    length_codes,
+                    count,
+                    word,
+                },
+            )
     }
 
     proptest! {

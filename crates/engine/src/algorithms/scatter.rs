@@ -242,7 +242,7 @@ impl<W: Weigher> Scatter<'_, W> {
         let mut looked_from = 0;
         while bound >= self.threshold && looked_from < self.dense.len() {
             bound = bound.wrapping_sub(self.dense[looked_from].bound(chunk));
-            self.accumulate(looked_from, chunk, chunk_in_window);
+            self.accumulate(lanes, looked_from, chunk, chunk_in_window);
             looked_from += 1;
         }
         let inside = self.inside(chunk);
@@ -280,19 +280,20 @@ impl<W: Weigher> Scatter<'_, W> {
 
     /// Adds the postings of a dense list in a chunk.
     #[inline(always)]
-    fn accumulate(&mut self, looked: usize, chunk: usize, chunk_in_window: usize) {
+    fn accumulate<L: Lanes>(&mut self, lanes: L, looked: usize, chunk: usize, chunk_in_window: usize) {
         let Looked { dense, multiplier, .. } = &self.dense[looked];
-        let mut word = dense.word(chunk);
-        let mut rank = dense.rank(chunk);
+        let word = dense.word(chunk);
         self.work.postings_decoded += u64::from(word.count_ones());
         let scores = &mut self.window.scores[chunk_in_window];
-        while word != 0 {
-            let bit = word.trailing_zeros();
-            word &= word - 1;
+        let mut left = self.weigher.add_chunk(lanes, (dense, *multiplier), chunk, scores);
+        let first = dense.rank(chunk);
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            let rank = first.wrapping_add((word & ((1 << bit) - 1)).count_ones());
             let value = dense.value(W::STREAM, rank);
             let weight = self.weigher.weigh(*multiplier, value, (chunk * CHUNK) as u32 + bit);
             scores[bit as usize] = scores[bit as usize].wrapping_add(weight);
-            rank = rank.wrapping_add(1);
         }
     }
 

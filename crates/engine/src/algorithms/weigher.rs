@@ -1,6 +1,6 @@
 //! From a stored value to a weight in units, for each of the two streams of an index.
 
-use super::lanes::{BlockToWeigh, Lanes};
+use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, Lanes};
 use crate::plan::Plan;
 use lanner_index::open::{BlockBuffer, Dense, Index, List, Stream};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
@@ -18,6 +18,10 @@ pub trait Weigher: Copy {
 
     /// The weights of some postings of a list. What follows them in `out` may change too.
     fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer);
+
+    /// Adds the weights of a dense list's postings in a chunk to the scores, where several at once pay, and returns the
+    /// bits of the chunk's word whose postings it has left out.
+    fn add_chunk<L: Lanes>(&self, lanes: L, list: (&Dense<'_>, f32), chunk: usize, scores: &mut [u32; CHUNK]) -> u64;
 
     /// For each chunk of a dense list a code, and a factor: their product bounds the weights of the chunk. No codes
     /// where stored bounds do not hold.
@@ -75,6 +79,15 @@ impl Weigher for Frequencies<'_> {
         lanes.weigh_frequencies(&BlockToWeigh { multiplier, frequencies, documents, norms, length_codes }, count, out);
     }
 
+    #[inline(always)]
+    fn add_chunk<L: Lanes>(&self, lanes: L, list: (&Dense<'_>, f32), chunk: usize, scores: &mut [u32; CHUNK]) -> u64 {
+        let (dense, multiplier) = list;
+        let (values, bits) = dense.packed_frequencies();
+        let (word, rank) = (dense.word(chunk), dense.rank(chunk) as usize);
+        let length_codes = self.length_codes.get(chunk * CHUNK..).unwrap_or(&[]);
+        lanes.add_frequencies(&ChunkToWeigh { multiplier, word, rank, values, bits, length_codes }, self.norms, scores)
+    }
+
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
         if !self.block_bounds_hold {
             return (&[], 0);
@@ -106,6 +119,14 @@ impl Weigher for Impacts {
     #[inline(always)]
     fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer) {
         lanes.weigh_impacts(multiplier, postings.values, postings.count, out);
+    }
+
+    #[inline(always)]
+    fn add_chunk<L: Lanes>(&self, lanes: L, list: (&Dense<'_>, f32), chunk: usize, scores: &mut [u32; CHUNK]) -> u64 {
+        let (dense, multiplier) = list;
+        let (word, rank) = (dense.word(chunk), dense.rank(chunk) as usize);
+        let (values, bits, length_codes) = (dense.impacts(), 8, &[][..]);
+        lanes.add_impacts(&ChunkToWeigh { multiplier, word, rank, values, bits, length_codes }, scores)
     }
 
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
