@@ -374,7 +374,7 @@ mod tests {
         let chosen = |k: usize, lists: &[PlannedList]| cheapest_or(&Query::new("").k(k), lists, 1000);
         assert_eq!(chosen(10, &[rare.clone(), bitmap]), Algorithm::Scatter);
         assert_eq!(chosen(10, &[rare, frequent.clone()]), Algorithm::Maxscore);
-        assert_eq!(chosen(LARGE_K, &[frequent.clone()]), Algorithm::Scatter);
+        assert_eq!(chosen(LARGE_K, std::slice::from_ref(&frequent)), Algorithm::Scatter);
         assert_eq!(chosen(10, &vec![frequent; MANY_LISTS]), Algorithm::Scatter);
     }
 

@@ -23,7 +23,7 @@ pub struct Cpu {
     threads: usize,
     split_from: Duration,
     /// Workspaces not in use; a thread takes one and brings it back.
-    workspaces: Mutex<Vec<Box<Workspace>>>,
+    workspaces: Mutex<Vec<Workspace>>,
 }
 
 impl Cpu {
@@ -143,13 +143,13 @@ fn nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
 
 /// A workspace taken from the executor, brought back when it is dropped.
 struct Borrowed<'a> {
-    workspaces: &'a Mutex<Vec<Box<Workspace>>>,
+    workspaces: &'a Mutex<Vec<Workspace>>,
     /// There is always one until then.
-    workspace: Option<Box<Workspace>>,
+    workspace: Option<Workspace>,
 }
 
 impl<'a> Borrowed<'a> {
-    fn new(workspaces: &'a Mutex<Vec<Box<Workspace>>>) -> Borrowed<'a> {
+    fn new(workspaces: &'a Mutex<Vec<Workspace>>) -> Borrowed<'a> {
         let kept = workspaces.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Borrowed { workspaces, workspace: Some(kept.unwrap_or_default()) }
     }
