@@ -328,7 +328,10 @@ fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
 /// dense (in an index with a codec named for all lists) are for MaxScore, unless k or the number of lists leaves it
 /// little to skip; docs/algorithms.md has the measurements.
 fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorithm {
-    let is_frequent = |list: &PlannedList| !list.is_dense && is_dense(list.postings as usize, documents);
+    let is_frequent = |list: &PlannedList| {
+        let postings = list.postings as usize;
+        !list.is_dense && postings >= BLOCK && is_dense(postings, documents)
+    };
     match lists.iter().any(is_frequent) && lists.len() < MANY_LISTS && query.k < LARGE_K {
         true => Algorithm::Maxscore,
         false => Algorithm::Scatter,

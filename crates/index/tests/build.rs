@@ -351,7 +351,7 @@ fn what_a_dead_writer_left_is_swept_away() {
 
 #[test]
 fn a_list_at_the_cut_is_dense_and_one_below_is_not() {
-    for (documents, is_dense) in [(128, true), (4095, true), (4096, true), (4097, false)] {
+    for (documents, is_dense) in [(128, true), (3583, true), (3584, true), (3585, false)] {
         let text = |number: u32| if number < 128 { "common word" } else { "common" };
         let rows = (0..documents).map(|number| (number.to_string(), String::new(), text(number).to_owned()));
         let folder = tempfile::tempdir().unwrap();

@@ -135,11 +135,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_dense_from_one_document_in_32_on() {
-        for (postings, documents) in [(128, 128), (128, 4096), (129, 4128), (1 << 27, u32::MAX)] {
+    fn a_list_is_dense_from_one_document_in_28_on() {
+        for (postings, documents) in [(128, 128), (128, 3584), (129, 3612), (153_391_690, u32::MAX)] {
             assert!(is_dense(postings, documents), "{postings} of {documents}");
         }
-        for (postings, documents) in [(128, 4097), (129, 4129), ((1 << 27) - 1, u32::MAX)] {
+        for (postings, documents) in [(128, 3585), (129, 3613), (153_391_689, u32::MAX)] {
             assert!(!is_dense(postings, documents), "{postings} of {documents}");
         }
     }
