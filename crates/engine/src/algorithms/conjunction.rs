@@ -5,9 +5,6 @@
 //! only blocks that may hold a candidate are decoded, and the place inside is found by comparing lanes, which takes
 //! the same time wherever it is. The weights of those that are left are fetched one by one; blocks of the driver that
 //! are too light to enter are not even decoded. When all lists are dense, their words are combined instead.
-//!
-//! Searching beats merging here from a ratio of lengths of about 4 on, and is never much slower, since a comparison of
-//! lanes does not mispredict; so there is no merge (docs/algorithms.md has the measurement).
 
 use super::lanes::{self, CHUNK, Lanes, WithLanes};
 use super::weigher::{Postings, Weigher};
