@@ -94,9 +94,13 @@ impl Searcher {
         if let [only] = numbered[..] {
             return Ok(Cpu::new(Arc::clone(&self.index), threads).run(&[plan(only)?])?);
         }
-        let answer =
-            |(): &mut (), query: &(usize, &Query)| Ok(self.cpu.run(&[plan(*query)?])?.pop().unwrap_or_default());
-        map_in_threads(&numbered, threads, || (), answer).into_iter().collect()
+        let answers = map_in_threads(
+            &numbered,
+            threads,
+            || self.cpu.borrow(),
+            |borrowed, query| Ok(self.cpu.answer_with(borrowed, &plan(*query)?)?),
+        );
+        answers.into_iter().collect()
     }
 
     /// The external id of a document.

@@ -148,13 +148,14 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
             let has_postings = self.scatter(lanes, start);
             self.add_bounds(lanes, window);
             let mut chunks = lanes.chunks_at_least(&self.window.bounds, self.threshold);
-            if has_postings {
-                chunks |= self.touched();
-            }
             // Documents after the last do not exist, and their bounds mean nothing.
             let count = (self.task.index.documents() as usize - window * WINDOW).div_ceil(CHUNK);
             if count < CHUNKS {
                 chunks &= (1 << count) - 1;
+            }
+            // In a damaged file even those have postings: what was added must be emptied.
+            if has_postings {
+                chunks |= self.touched();
             }
             while chunks != 0 {
                 let chunk = chunks.trailing_zeros() as usize;

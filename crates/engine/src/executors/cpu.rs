@@ -80,14 +80,19 @@ impl Executor for Cpu {
 
 impl Cpu {
     fn answer_all(&self, plans: &[Plan]) -> Result<Vec<Answer>, ExecutorError> {
-        let answers = map_in_threads(
-            plans,
-            self.threads,
-            || Borrowed::new(&self.workspaces),
-            |borrowed, plan| self.answer(plan, borrowed.workspace.get_or_insert_default()),
-        );
-        let answers: Result<Vec<Answer>, IndexError> = answers.into_iter().collect();
-        Ok(answers?)
+        let answers =
+            map_in_threads(plans, self.threads, || self.borrow(), |borrowed, plan| self.answer_with(borrowed, plan));
+        answers.into_iter().collect()
+    }
+
+    /// A workspace for a thread that answers several plans.
+    pub(crate) fn borrow(&self) -> Borrowed<'_> {
+        Borrowed::new(&self.workspaces)
+    }
+
+    /// Answers a plan on this thread.
+    pub(crate) fn answer_with(&self, borrowed: &mut Borrowed<'_>, plan: &Plan) -> Result<Answer, ExecutorError> {
+        Ok(self.answer(plan, borrowed.workspace.get_or_insert_default())?)
     }
 
     fn is_split(&self, plan: &Plan) -> bool {
@@ -142,7 +147,7 @@ fn nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
 }
 
 /// A workspace taken from the executor, brought back when it is dropped.
-struct Borrowed<'a> {
+pub(crate) struct Borrowed<'a> {
     workspaces: &'a Mutex<Vec<Workspace>>,
     /// There is always one until then.
     workspace: Option<Workspace>,
