@@ -3,8 +3,9 @@
 //! The documents of a block are candidates; each other list, from rare to frequent, keeps those that it has too. In a
 //! dense list that is a bit test, without a branch; in a sparse one the directory of its blocks is searched first, so
 //! only blocks that may hold a candidate are decoded, and the place inside is found by comparing lanes, which takes
-//! the same time wherever it is. The weights of those that are left are fetched one by one; blocks of the driver that
-//! are too light to enter are not even decoded. When all lists are dense, their words are combined instead.
+//! the same time wherever it is. Those that are left are weighed a list at a time, in lanes, and dropped as soon as they
+//! cannot enter; blocks of the driver that are too light to enter are not even decoded. When all lists are dense, their
+//! words are combined instead.
 
 use super::lanes::{self, CHUNK, Lanes, WithLanes};
 use super::weigher::{Postings, Weigher};

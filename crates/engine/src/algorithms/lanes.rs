@@ -33,7 +33,13 @@ pub trait Lanes: Copy {
     fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], count: usize, out: &mut [u32; BLOCK]);
 
     /// How many numbers of an ascending block are below `target`.
-    fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize;
+    #[inline(always)]
+    fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize {
+        let (low, high) = numbers.split_at(BLOCK / 2);
+        let half = if high[0] < target { high } else { low };
+        let below = !self.at_least(half.as_array().unwrap_or(&[0; CHUNK]), target);
+        below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
+    }
 
     /// Adds the weights of a chunk's frequencies to its scores where several at once pay, and returns the bits of the
     /// word whose postings it has left out.
@@ -265,14 +271,6 @@ mod x86 {
         fn weigh_impacts(self, multiplier: f32, impacts: &[u32; BLOCK], count: usize, out: &mut [u32; BLOCK]) {
             Portable.weigh_impacts(multiplier, impacts, count, out);
         }
-
-        #[inline(always)]
-        fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize {
-            let (low, high) = numbers.split_at(BLOCK / 2);
-            let half = if high[0] < target { high } else { low };
-            let below = !self.at_least(half.as_array().unwrap_or(&[0; CHUNK]), target);
-            below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
-        }
     }
 
     impl Avx2 {
@@ -368,14 +366,6 @@ mod x86 {
                     _mm512_storeu_si512(out.as_mut_ptr().cast(), rounded);
                 }
             }
-        }
-
-        #[inline(always)]
-        fn count_below(self, numbers: &[u32; BLOCK], target: u32) -> usize {
-            let (low, high) = numbers.split_at(BLOCK / 2);
-            let half = if high[0] < target { high } else { low };
-            let below = !self.at_least(half.as_array().unwrap_or(&[0; CHUNK]), target);
-            below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
         }
 
         #[inline(always)]
