@@ -10,7 +10,7 @@ use lanner_index::format::IndexError;
 use lanner_index::format::dense::is_dense;
 use lanner_index::format::list::STORED_K;
 use lanner_index::format::segment::Section;
-use lanner_index::open::{Index, List, Stream};
+use lanner_index::open::{Index, ListPlace, Stream, Summary};
 use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
 
@@ -93,7 +93,7 @@ pub struct Planner<'a> {
 struct KnownTerm<'a> {
     term: QueryTerm,
     /// Its number and its list in this index; `None` if it occurs in other shards alone.
-    here: Option<(TermId, List<'a>)>,
+    here: Option<(TermId, ListPlace, Summary<'a>)>,
     document_frequency: u64,
     idf: f64,
 }
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
         let score = self.score_model(query)?;
         self.check_algorithm(query, score)?;
         let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
-        let (lists, missing) = self.lists(score, query.mode, known);
+        let (lists, missing) = self.lists(score, query.mode, known)?;
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
         let static_bound = match score {
             ScoreModel::RankBm25 { alpha } => static_units(alpha, 1.0),
@@ -192,12 +192,14 @@ impl<'a> Planner<'a> {
     /// Tells terms that occur in the collection from those that do not.
     fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm<'a>>, Vec<String>), IndexError> {
         let (mut known, mut unknown) = (Vec::with_capacity(terms.len()), Vec::new());
-        for term in terms {
-            let here = match self.index.lookup(&term.term)? {
-                Some(id) => Some((id, self.index.list(id)?)),
+        let texts: Vec<&[u8]> = terms.iter().map(|term| term.term.as_bytes()).collect();
+        let found = self.index.find_terms(&texts)?;
+        for (term, found) in terms.into_iter().zip(found) {
+            let here = match found {
+                Some((id, place)) => Some((id, place, self.index.summary_at(place)?)),
                 None => None,
             };
-            let postings = here.as_ref().map_or(0, |(_, list)| u64::from(list.postings()));
+            let postings = here.as_ref().map_or(0, |(.., list)| u64::from(list.postings));
             let everywhere = self.document_frequencies.and_then(|frequencies| frequencies.get(&term.term));
             let document_frequency = everywhere.copied().unwrap_or(0).max(postings);
             if document_frequency == 0 {
@@ -211,7 +213,12 @@ impl<'a> Planner<'a> {
     }
 
     /// The lists of the terms that this index has, and the terms that only other shards have.
-    fn lists(&self, score: ScoreModel, mode: Mode, known: Vec<KnownTerm<'_>>) -> (Vec<PlannedList>, Vec<String>) {
+    fn lists(
+        &self,
+        score: ScoreModel,
+        mode: Mode,
+        known: Vec<KnownTerm<'_>>,
+    ) -> Result<(Vec<PlannedList>, Vec<String>), IndexError> {
         // All shards must normalize alike, so terms of other shards count.
         let sum = known.iter().map(|known| known.idf * known.term.weight).sum::<f64>();
         let (mut lists, mut missing) = (Vec::with_capacity(known.len()), Vec::new());
@@ -223,20 +230,21 @@ impl<'a> Planner<'a> {
                     ((1.0 - f64::from(alpha)) * (known.idf * known.term.weight / sum)) as f32
                 }
             };
-            let Some((id, list)) = known.here else {
+            let Some((id, place, list)) = known.here else {
                 missing.push(known.term.term);
                 continue;
             };
             let (bound, kth_weights) = match mode {
                 // Its postings would have to be decoded to tell, and an AND has no use for it.
-                Mode::And if (list.postings() as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
-                Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, &list, multiplier),
+                Mode::And if (list.postings as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
+                Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, place, &list, multiplier)?,
             };
             lists.push(PlannedList {
                 term: known.term.term,
                 id,
-                postings: list.postings(),
-                is_dense: list.dense().is_some(),
+                place,
+                postings: list.postings,
+                is_dense: list.is_dense,
                 document_frequency: known.document_frequency,
                 query_weight: known.term.weight,
                 idf: known.idf,
@@ -245,21 +253,33 @@ impl<'a> Planner<'a> {
                 kth_weights,
             });
         }
-        (lists, missing)
+        Ok((lists, missing))
     }
 
     /// The largest weight of a list, and the k-th largest for each stored k (0 where there are fewer postings).
-    fn largest_weights(&self, score: ScoreModel, list: &List<'_>, multiplier: f32) -> (u32, [u32; STORED_K.len()]) {
+    fn largest_weights(
+        &self,
+        score: ScoreModel,
+        place: ListPlace,
+        summary: &Summary<'_>,
+        multiplier: f32,
+    ) -> Result<(u32, [u32; STORED_K.len()]), IndexError> {
         if score.stream() == Stream::Impact {
-            let (largest, kth) = list.largest_impacts();
+            let (largest, kth) = match summary.largest_impacts() {
+                Some(stored) => stored,
+                None => self.index.list_at(place)?.largest_impacts(),
+            };
             let weight = |impact| if impact > 0 { impact_units(multiplier, impact) } else { 0 };
-            (impact_units(multiplier, largest), kth.map(weight))
+            Ok((impact_units(multiplier, largest), kth.map(weight)))
         } else if self.weights_hold(score) {
-            let largest = list.largest(self.index.norms(), self.index.length_codes());
+            let largest = match summary.largest() {
+                Some(stored) => stored,
+                None => self.index.list_at(place)?.largest(self.index.norms(), self.index.length_codes()),
+            };
             let weight = |saturation| if saturation > 0.0 { units(multiplier, saturation) } else { 0 };
-            (units(multiplier, largest.saturation), largest.kth.map(weight))
+            Ok((units(multiplier, largest.saturation), largest.kth.map(weight)))
         } else {
-            (self.largest_of_any(score, multiplier), NO_WEIGHTS)
+            Ok((self.largest_of_any(score, multiplier), NO_WEIGHTS))
         }
     }
 
@@ -346,6 +366,7 @@ mod tests {
         PlannedList {
             term: "term".to_owned(),
             id: TermId(0),
+            place: ListPlace::default(),
             postings: 1,
             is_dense: false,
             document_frequency: 1,

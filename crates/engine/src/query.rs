@@ -2,9 +2,10 @@
 
 use crate::bitmap::Bitmap;
 use crate::score::ScoreModel;
+use hashbrown::HashTable;
+use lanner_index::format::lexicon;
 use lanner_index::text::{Analyzer, Scratch};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub const MOST_TERMS: usize = 1024;
 /// So many terms of a query are searched one by one for a repeated one.
 const SEARCHED_TERMS: usize = 16;
+/// Room that is made at once for a query of more terms.
+const MANY_TERMS: usize = 112;
 /// The largest weight of a term in a query.
 pub const LARGEST_WEIGHT: f64 = 1e6;
 
@@ -187,20 +190,25 @@ impl Query {
     pub fn terms(&self, analyzer: &Analyzer) -> Result<Vec<QueryTerm>, QueryError> {
         let mut terms: Vec<QueryTerm> = Vec::new();
         // Where the terms after the first few are: a short query is searched faster than hashed.
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut places: HashTable<usize> = HashTable::new();
         let mut scratch = Scratch::default();
         let mut is_too_many = false;
         for Piece { text, weight } in pieces(&self.text) {
             check_weight(text, weight)?;
             analyzer.analyze(text, &mut scratch, &mut |term| {
                 let first = terms.iter().take(SEARCHED_TERMS).position(|known| known.term == term);
-                let has_more = terms.len() > SEARCHED_TERMS;
-                match first.or_else(|| if has_more { places.get(term).copied() } else { None }) {
+                let hash = if terms.len() >= SEARCHED_TERMS { lexicon::hash(term.as_bytes()) } else { 0 };
+                let later = || places.find(hash, |&place| terms[place].term == term).copied();
+                match first.or_else(later) {
                     Some(place) => terms[place].weight += weight,
                     None if terms.len() == MOST_TERMS => is_too_many = true,
                     None => {
                         if terms.len() >= SEARCHED_TERMS {
-                            places.insert(term.to_owned(), terms.len());
+                            if places.is_empty() {
+                                places.reserve(MANY_TERMS, |_| 0);
+                            }
+                            let hash_of = |&place: &usize| lexicon::hash(terms[place].term.as_bytes());
+                            places.insert_unique(hash, terms.len(), hash_of);
                         }
                         terms.push(QueryTerm { term: term.to_owned(), weight });
                     }

@@ -8,7 +8,6 @@
 use crate::error::BenchError;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
-use lanner_index::format::segment::Section;
 use lanner_index::open::{Index, Stream};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -65,10 +64,10 @@ fn write_lists(index: &Index, folder: &Path) -> Result<(), BenchError> {
     documents.numbers(&[1, index.documents()])?;
     let segment = index.segment();
     let mut room = ([0; BLOCK], [0; BLOCK]);
-    let lexicon = segment.lexicon()?.stream().into_str_vec();
-    for (term, number) in lexicon.map_err(|error| segment.damaged(Section::Lexicon, error.to_string()))? {
+    let mut lexicon = segment.terms();
+    while let Some((number, term)) = lexicon.read()? {
         let list = segment.list(number)?;
-        terms.line(&term)?;
+        terms.line(term)?;
         for output in [&mut lengths, &mut documents, &mut frequencies] {
             output.numbers(&[list.postings()])?;
         }

@@ -54,9 +54,9 @@ impl<'a> Unopened<'a> {
         let (Some(planned), Some(documents)) = (self.planned.next(), self.buffers.next()) else {
             return Ok(None);
         };
-        let PlannedList { id, multiplier, bound, .. } = *planned;
+        let PlannedList { place, multiplier, bound, .. } = *planned;
         self.rest = self.rest.saturating_sub(bound);
-        let list = self.index.list(id)?;
+        let list = self.index.list_at(place)?;
         Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents }))
     }
 }

@@ -51,7 +51,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         weigher: W,
         range: Range<u32>,
     ) -> Result<Cursor<'a, W>, IndexError> {
-        let list = index.list(planned.id)?;
+        let list = index.list_at(planned.place)?;
         let first = list.find_block(0, range.start);
         let last = list.find_block(first, range.end.saturating_sub(1));
         let mut cursor = Cursor {

@@ -106,7 +106,7 @@ impl<'a, W: Weigher> Scatter<'a, W> {
         let (mut sparse, mut dense) = (Vec::with_capacity(lists.len()), Vec::with_capacity(lists.len()));
         let mut work = Work::default();
         for planned in lists.iter() {
-            let list = task.index.list(planned.id)?;
+            let list = task.index.list_at(planned.place)?;
             let PlannedList { multiplier, bound, .. } = *planned;
             if let Some(found) = list.dense() {
                 let (codes, factor) = weigher.chunk_bounds(found, multiplier);

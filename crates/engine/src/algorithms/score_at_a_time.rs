@@ -184,7 +184,7 @@ fn segments<'a>(task: &Task<'a>, short: &mut Vec<u32>) -> Result<Vec<Segment<'a>
             }));
             continue;
         }
-        let list = task.index.list(planned.id)?;
+        let list = task.index.list_at(planned.place)?;
         let (mut documents, mut impacts) = ([0; BLOCK], [0; BLOCK]);
         let count = list.decode_documents(0, &mut documents);
         list.decode_weights(Stream::Impact, 0, &mut impacts);

@@ -21,6 +21,7 @@ mod pipeline;
 mod ranks;
 mod run;
 mod segment;
+mod terms;
 mod write;
 
 pub use crate::format::manifest::Order;
@@ -30,6 +31,7 @@ use crate::codec::Codecs;
 use crate::corpus::ciff::CiffError;
 use crate::corpus::{Corpus, CorpusError, Problem};
 use crate::format::IndexError;
+use crate::format::lexicon::MAX_TERMS;
 use crate::format::segment::MAX_DOCUMENTS;
 use crate::text::Analyzer;
 use crate::weight::Bm25;
@@ -183,6 +185,9 @@ pub enum BuildError {
     /// More documents than numbers.
     #[error("more than {MAX_DOCUMENTS} documents; divide the collection into several indexes")]
     TooManyDocuments,
+    /// More terms than numbers.
+    #[error("more than {MAX_TERMS} different terms; divide the collection into several indexes")]
+    TooManyTerms,
     /// Options that contradict each other or are out of range.
     #[error("{0}")]
     Options(String),

@@ -1,20 +1,17 @@
 //! From collected postings to a committed segment: duplicates out, lists merged and encoded, sections written.
 
 use super::impact_ordered::{ImpactOrderedLists, ImpactOrderedWriter};
-use super::list::{Encoded, ListEncoder, Lists, Weighing};
+use super::list::{Encoded, ListEncoder, Weighing};
 use super::merge::{Chunk, Merge};
 use super::numbering::Numbering;
 use super::pipeline::Pipeline;
+use super::terms::{EncodedTerms, TermsWriter};
 use super::write::{SegmentWriter, Spool};
 use super::{BuildError, BuildReport, Collected, Order, Progress, order};
-use crate::format::list::TERMS_IN_GROUP;
 use crate::format::manifest::{Impacts, Manifest, SegmentEntry, Statistics};
 use crate::format::segment::{Header, Section, u32_at};
-use crate::format::{IndexError, varint};
 use crate::open::ListContext;
 use crate::weight::Norms;
-use fst::MapBuilder;
-use std::path::Path;
 
 /// Writes the segment and makes it the current generation.
 pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<BuildReport, BuildError> {
@@ -122,12 +119,9 @@ struct Job<'a> {
 /// Some consecutive terms, encoded.
 #[derive(Default)]
 struct EncodedChunk {
-    text: Vec<u8>,
-    lists: Lists,
-    /// The same lists in the order of impacts, if asked for.
+    terms: EncodedTerms,
+    /// Their lists in the order of impacts, if asked for.
     impact_ordered: Option<ImpactOrderedLists>,
-    /// For each term: end of its text, its list, its postings.
-    terms: Vec<(usize, Encoded, u32)>,
 }
 
 impl<'a> Job<'a> {
@@ -190,8 +184,8 @@ impl<'a> Job<'a> {
         pipeline.run(
             || merge.next(),
             |chunk| {
-                terms.push(&chunk)?;
-                segment.write(&chunk.lists.long)?;
+                terms.push(&chunk.terms)?;
+                segment.write(&chunk.terms.lists.long)?;
                 if let (Some(writer), Some(lists)) = (&mut impact_ordered, &chunk.impact_ordered) {
                     writer.push(lists)?;
                 }
@@ -227,98 +221,15 @@ fn encode_chunk(
     let mut encoded = EncodedChunk { impact_ordered, ..EncodedChunk::default() };
     for (text, pieces, count) in chunk.iter() {
         encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
-        let list = encoder.encode(&mut encoded.lists);
+        let terms = &mut encoded.terms;
+        let list = encoder.encode(&mut terms.lists);
         if list != Encoded::Empty {
-            encoded.text.extend_from_slice(text);
-            encoded.terms.push((encoded.text.len(), list, encoder.count() as u32));
+            terms.text.extend_from_slice(text);
+            terms.terms.push((terms.text.len(), list, encoder.count() as u32));
             if let Some(lists) = &mut encoded.impact_ordered {
                 lists.push(encoder.impacts());
             }
         }
     }
     Ok(encoded)
-}
-
-/// Lexicon, term table and short lists, which grow beside the long lists and follow them in the file.
-struct TermsWriter {
-    lexicon: MapBuilder<Spool>,
-    lexicon_path: std::path::PathBuf,
-    short: Spool,
-    sizes: Spool,
-    rows: Vec<u8>,
-    sizes_written: u64,
-    short_written: u64,
-    long_written: u64,
-    terms: u64,
-    postings: u64,
-}
-
-impl TermsWriter {
-    fn create(building: &Path) -> Result<TermsWriter, BuildError> {
-        let lexicon_path = building.join("lexicon");
-        let lexicon = MapBuilder::new(Spool::create(lexicon_path.clone())?).map_err(lexicon_error(&lexicon_path))?;
-        Ok(TermsWriter {
-            lexicon,
-            lexicon_path,
-            short: Spool::create(building.join("short-lists"))?,
-            sizes: Spool::create(building.join("terms"))?,
-            rows: Vec::new(),
-            sizes_written: 0,
-            short_written: 0,
-            long_written: 0,
-            terms: 0,
-            postings: 0,
-        })
-    }
-
-    fn push(&mut self, chunk: &EncodedChunk) -> Result<(), BuildError> {
-        let mut sizes = Vec::new();
-        let mut start = 0;
-        for &(end, list, postings) in &chunk.terms {
-            if self.terms.is_multiple_of(TERMS_IN_GROUP) {
-                self.rows.extend((self.sizes_written + sizes.len() as u64).to_le_bytes());
-                self.rows.extend(self.short_written.to_le_bytes());
-                self.rows.extend(self.long_written.to_le_bytes());
-            }
-            match list {
-                Encoded::Empty => {}
-                Encoded::Short(bytes) => {
-                    varint::write((bytes as u64) << 1, &mut sizes);
-                    self.short_written += bytes as u64;
-                }
-                Encoded::Long(units) => {
-                    varint::write((units as u64) << 1 | 1, &mut sizes);
-                    self.long_written += units as u64;
-                }
-            }
-            let text = &chunk.text[start..end];
-            self.lexicon.insert(text, self.terms).map_err(lexicon_error(&self.lexicon_path))?;
-            self.terms += 1;
-            self.postings += u64::from(postings);
-            start = end;
-        }
-        self.sizes_written += sizes.len() as u64;
-        self.sizes.write(&sizes)?;
-        self.short.write(&chunk.lists.short)
-    }
-
-    /// Appends the sections and returns the numbers of terms and postings.
-    fn finish(mut self, segment: &mut SegmentWriter) -> Result<(u64, u64), BuildError> {
-        let mut lexicon = self.lexicon.into_inner().map_err(lexicon_error(&self.lexicon_path))?;
-        segment.begin(Section::ShortLists)?;
-        segment.copy(&mut self.short)?;
-        segment.begin(Section::Terms)?;
-        segment.write(&self.rows)?;
-        segment.copy(&mut self.sizes)?;
-        segment.begin(Section::Lexicon)?;
-        segment.copy(&mut lexicon)?;
-        Ok((self.terms, self.postings))
-    }
-}
-
-fn lexicon_error(path: &Path) -> impl FnOnce(fst::Error) -> BuildError {
-    move |error| match error {
-        fst::Error::Io(source) => BuildError::io(path)(source),
-        error => IndexError::damaged(path, "lexicon", error.to_string()).into(),
-    }
 }

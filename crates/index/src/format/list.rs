@@ -24,8 +24,6 @@ pub const SHARED_START: usize = 28;
 pub const SHARED_HEADER_BYTES: usize = 16;
 /// The k for which k-th weights are stored.
 pub const STORED_K: [usize; 3] = [10, 100, 1000];
-/// Terms that share one row of the term table.
-pub const TERMS_IN_GROUP: u64 = 16;
 /// A list carries a table of windows when it has at least this many blocks for each.
 pub const BLOCKS_IN_WINDOW: usize = 4;
 /// In the first byte of a short list: every frequency is 1.

@@ -2,6 +2,7 @@
 
 pub mod dense;
 pub mod impact_ordered;
+pub mod lexicon;
 pub mod list;
 pub mod manifest;
 pub mod segment;

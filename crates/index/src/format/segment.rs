@@ -28,9 +28,9 @@ pub enum Section {
     LongLists = 1,
     /// Lists of less than a full block.
     ShortLists = 2,
-    /// Where each term's list lies.
+    /// The terms in order, and where each one's list lies.
     Terms = 3,
-    /// From a term to its number: an FST.
+    /// From a term to its number: a hash table.
     Lexicon = 4,
     /// Where each group of external ids starts.
     IdGroups = 5,

@@ -4,8 +4,6 @@ use super::{Index, Stream};
 use crate::codec::BLOCK;
 use crate::corpus::ciff::{CiffError, CiffWriter, Header};
 use crate::format::IndexError;
-use crate::format::segment::Section;
-use fst::Streamer;
 use std::io::Write;
 
 /// Why an index cannot be exported.
@@ -42,11 +40,8 @@ pub fn export_ciff(index: &Index, output: impl Write) -> Result<(), ExportError>
             description: format!("exported by lanner, analyzer {}", index.analyzer().chain()),
         },
     )?;
-    let mut stream = index.segment().lexicon()?.stream();
-    let mut postings = Vec::new();
-    while let Some((term, number)) = stream.next() {
-        let damaged = || index.segment().damaged(Section::Lexicon, format!("term {number} is not text"));
-        let term = str::from_utf8(term).map_err(|_| damaged())?;
+    let (mut terms, mut postings) = (index.segment().terms(), Vec::new());
+    while let Some((number, term)) = terms.read()? {
         read_postings(index, number, &mut postings)?;
         writer.write_list(term, &postings)?;
     }

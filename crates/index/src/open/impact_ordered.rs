@@ -6,7 +6,8 @@
 use super::{List, Segment, Stream};
 use crate::codec::{BLOCK, qmx};
 use crate::format::impact_ordered::{HEADER_BYTES, ImpactOrderedLayout, ROW_BYTES, SEGMENT_UNIT};
-use crate::format::list::{TERMS_IN_GROUP, UNIT};
+use crate::format::lexicon::TERMS_IN_GROUP;
+use crate::format::list::UNIT;
 use crate::format::segment::{Section, u16_at, u32_at, u64_at};
 use crate::format::{IndexError, varint};
 

@@ -86,6 +86,42 @@ pub struct Largest {
     pub kth: [f32; STORED_K.len()],
 }
 
+/// What a list says of itself without being opened.
+#[derive(Clone, Copy)]
+pub struct Summary<'a> {
+    /// Documents that hold the term.
+    pub postings: u32,
+    /// Whether the list is a bitmap.
+    pub is_dense: bool,
+    /// The header of a long list.
+    header: Option<&'a [u8]>,
+}
+
+impl<'a> Summary<'a> {
+    /// Reads the first bytes of a list; `None` where they cannot be one's.
+    pub fn new(is_long: bool, bytes: &'a [u8]) -> Option<Summary<'a>> {
+        if !is_long {
+            let postings = u32::from(bytes.first()? & !ALL_ONES);
+            return Some(Summary { postings, is_dense: false, header: None });
+        }
+        let header = bytes.get(..LONG_HEADER_BYTES)?;
+        Some(Summary { postings: u32_at(header, 0), is_dense: is_marked_dense(header), header: Some(header) })
+    }
+
+    /// The largest saturations as stored; `None` for a short list, whose postings have to be decoded to tell.
+    pub fn largest(&self) -> Option<Largest> {
+        self.header.map(|header| {
+            let number = |at: usize| f32::from_bits(u32_at(header, at));
+            Largest { saturation: number(8), kth: [number(12), number(16), number(20)] }
+        })
+    }
+
+    /// The largest impact and the k-th largest, likewise.
+    pub fn largest_impacts(&self) -> Option<(u32, [u32; STORED_K.len()])> {
+        self.header.map(|header| (u32::from(header[24]), [header[25], header[26], header[27]].map(u32::from)))
+    }
+}
+
 impl<'a> List<'a> {
     /// Opens a list of fewer than 128 postings; `None` where the bytes cannot be one.
     pub fn short(context: &ListContext, bytes: &'a [u8]) -> Option<List<'a>> {
@@ -316,11 +352,18 @@ impl<'a> List<'a> {
         }
     }
 
+    fn summary(&self) -> Summary<'a> {
+        let header = match self.body {
+            Body::Short(_) => None,
+            Body::Long { bytes, .. } | Body::Dense { bytes, .. } => Some(bytes),
+        };
+        Summary { postings: self.postings, is_dense: self.dense().is_some(), header }
+    }
+
     /// The largest saturations: stored for long lists, computed from the postings of short ones.
     pub fn largest(&self, norms: &Norms, length_codes: &[u8]) -> Largest {
-        if let Body::Long { bytes, .. } | Body::Dense { bytes, .. } = &self.body {
-            let number = |at: usize| f32::from_bits(u32_at(bytes, at));
-            return Largest { saturation: number(8), kth: [number(12), number(16), number(20)] };
+        if let Some(stored) = self.summary().largest() {
+            return stored;
         }
         let (mut documents, mut frequencies) = ([0; BLOCK], [0; BLOCK]);
         let count = self.decode_documents(0, &mut documents);
@@ -341,8 +384,8 @@ impl<'a> List<'a> {
 
     /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 where there are fewer postings).
     pub fn largest_impacts(&self) -> (u32, [u32; STORED_K.len()]) {
-        if let Body::Long { bytes, .. } | Body::Dense { bytes, .. } = &self.body {
-            return (u32::from(bytes[24]), [bytes[25], bytes[26], bytes[27]].map(u32::from));
+        if let Some(stored) = self.summary().largest_impacts() {
+            return stored;
         }
         let mut impacts = [0; BLOCK];
         let count = self.decode_weights(Stream::Impact, 0, &mut impacts);

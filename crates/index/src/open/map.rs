@@ -48,3 +48,19 @@ impl AsRef<[u8]> for Bytes {
         self
     }
 }
+
+/// Asks the processor to have the bytes around a place at hand soon; a place beyond them is nothing's.
+#[inline]
+pub fn prefetch(bytes: &[u8], at: usize) {
+    if let Some(byte) = bytes.get(at) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch of a byte that is there; it reads nothing that the program could see, and every x86-64
+        // processor has it.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = byte;
+    }
+}

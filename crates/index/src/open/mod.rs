@@ -7,15 +7,17 @@ mod impact_ordered;
 mod list;
 mod map;
 mod segment;
+mod terms;
 mod verify;
 
 pub use dense::Dense;
 pub use documents::IDS_IN_GROUP;
 pub use export::{ExportError, export_ciff};
 pub use impact_ordered::{ImpactOrdered, ImpactSegment};
-pub use list::{BlockBuffer, Largest, List, ListContext, Stream};
+pub use list::{BlockBuffer, Largest, List, ListContext, Stream, Summary};
 pub use map::Bytes;
 pub use segment::Segment;
+pub use terms::{ListPlace, Terms};
 pub use verify::Verified;
 
 use crate::format::IndexError;
@@ -126,12 +128,28 @@ impl Index {
 
     /// The number of a term, if it occurs.
     pub fn lookup(&self, term: &str) -> Result<Option<TermId>, IndexError> {
-        Ok(self.segment.lookup(term)?.map(TermId))
+        Ok(self.segment.find_term(term.as_bytes())?.map(|(number, _)| TermId(number)))
+    }
+
+    /// The numbers of terms and where their lists lie, of those that occur.
+    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(TermId, ListPlace)>>, IndexError> {
+        let found = self.segment.find_terms(terms)?.into_iter();
+        Ok(found.map(|found| found.map(|(number, place)| (TermId(number), place))).collect())
     }
 
     /// The list of a term.
     pub fn list(&self, term: TermId) -> Result<List<'_>, IndexError> {
         self.segment.list(term.0)
+    }
+
+    /// The list that lies at a place that [`Index::find_terms`] has given.
+    pub fn list_at(&self, place: ListPlace) -> Result<List<'_>, IndexError> {
+        self.segment.list_at(place)
+    }
+
+    /// What the list at a place says of itself, without opening it.
+    pub fn summary_at(&self, place: ListPlace) -> Result<Summary<'_>, IndexError> {
+        self.segment.summary_at(place)
     }
 
     /// The list of a term in segments of equal impact; `None` where its list is short, and in an index without any.

@@ -1,12 +1,12 @@
 //! One segment file, mapped: its sections, its terms and their lists.
 
-use super::list::{List, ListContext};
+use super::list::{List, ListContext, Summary};
 use super::map::Bytes;
-use crate::format::list::{TERMS_IN_GROUP, UNIT};
-use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at, u64_at};
-use crate::format::{IndexError, varint};
+use super::terms::ListPlace;
+use crate::format::IndexError;
+use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, TERMS_IN_GROUP};
+use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// A mapped segment. Opening it reads the header alone.
 pub struct Segment {
@@ -15,15 +15,7 @@ pub struct Segment {
     file: Bytes,
     /// `sections[tag - 1]`: the bytes of each known section; empty where the segment lacks it.
     sections: [Bytes; Section::ALL.len()],
-    /// The lexicon, once its checksum has been seen to match.
-    lexicon: OnceLock<Option<fst::Map<Bytes>>>,
-}
-
-/// Where the list of a term lies.
-struct Place {
-    is_long: bool,
-    start: usize,
-    end: usize,
+    lexicon: LexiconLayout,
 }
 
 impl Segment {
@@ -39,7 +31,8 @@ impl Segment {
             Some(entry) => file.slice(entry.offset as usize..(entry.offset + entry.length) as usize),
             None => file.slice(0..0),
         });
-        let segment = Segment { path: path.to_owned(), header, file, sections, lexicon: OnceLock::new() };
+        let lexicon = LexiconLayout::new(header.terms);
+        let segment = Segment { path: path.to_owned(), header, file, sections, lexicon };
         segment.check_sizes()?;
         Ok(segment)
     }
@@ -53,7 +46,8 @@ impl Segment {
         let is_sane = |section: Section| match section {
             Section::LengthCodes => self.section(section).len() == documents,
             Section::IdGroups => self.section(section).len() == 8 * groups,
-            Section::Terms => self.section(section).len() >= 24 * terms,
+            Section::Terms => self.section(section).len() >= GROUP_ROW_BYTES * terms,
+            Section::Lexicon => self.section(section).len() == self.lexicon.bytes(),
             Section::Ranks => ranks == 0 || ranks == 4 * documents,
             Section::ImpactDirectory => !self.has_impact_ordered() || self.section(section).len() >= 16 * terms,
             _ => true,
@@ -99,35 +93,40 @@ impl Segment {
         IndexError::damaged(&self.path, section.name(), what)
     }
 
-    /// The number of a term, if it occurs.
-    pub fn lookup(&self, term: &str) -> Result<Option<u64>, IndexError> {
-        let lexicon = self.lexicon()?;
-        Ok(lexicon.get(term).filter(|&number| number < self.header.terms))
-    }
-
-    /// The lexicon from term to number, in the order of the terms' bytes.
-    ///
-    /// The FST's reader trusts its bytes, so they are summed up before the first use: about a tenth of a millisecond
-    /// a megabyte, once.
-    pub fn lexicon(&self) -> Result<&fst::Map<Bytes>, IndexError> {
-        let opened = self.lexicon.get_or_init(|| {
-            let bytes = &self.sections[Section::Lexicon as usize - 1];
-            let is_intact = self.header.entry(Section::Lexicon).is_some_and(|e| e.checksum == crc32fast::hash(bytes));
-            if is_intact { fst::Map::new(bytes.clone()).ok() } else { None }
-        });
-        opened.as_ref().ok_or_else(|| self.damaged(Section::Lexicon, "its checksum does not match"))
+    /// The measures of the hash table over the terms.
+    pub fn lexicon(&self) -> &LexiconLayout {
+        &self.lexicon
     }
 
     /// The list of a term.
     pub fn list(&self, term: u64) -> Result<List<'_>, IndexError> {
-        let place =
-            self.place(term).ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no place")))?;
-        let section = if place.is_long { Section::LongLists } else { Section::ShortLists };
-        let damaged = || self.damaged(section, format!("the list of term {term} cannot be read"));
-        let bytes = self.section(section).get(place.start..place.end).ok_or_else(damaged)?;
+        let place = self.place(term);
+        self.list_at(place.ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no place")))?)
+    }
+
+    /// The list that lies at a place.
+    pub fn list_at(&self, place: ListPlace) -> Result<List<'_>, IndexError> {
+        let bytes = self.bytes_at(place)?;
         let context = self.list_context();
         let list = if place.is_long { List::long(&context, bytes) } else { List::short(&context, bytes) };
-        list.filter(|list| list.postings() <= self.header.documents).ok_or_else(damaged)
+        match list {
+            Some(list) if list.postings() <= self.header.documents => Ok(list),
+            _ => Err(self.damaged_list(place)),
+        }
+    }
+
+    /// What the list at a place says of itself, without opening it.
+    pub fn summary_at(&self, place: ListPlace) -> Result<Summary<'_>, IndexError> {
+        Summary::new(place.is_long, self.bytes_at(place)?).ok_or_else(|| self.damaged_list(place))
+    }
+
+    fn bytes_at(&self, place: ListPlace) -> Result<&[u8], IndexError> {
+        self.section(place.section()).get(place.start..place.end).ok_or_else(|| self.damaged_list(place))
+    }
+
+    fn damaged_list(&self, place: ListPlace) -> IndexError {
+        let ListPlace { start, end, .. } = place;
+        self.damaged(place.section(), format!("the list at bytes {start} to {end} cannot be read"))
     }
 
     /// Bytes of the list of a term, directory included.
@@ -144,28 +143,5 @@ impl Segment {
             has_dense: self.header.has_dense,
             documents: self.header.documents,
         }
-    }
-
-    /// Finds a list in the term table: rows of 24 bytes (where the group's sizes, short and long lists start), then
-    /// for each term a varint of its list's size: `2 · bytes` if short, `2 · units + 1` if long.
-    fn place(&self, term: u64) -> Option<Place> {
-        if term >= self.header.terms {
-            return None;
-        }
-        let bytes = self.section(Section::Terms);
-        let rows = self.header.terms.div_ceil(TERMS_IN_GROUP) as usize;
-        let row = bytes.get((term / TERMS_IN_GROUP) as usize * 24..)?.get(..24)?;
-        let mut sizes = bytes.get(24 * rows..)?.get(usize::try_from(u64_at(row, 0)).ok()?..)?;
-        let (mut short, mut long) = (u64_at(row, 8), u64_at(row, 16));
-        for _ in 0..term % TERMS_IN_GROUP {
-            let size = varint::read(&mut sizes)?;
-            let start = if size & 1 == 0 { &mut short } else { &mut long };
-            *start = start.checked_add(size >> 1)?;
-        }
-        let size = varint::read(&mut sizes)?;
-        let is_long = size & 1 == 1;
-        let (start, unit) = if is_long { (long, UNIT as u64) } else { (short, 1) };
-        let end = start.checked_add(size >> 1)?.checked_mul(unit)?;
-        Some(Place { is_long, start: usize::try_from(start * unit).ok()?, end: usize::try_from(end).ok()? })
     }
 }

@@ -8,7 +8,6 @@ use crate::format::list::STORED_K;
 use crate::format::manifest::Statistics;
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
 use crate::weight::{Norms, chunk_saturation_code, length_code, saturation};
-use fst::Streamer;
 
 /// What a verification has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -82,20 +81,20 @@ fn verify_documents(segment: &Segment) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Terms are numbered in their order.
+/// Terms increase, and the lexicon finds each.
 fn verify_terms(segment: &Segment) -> Result<u64, IndexError> {
-    let mut stream = segment.lexicon()?.stream();
-    let mut terms = 0;
-    while let Some((_, number)) = stream.next() {
-        if number != terms {
-            return Err(segment.damaged(Section::Lexicon, format!("term {terms} has number {number}")));
+    let (mut terms, mut last) = (segment.terms(), None::<String>);
+    while let Some((number, term)) = terms.read()? {
+        if last.as_deref().is_some_and(|last| last >= term) {
+            return Err(segment.damaged(Section::Terms, format!("term {number} is not after the one before it")));
         }
-        terms += 1;
+        let found = segment.find_term(term.as_bytes())?.map(|(found, _)| found);
+        if found != Some(number) {
+            return Err(segment.damaged(Section::Lexicon, format!("it does not find term {number}")));
+        }
+        last = Some(term.to_owned());
     }
-    if terms != segment.header().terms {
-        return Err(segment.damaged(Section::Lexicon, format!("it has {terms} terms")));
-    }
-    Ok(terms)
+    Ok(segment.header().terms)
 }
 
 fn verify_lists(index: &Index) -> Result<u64, IndexError> {

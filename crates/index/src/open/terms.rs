@@ -1,0 +1,227 @@
+//! The terms of a segment: found by hash, compared in their group, read in order.
+//!
+//! Every read stays inside the sections. What they say may be wrong in a damaged file; a term is then not found, or
+//! found with a list that cannot be one.
+
+use super::map::prefetch;
+use super::segment::Segment;
+use crate::format::lexicon::{GROUP_ROW_BYTES, LONG_TERM, TERMS_IN_GROUP, hash};
+use crate::format::list::UNIT;
+use crate::format::segment::{Section, u32_at, u64_at};
+use crate::format::{IndexError, varint};
+
+/// Bytes that come from memory at once.
+const CACHE_LINE: usize = 64;
+
+/// Where the list of a term lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListPlace {
+    /// Whether it lies among the long lists, else among the short ones.
+    pub is_long: bool,
+    /// Where it starts in its section.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+}
+
+impl ListPlace {
+    /// The section that the list lies in.
+    pub fn section(&self) -> Section {
+        if self.is_long { Section::LongLists } else { Section::ShortLists }
+    }
+}
+
+/// A group of terms, taken apart.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    lengths: &'a [u8],
+    /// The sizes of their lists, and after them the texts.
+    sizes: &'a [u8],
+    /// Where the first short list starts, in bytes.
+    short: u64,
+    /// Where the first long list starts, in units.
+    long: u64,
+}
+
+impl<'a> Group<'a> {
+    /// Where the list of a term lies, and the texts of all.
+    #[inline]
+    fn place(&self, term: usize) -> Option<(ListPlace, &'a [u8])> {
+        let (mut starts, mut rest) = ([self.short, self.long], self.sizes);
+        let mut place = ListPlace::default();
+        for at in 0..self.lengths.len() {
+            let size = varint::read(&mut rest)?;
+            let start = &mut starts[(size & 1) as usize];
+            if at == term {
+                let unit = if size & 1 == 1 { UNIT as u64 } else { 1 };
+                let bytes = |at: u64| at.checked_mul(unit).and_then(|at| usize::try_from(at).ok());
+                let end = start.checked_add(size >> 1)?;
+                place = ListPlace { is_long: size & 1 == 1, start: bytes(*start)?, end: bytes(end)? };
+            }
+            *start = start.checked_add(size >> 1)?;
+        }
+        Some((place, rest))
+    }
+
+    /// The text of a term in two parts: what it shares with the first term, and its other bytes.
+    #[inline]
+    fn text(&self, term: usize, texts: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let (mut rest, mut first) = (texts, None);
+        for &lengths in self.lengths.get(..term)? {
+            let (_, others) = read_text(lengths, &mut rest)?;
+            first = first.or(Some(others));
+        }
+        let (shared, others) = read_text(*self.lengths.get(term)?, &mut rest)?;
+        Some((first.unwrap_or(&[]).get(..shared)?, others))
+    }
+}
+
+/// Takes a term's other bytes from the front, and says how many bytes it shares.
+#[inline]
+fn read_text<'a>(lengths: u8, rest: &mut &'a [u8]) -> Option<(usize, &'a [u8])> {
+    let (shared, others) = match lengths {
+        LONG_TERM => (varint::read(rest)? as usize, varint::read(rest)? as usize),
+        lengths => (usize::from(lengths >> 4), usize::from(lengths & 15)),
+    };
+    Some((shared, varint::take(rest, others)?))
+}
+
+impl Segment {
+    /// The number of a term and where its list lies, if it occurs.
+    pub fn find_term(&self, term: &[u8]) -> Result<Option<(u64, ListPlace)>, IndexError> {
+        let hash = hash(term);
+        self.find_in_bucket(self.bucket(hash)?, hash, term)
+    }
+
+    /// [`Segment::find_term`] for several terms. A term takes one read of memory after the other, each of which says
+    /// where the next one is; here all terms go through a step together, so that their reads overlap.
+    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(u64, ListPlace)>>, IndexError> {
+        let lexicon = self.section(Section::Lexicon);
+        let hashes: Vec<u64> = terms.iter().map(|term| hash(term)).collect();
+        hashes.iter().for_each(|&hash| prefetch(lexicon, 4 * self.lexicon().bucket(hash)));
+        let mut buckets = Vec::with_capacity(hashes.len());
+        for &hash in &hashes {
+            let bucket = self.bucket(hash)?;
+            prefetch(bucket.as_flattened(), 0);
+            buckets.push(bucket);
+        }
+        let mut candidates = Vec::with_capacity(hashes.len());
+        for (&hash, &bucket) in hashes.iter().zip(&buckets) {
+            let candidate = self.numbers(bucket, hash).next();
+            if let Some(number) = candidate {
+                prefetch(self.section(Section::Terms), (number / TERMS_IN_GROUP) as usize * GROUP_ROW_BYTES);
+            }
+            candidates.push(candidate);
+        }
+        for (group, _) in candidates.iter().filter_map(|&candidate| self.group(candidate?)) {
+            prefetch(group.lengths, 0);
+            prefetch(group.sizes, CACHE_LINE);
+        }
+        let mut found = Vec::with_capacity(terms.len());
+        for (at, &term) in terms.iter().enumerate() {
+            let term = match candidates[at] {
+                Some(_) => self.find_in_bucket(buckets[at], hashes[at], term)?,
+                None => None,
+            };
+            if let Some((_, place)) = term {
+                prefetch(self.section(place.section()), place.start);
+            }
+            found.push(term);
+        }
+        Ok(found)
+    }
+
+    /// The term among those of its bucket.
+    fn find_in_bucket(
+        &self,
+        bucket: &[[u8; 4]],
+        hash: u64,
+        term: &[u8],
+    ) -> Result<Option<(u64, ListPlace)>, IndexError> {
+        for number in self.numbers(bucket, hash) {
+            let compared = self.compare(number, term);
+            let damaged = || self.damaged(Section::Terms, format!("term {number} cannot be read"));
+            if let Some(place) = compared.ok_or_else(damaged)? {
+                return Ok(Some((number, place)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The numbers of a bucket's terms that have the fingerprint of the hash.
+    fn numbers<'a>(&self, bucket: &'a [[u8; 4]], hash: u64) -> impl Iterator<Item = u64> + use<'a> {
+        let layout = *self.lexicon();
+        bucket.iter().filter_map(move |entry| layout.number(u32::from_le_bytes(*entry), hash))
+    }
+
+    /// The entries of a hash's bucket.
+    fn bucket(&self, hash: u64) -> Result<&[[u8; 4]], IndexError> {
+        let (bytes, layout) = (self.section(Section::Lexicon), self.lexicon());
+        // The size of the section was checked when it was opened: there is a start for every bucket, and an end.
+        let start = 4 * layout.bucket(hash);
+        let at = |start: usize| layout.entries() + 4 * u32_at(bytes, start) as usize;
+        let entries = bytes.get(at(start)..at(start + 4)).map(|entries| entries.as_chunks().0);
+        entries.ok_or_else(|| self.damaged(Section::Lexicon, "a bucket does not lie inside"))
+    }
+
+    /// The place of a term's list if the term is the one given; `None` where its group cannot be read.
+    fn compare(&self, number: u64, term: &[u8]) -> Option<Option<ListPlace>> {
+        let (group, at) = self.group(number)?;
+        let (place, texts) = group.place(at)?;
+        let (shared, others) = group.text(at, texts)?;
+        Some((term.strip_prefix(shared) == Some(others)).then_some(place))
+    }
+
+    /// Where the list of a term lies, by its number.
+    pub fn place(&self, number: u64) -> Option<ListPlace> {
+        let (group, at) = self.group(number)?;
+        Some(group.place(at)?.0)
+    }
+
+    /// The group of a term, and which of its terms it is.
+    fn group(&self, number: u64) -> Option<(Group<'_>, usize)> {
+        let all = self.header().terms;
+        let terms = all.checked_sub(number / TERMS_IN_GROUP * TERMS_IN_GROUP)?.min(TERMS_IN_GROUP) as usize;
+        let bytes = self.section(Section::Terms);
+        let row = bytes.get((number / TERMS_IN_GROUP) as usize * GROUP_ROW_BYTES..)?.get(..GROUP_ROW_BYTES)?;
+        let groups = bytes.get(GROUP_ROW_BYTES * all.div_ceil(TERMS_IN_GROUP) as usize..)?;
+        let (lengths, sizes) = groups.get(usize::try_from(u64_at(row, 0)).ok()?..)?.split_at_checked(terms)?;
+        let group = Group { lengths, sizes, short: u64_at(row, 8), long: u64_at(row, 16) };
+        Some((group, (number % TERMS_IN_GROUP) as usize)).filter(|_| number < all)
+    }
+
+    /// All terms in the order of their bytes, which is that of their numbers.
+    pub fn terms(&self) -> Terms<'_> {
+        Terms { segment: self, number: 0, text: Vec::new() }
+    }
+
+    /// The text of a term, by its number, in two parts.
+    fn text(&self, number: u64) -> Option<(&[u8], &[u8])> {
+        let (group, at) = self.group(number)?;
+        group.text(at, group.place(at)?.1)
+    }
+}
+
+/// Reads the terms of a segment one after the other.
+pub struct Terms<'a> {
+    segment: &'a Segment,
+    number: u64,
+    text: Vec<u8>,
+}
+
+impl Terms<'_> {
+    /// The next term and its number; `None` after the last.
+    pub fn read(&mut self) -> Result<Option<(u64, &str)>, IndexError> {
+        let number = self.number;
+        if number == self.segment.header().terms {
+            return Ok(None);
+        }
+        let damaged = || self.segment.damaged(Section::Terms, format!("term {number} cannot be read"));
+        let (shared, others) = self.segment.text(number).ok_or_else(damaged)?;
+        self.text.clear();
+        self.text.extend_from_slice(shared);
+        self.text.extend_from_slice(others);
+        self.number += 1;
+        Ok(Some((number, str::from_utf8(&self.text).map_err(|_| damaged())?)))
+    }
+}
