@@ -160,7 +160,7 @@ fn exercise(folder: &Path, model: ScoreModel) {
     for document in (0..index.documents().min(32)).chain([639, u32::MAX]).map(DocId) {
         let _ = (index.id(document), index.stored(document), index.length(document), index.segment().rank(document.0));
     }
-    let _ = index.find("document-639");
+    let _ = (index.find("document-639"), index.ids((0..40).map(DocId)));
     let searcher = Searcher::new(Arc::new(index));
     for text in QUERIES {
         for mode in [Mode::And, Mode::Or, Mode::AndOr] {

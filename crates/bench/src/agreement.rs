@@ -109,19 +109,20 @@ pub fn overlap(
 ) -> Result<f64, BenchError> {
     let mut sum = 0.0;
     for text in queries {
-        sum += share_in_common(&ours.answer(text, mode, k)?, &peer.answer(text, mode, k)?);
+        let (ours, peers) = (ours.answer(text, mode, k)?, peer.answer(text, mode, k)?);
+        sum += share_in_common(ours.iter(), peers.iter());
     }
     Ok(sum / queries.len().max(1) as f64)
 }
 
 /// The share of the longer of two answers that both hold; 1 where both are empty.
-pub fn share_in_common(first: &[String], second: &[String]) -> f64 {
+pub fn share_in_common<'a>(first: impl Iterator<Item = &'a str>, second: impl Iterator<Item = &'a str>) -> f64 {
+    let (first, second): (HashSet<&str>, Vec<&str>) = (first.collect(), second.collect());
     let longer = first.len().max(second.len());
     if longer == 0 {
         return 1.0;
     }
-    let first: HashSet<&String> = first.iter().collect();
-    second.iter().filter(|id| first.contains(id)).count() as f64 / longer as f64
+    second.iter().filter(|&id| first.contains(id)).count() as f64 / longer as f64
 }
 
 #[cfg(test)]
@@ -156,9 +157,8 @@ mod tests {
 
     #[test]
     fn two_answers_have_a_share_in_common() {
-        let ids = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect::<Vec<_>>();
-        assert_eq!(share_in_common(&ids(&["a", "b"]), &ids(&["b", "c"])), 0.5);
-        assert_eq!(share_in_common(&ids(&["a"]), &ids(&["a", "b", "c", "d"])), 0.25);
-        assert_eq!(share_in_common(&[], &[]), 1.0);
+        assert_eq!(share_in_common(["a", "b"].into_iter(), ["b", "c"].into_iter()), 0.5);
+        assert_eq!(share_in_common(["a"].into_iter(), ["a", "b", "c", "d"].into_iter()), 0.25);
+        assert_eq!(share_in_common([].into_iter(), [].into_iter()), 1.0);
     }
 }

@@ -5,7 +5,7 @@ use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
 use lanner::answer::{Step, Work};
 use lanner::plan::decimal;
-use lanner::{Answer, Hit, Query, ScoreModel, Searcher, Snippet};
+use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -108,11 +108,11 @@ impl Presenter<'_> {
         id: &str,
         query: &Query,
         answered: &Answered,
-        ids: &[String],
+        ids: &Ids,
         out: &mut impl Write,
     ) -> Result<(), Failure> {
-        let hits = (1..).zip(answered.answer.hits.iter().zip(ids));
-        let hits = hits.map(|(rank, (hit, id))| self.plain_hit(rank, hit, id.clone())).collect();
+        let hits = (1..).zip(answered.answer.hits.iter().zip(ids.iter()));
+        let hits = hits.map(|(rank, (hit, id))| self.plain_hit(rank, hit, id.to_owned())).collect();
         self.write_line(Some(id), query, answered, hits, out)
     }
 

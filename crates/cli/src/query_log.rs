@@ -9,7 +9,7 @@ use crate::terminal::tell;
 use crate::whole_file::{Output, stdout};
 use lanner::eval::{RunHit, RunWriter, Topic, TopicFormat, Topics};
 use lanner::plan::decimal;
-use lanner::{Query, Searcher};
+use lanner::{Ids, Query, Searcher};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
@@ -42,7 +42,7 @@ pub struct QueryLog<'a> {
 /// The answer to a query of the log: its place, the query, and the hits with their ids.
 struct Finished {
     place: usize,
-    result: Result<(Query, Answered, Vec<String>), Failure>,
+    result: Result<(Query, Answered, Ids), Failure>,
 }
 
 /// Where answers go, in the order of the log.
@@ -137,11 +137,11 @@ impl QueryLog<'_> {
         }
     }
 
-    fn answer_topic(&self, topic: &Topic) -> Result<(Query, Answered, Vec<String>), Failure> {
+    fn answer_topic(&self, topic: &Topic) -> Result<(Query, Answered, Ids), Failure> {
         let searcher: &Searcher = self.presenter.searcher;
         let query = self.options.query(&topic.text)?;
         let answered = answer(searcher, &query)?;
-        let ids = answered.answer.hits.iter().map(|hit| searcher.id(hit.document)).collect::<Result<Vec<_>, _>>()?;
+        let ids = searcher.ids(&answered.answer.hits)?;
         Ok((query, answered, ids))
     }
 }
@@ -155,9 +155,9 @@ fn named(topic: &Topic, failure: Failure) -> Failure {
 }
 
 impl Sinks<'_> {
-    fn write(&mut self, id: &str, query: &Query, answered: &Answered, ids: &[String]) -> Result<(), Failure> {
+    fn write(&mut self, id: &str, query: &Query, answered: &Answered, ids: &Ids) -> Result<(), Failure> {
         if let Some(run) = &mut self.run {
-            let hits = answered.answer.hits.iter().zip(ids);
+            let hits = answered.answer.hits.iter().zip(ids.iter());
             run.write_query(id, hits.map(|(hit, document)| RunHit { document, units: hit.score }))?;
         }
         if let Some(json) = &mut self.json {

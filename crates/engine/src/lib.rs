@@ -70,7 +70,7 @@ pub mod eval;
 pub use answer::Answer;
 pub use bitmap::Bitmap;
 pub use explain::Explanation;
-pub use lanner_index::open::Index;
+pub use lanner_index::open::{Ids, Index};
 pub use lanner_index::{DocId, build, corpus};
 pub use plan::Plan;
 pub use query::{Algorithm, Mode, Query};

@@ -7,9 +7,10 @@ use crate::plan::Plan;
 use crate::planner::{PlanError, Planner};
 use crate::query::Query;
 use crate::snippet::Snippet;
+use crate::topk::Hit;
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
-use lanner_index::open::Index;
+use lanner_index::open::{Ids, Index};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,6 +102,11 @@ impl Searcher {
             |borrowed, query| Ok(self.cpu.answer_with(borrowed, &plan(*query)?)?),
         );
         answers.into_iter().collect()
+    }
+
+    /// The external ids of hits, in their order.
+    pub fn ids(&self, hits: &[Hit]) -> Result<Ids, IndexError> {
+        self.index.ids(hits.iter().map(|hit| hit.document))
     }
 
     /// The external id of a document.

@@ -58,6 +58,10 @@ fn an_index_holds_exactly_the_postings_of_its_documents() {
                 let list: Vec<(u32, u32)> = list.iter().map(|(&document, &frequency)| (document, frequency)).collect();
                 assert_eq!(postings(&index, word, Stream::Frequency), list, "{word} with {codecs:?}");
             }
+            let backwards = (0..rows.len() as u32).rev().map(DocId);
+            let ids = index.ids(backwards).unwrap();
+            assert!(ids.iter().eq(rows.iter().rev().map(|(id, ..)| id)));
+            assert!(index.ids([DocId(0), DocId(rows.len() as u32)].into_iter()).is_err(), "there is no such document");
             for (number, (id, title, text)) in rows.iter().enumerate().step_by(37) {
                 let document = DocId(number as u32);
                 assert_eq!(index.id(document).unwrap(), *id);

@@ -54,6 +54,7 @@ fn use_all(index: &Index) {
         let _ = index.lookup(word).map(|term| term.map(|term| index.list(term).map(|list| list.postings())));
     }
     for document in (0..index.documents().min(400)).step_by(13) {
+        let _ = index.ids([DocId(document), DocId(0), DocId(u32::MAX)].into_iter());
         let _ = (index.id(DocId(document)), index.stored(DocId(document)), index.length(DocId(document)));
         index.segment().rank(document);
     }

@@ -6,7 +6,7 @@ use lanner::{Mode, Query, Searcher};
 use lanner_index::build::{BuildOptions, Order, Quiet};
 use lanner_index::codec::Codecs;
 use lanner_index::format::segment::Section;
-use lanner_index::open::Index;
+use lanner_index::open::{Ids, Index};
 use std::path::Path;
 
 /// Indexes of ours that are compared.
@@ -64,9 +64,9 @@ impl LannerEngine {
 }
 
 impl Engine for LannerEngine {
-    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Vec<String>, BenchError> {
+    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError> {
         let answer = self.searcher.search(&Query::new(text).mode(mode).k(k))?;
-        answer.hits.iter().map(|hit| Ok(self.searcher.id(hit.document)?)).collect()
+        Ok(self.searcher.ids(&answer.hits)?)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::BenchError;
 use crate::suite::{BuildEngine, QueryEngine};
 use lanner::Mode;
 use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner_index::open::Ids;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::path::Path;
@@ -17,7 +18,7 @@ pub use tantivy_engine::TantivyEngine;
 /// An opened index that answers queries.
 pub trait Engine: Sync {
     /// The external ids of the best k documents, best first.
-    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Vec<String>, BenchError>;
+    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError>;
 }
 
 /// What to build, the same for every engine.

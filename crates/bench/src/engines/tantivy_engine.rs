@@ -3,6 +3,7 @@
 use super::{BuildTask, Engine, files};
 use crate::error::BenchError;
 use lanner::Mode;
+use lanner_index::open::Ids;
 use lanner_index::text::{Analyzer, Scratch};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -129,12 +130,8 @@ impl TantivyEngine {
         Ok(self)
     }
 
-    /// The external ids of hits: from memory, or read in one pass over the dictionary of ids.
+    /// The external ids of hits, read in one pass over the dictionary of ids.
     fn external_ids(&self, hits: &[DocAddress]) -> Result<Vec<String>, BenchError> {
-        if !self.ids_in_memory.is_empty() {
-            let id = |hit: &DocAddress| self.ids_in_memory[hit.segment_ord as usize][hit.doc_id as usize].clone();
-            return Ok(hits.iter().map(id).collect());
-        }
         let mut ids = vec![String::new(); hits.len()];
         for (segment, column) in self.ids.iter().enumerate() {
             let places = (0..hits.len()).filter(|&place| hits[place].segment_ord as usize == segment);
@@ -155,7 +152,7 @@ impl TantivyEngine {
 }
 
 impl Engine for TantivyEngine {
-    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Vec<String>, BenchError> {
+    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError> {
         let search = |occur: Occur| -> Result<Vec<DocAddress>, BenchError> {
             let mut clauses: Vec<(Occur, Box<dyn tantivy::query::Query>)> = Vec::new();
             self.analyzer.analyze(text, &mut Scratch::default(), &mut |term| {
@@ -174,7 +171,11 @@ impl Engine for TantivyEngine {
                 if all.len() >= k { all } else { search(Occur::Should)? }
             }
         };
-        self.external_ids(&hits)
+        if self.ids_in_memory.is_empty() {
+            return Ok(self.external_ids(&hits)?.into_iter().collect());
+        }
+        let id = |hit: &DocAddress| &self.ids_in_memory[hit.segment_ord as usize][hit.doc_id as usize];
+        Ok(hits.iter().map(id).collect())
     }
 }
 

@@ -21,7 +21,7 @@ where
     let next = AtomicUsize::new(0);
     let work = || {
         let mut state = make();
-        let mut results = Vec::new();
+        let mut results = Vec::with_capacity(items.len() / threads + 1);
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(i) else {
@@ -30,16 +30,20 @@ where
             results.push((i, map(&mut state, item)));
         }
     };
-    let mut results = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let finished = workers.into_iter().map(|worker| match worker.join() {
-            Ok(results) => results,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        finished.flatten().collect::<Vec<_>>()
+    let mut all: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    let mut place = |results: Vec<(usize, R)>| results.into_iter().for_each(|(i, result)| all[i] = Some(result));
+    // This thread works too: one less to start.
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        place(work());
+        for worker in workers {
+            match worker.join() {
+                Ok(results) => place(results),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
     });
-    results.sort_unstable_by_key(|(i, _)| *i);
-    results.into_iter().map(|(_, result)| result).collect()
+    all.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What the index knows of each document: its external id, its length, its rank, its stored fields.
 
+use super::map::prefetch;
 use super::segment::Segment;
 use crate::codec::{BLOCK, CodecName, Packed};
 use crate::format::segment::{Section, u32_at, u64_at};
@@ -9,10 +10,74 @@ use std::cmp::Ordering;
 /// External ids that share one row of the id table, and what all of them start with.
 pub const IDS_IN_GROUP: u32 = 8;
 
+/// Texts one after the other in one piece of memory: the ids of an answer's hits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The texts in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut start, end)..end])
+    }
+}
+
+impl<T: AsRef<str>> FromIterator<T> for Ids {
+    fn from_iter<I: IntoIterator<Item = T>>(texts: I) -> Ids {
+        let mut ids = Ids::default();
+        for text in texts {
+            ids.text.push_str(text.as_ref());
+            ids.ends.push(ids.text.len());
+        }
+        ids
+    }
+}
+
 impl Segment {
+    /// The external ids of documents. All are looked for together, as terms are: their reads of memory overlap.
+    pub fn ids(&self, documents: impl ExactSizeIterator<Item = u32> + Clone) -> Result<Ids, IndexError> {
+        let (groups, section) = (self.section(Section::IdGroups), self.section(Section::Ids));
+        for document in documents.clone() {
+            prefetch(groups, (document / IDS_IN_GROUP) as usize * 8);
+        }
+        for document in documents.clone() {
+            if let Some(row) = groups.get((document / IDS_IN_GROUP) as usize * 8..).and_then(|rows| rows.get(..8)) {
+                prefetch(section, u64_at(row, 0) as usize);
+            }
+        }
+        let (mut text, mut ends) = (Vec::with_capacity(16 * documents.len()), Vec::with_capacity(documents.len()));
+        for document in documents {
+            let (shared, own) = self.read_id(document).ok_or_else(|| self.damaged_id(document))?;
+            text.extend_from_slice(shared);
+            text.extend_from_slice(own);
+            ends.push(text.len());
+        }
+        match String::from_utf8(text) {
+            Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => Ok(Ids { text, ends }),
+            _ => Err(self.damaged(Section::Ids, "an id is not text")),
+        }
+    }
+
+    fn damaged_id(&self, document: u32) -> IndexError {
+        self.damaged(Section::Ids, format!("the id of document {document} cannot be read"))
+    }
+
     /// The external id of a document.
     pub fn id(&self, document: u32) -> Result<String, IndexError> {
-        let damaged = || self.damaged(Section::Ids, format!("the id of document {document} cannot be read"));
+        let damaged = || self.damaged_id(document);
         let (shared, own) = self.read_id(document).ok_or_else(damaged)?;
         let mut id = Vec::with_capacity(shared.len() + own.len());
         id.extend_from_slice(shared);
@@ -37,8 +102,7 @@ impl Segment {
     /// The document of an external id, found by looking at all of them.
     pub fn find(&self, id: &str) -> Result<Option<u32>, IndexError> {
         for document in 0..self.documents() {
-            let damaged = || self.damaged(Section::Ids, format!("the id of document {document} cannot be read"));
-            let (shared, own) = self.read_id(document).ok_or_else(damaged)?;
+            let (shared, own) = self.read_id(document).ok_or_else(|| self.damaged_id(document))?;
             if id.as_bytes().strip_prefix(shared) == Some(own) {
                 return Ok(Some(document));
             }

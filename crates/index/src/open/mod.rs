@@ -11,7 +11,7 @@ mod terms;
 mod verify;
 
 pub use dense::Dense;
-pub use documents::IDS_IN_GROUP;
+pub use documents::{IDS_IN_GROUP, Ids};
 pub use export::{ExportError, export_ciff};
 pub use impact_ordered::{ImpactOrdered, ImpactSegment};
 pub use list::{BlockBuffer, Largest, List, ListContext, Stream, Summary};
@@ -170,6 +170,11 @@ impl Index {
     /// The external id of a document.
     pub fn id(&self, document: DocId) -> Result<String, IndexError> {
         self.segment.id(document.0)
+    }
+
+    /// The external ids of several documents, in one piece of memory.
+    pub fn ids(&self, documents: impl ExactSizeIterator<Item = DocId> + Clone) -> Result<Ids, IndexError> {
+        self.segment.ids(documents.map(|document| document.0))
     }
 
     /// The document of an external id.

@@ -100,8 +100,8 @@ fn overlaps(
     for (engine, peer) in peers.filter_map(|(engine, answers)| Some((engine, answers.as_ref()?))) {
         for k in race.part.k.iter().copied().filter(|&k| k <= most && race.only.keeps("k", k)) {
             let shares = ours.iter().zip(peer).map(|(ours, peer)| {
-                let first = |ids: &Vec<String>| ids[..ids.len().min(k)].to_vec();
-                share_in_common(&first(ours), &first(peer))
+                let [ours, peer] = [ours, peer].map(|ids| ids.iter().take(k).map(String::as_str));
+                share_in_common(ours, peer)
             });
             let share = shares.sum::<f64>() / ours.len().max(1) as f64;
             let (engine, mode, k) = (engine.to_string(), mode.to_string(), k.to_string());

@@ -7,6 +7,7 @@ use crate::error::BenchError;
 use crate::peers::{Environment, Overhead, Peer, Request, Times};
 use crate::suite::{QueryEngine, RaceEngine};
 use lanner::Mode;
+use lanner_index::open::Ids;
 use lanner_index::text::Analyzer;
 use std::path::Path;
 use std::time::Instant;
@@ -83,7 +84,9 @@ impl Contestant {
         let Some(algorithm) = self.algorithms(mode).into_iter().next() else { return Ok(None) };
         Ok(Some(match &mut self.runner {
             Runner::Library(engine) => {
-                set.texts.iter().map(|text| engine.answer(text, mode, k)).collect::<Result<_, _>>()?
+                let strings = |ids: Ids| ids.iter().map(str::to_owned).collect();
+                let answers = set.texts.iter().map(|text| engine.answer(text, mode, k).map(strings));
+                answers.collect::<Result<_, _>>()?
             }
             Runner::Process(peer) => {
                 let queries: Vec<&[String]> = set.terms.iter().map(Vec::as_slice).collect();
