@@ -2,8 +2,9 @@
 //!
 //! The collection is passed once, a window of 8,192 documents at a time. Postings of sparse lists are added into
 //! accumulators that stay in the L1 cache. Dense lists are not walked: the bounds of their chunks of 64 documents are
-//! added up, and one comparison of a chunk's accumulators with `threshold - bounds` yields the documents that can
-//! still enter; only these look the dense lists up, strongest first, leaving as soon as they cannot enter any more.
+//! added up with the highest score there; where that reaches the threshold, one comparison of the chunk's accumulators
+//! with `threshold - bounds` yields the documents that can still enter. Only these look the dense lists up, strongest
+//! first, leaving as soon as they cannot enter any more.
 //! In a chunk whose bounds alone reach the threshold the strongest dense lists are accumulated too, until the bounds
 //! of the others no longer do. The threshold starts at the plan's seed.
 //!
@@ -28,15 +29,15 @@ const WINDOW: usize = CHUNK * CHUNKS;
 /// The accumulators of a window, all zero between windows, and what is known of its chunks.
 pub struct Window {
     scores: Box<[[u32; CHUNK]; CHUNKS]>,
-    /// 1 for a chunk that has postings of sparse lists.
-    touched: [u8; CHUNKS],
-    /// The most that dense lists can add in each chunk.
+    /// The highest score in each chunk.
+    peaks: [u32; CHUNKS],
+    /// The most that a document can have in each chunk: the peak, and the bounds of the dense lists.
     bounds: [u32; CHUNKS],
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Window { scores: Box::new([[0; CHUNK]; CHUNKS]), touched: [0; CHUNKS], bounds: [0; CHUNKS] }
+        Window { scores: Box::new([[0; CHUNK]; CHUNKS]), peaks: [0; CHUNKS], bounds: [0; CHUNKS] }
     }
 }
 
@@ -153,15 +154,15 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
             if count < CHUNKS {
                 chunks &= (1 << count) - 1;
             }
-            // In a damaged file even those have postings: what was added must be emptied.
             if has_postings {
-                chunks |= self.touched();
+                self.empty(lanes.chunks_at_least(&self.window.peaks, 1) & !chunks);
             }
             while chunks != 0 {
                 let chunk = chunks.trailing_zeros() as usize;
                 chunks &= chunks - 1;
                 self.collect(lanes, window * CHUNKS + chunk, chunk);
             }
+            self.window.peaks = [0; CHUNKS];
             window += 1;
         }
     }
@@ -196,8 +197,10 @@ impl<W: Weigher> Scatter<'_, W> {
                     }
                     // Only in a damaged file does a document lie before the window.
                     let place = document.wrapping_sub(start) as usize % WINDOW;
-                    scores[place] = scores[place].wrapping_add(sparse.weights[position % BLOCK]);
-                    self.window.touched[place / CHUNK] = 1;
+                    let score = scores[place].wrapping_add(sparse.weights[position % BLOCK]);
+                    scores[place] = score;
+                    let peak = &mut self.window.peaks[place / CHUNK];
+                    *peak = score.max(*peak);
                     position += 1;
                 }
                 has_postings |= position > sparse.position;
@@ -210,24 +213,20 @@ impl<W: Weigher> Scatter<'_, W> {
         has_postings
     }
 
-    /// The chunks with postings of sparse lists, none of which stays marked.
+    /// Empties the accumulators of chunks in which no document can enter.
     #[inline(always)]
-    fn touched(&mut self) -> u128 {
-        let marks = std::mem::replace(&mut self.window.touched, [0; CHUNKS]);
-        let mut touched = 0;
-        for (i, eight) in marks.as_chunks::<8>().0.iter().enumerate() {
-            // The lowest bits of eight bytes, gathered into the highest byte of the product.
-            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-            touched |= u128::from(bits) << (8 * i);
+    fn empty(&mut self, mut chunks: u128) {
+        while chunks != 0 {
+            self.window.scores[chunks.trailing_zeros() as usize % CHUNKS] = [0; CHUNK];
+            chunks &= chunks - 1;
         }
-        touched
     }
 
-    /// Adds up the bounds of the dense lists in the window's chunks.
+    /// Adds up the peaks of the window's chunks and the bounds of the dense lists there.
     #[inline(always)]
     fn add_bounds<L: Lanes>(&mut self, lanes: L, window: usize) {
         let bounds = &mut self.window.bounds;
-        *bounds = [0; CHUNKS];
+        *bounds = self.window.peaks;
         for looked in &self.dense {
             match looked.codes.get(window * CHUNKS..) {
                 Some(codes) if !looked.codes.is_empty() => lanes.add_bounds(codes, looked.factor, bounds),
@@ -239,7 +238,7 @@ impl<W: Weigher> Scatter<'_, W> {
     /// Pushes the documents of a chunk that can enter, and empties its accumulators.
     #[inline(always)]
     fn collect<L: Lanes>(&mut self, lanes: L, chunk: usize, chunk_in_window: usize) {
-        let mut bound = self.window.bounds[chunk_in_window];
+        let mut bound = self.window.bounds[chunk_in_window].wrapping_sub(self.window.peaks[chunk_in_window]);
         let mut looked_from = 0;
         while bound >= self.threshold && looked_from < self.dense.len() {
             bound = bound.wrapping_sub(self.dense[looked_from].bound(chunk));
