@@ -7,7 +7,8 @@
 //! cannot enter; blocks of the driver that are too light to enter are not even decoded. When all lists are dense, their
 //! words are combined instead.
 
-use super::lanes::{self, CHUNK, Lanes, WithLanes};
+use super::dense_list::DenseList;
+use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::answer::Work;
@@ -17,9 +18,19 @@ use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
 use lanner_index::open::{BlockBuffer, Dense, Index, List};
+use std::cmp::Reverse;
+use std::ops::Range;
 
 /// From so many candidates left of a block on, its weights are decoded together.
 const DECODE_TOGETHER: usize = 12;
+
+/// From so many documents of a chunk on, their scores are added up together; all lists are dense then.
+const SCORE_TOGETHER: u32 = 4;
+/// From so many candidates for a block on, its documents are spread over a table, in which each candidate is found at
+/// once; fewer are searched for one by one. This is the crossover between merging two lists and searching the longer.
+const MERGE_FROM: usize = 24;
+/// Documents that a block may span to be spread over the table.
+const TABLE: usize = 8192;
 
 /// Answers an AND.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
@@ -83,22 +94,51 @@ impl Probed<'_> {
         lanes: L,
         candidates: &mut Candidates,
         places: &mut [u32; BLOCK],
+        table: &mut [u8; TABLE],
         work: &mut Work,
     ) {
-        let mut kept = 0;
-        for i in 0..candidates.count.min(BLOCK) {
+        let (mut i, mut kept, count) = (0, 0, candidates.count.min(BLOCK));
+        while i < count {
             let document = candidates.documents[i];
             if self.last.is_none_or(|last| last < document) && !self.enter(document, work) {
                 break;
             }
-            let place = lanes.count_below(self.documents, document) % BLOCK;
-            let origin = candidates.origins[i];
-            places[usize::from(origin) % BLOCK] = (self.block * BLOCK + place) as u32;
-            candidates.documents[kept] = document;
-            candidates.origins[kept] = origin;
-            kept += usize::from(self.documents[place] == document);
+            let last = self.last.unwrap_or(u32::MAX);
+            let has_many = i + MERGE_FROM < count && candidates.documents[i + MERGE_FROM] <= last;
+            let is_merged = has_many && self.spread(table);
+            // Those of the block, which all lie before its end, or just the one.
+            let mut end = i + 1;
+            while end < count && is_merged && candidates.documents[end] <= last {
+                end += 1;
+            }
+            while i < end {
+                let (document, origin) = (candidates.documents[i % BLOCK], candidates.origins[i % BLOCK]);
+                let place = match is_merged {
+                    true => usize::from(table[document as usize % TABLE]),
+                    false => lanes.count_below(self.documents, document),
+                } % BLOCK;
+                places[usize::from(origin) % BLOCK] = (self.block * BLOCK + place) as u32;
+                candidates.documents[kept % BLOCK] = document;
+                candidates.origins[kept % BLOCK] = origin;
+                kept += usize::from(self.documents[place] == document);
+                i += 1;
+            }
         }
         candidates.count = kept;
+    }
+
+    /// Writes the place of each document of the block into the table, if no two fall on each other; whether it did.
+    /// What stands there otherwise is the place of another document.
+    #[inline(always)]
+    fn spread(&self, table: &mut [u8; TABLE]) -> bool {
+        let last = self.last.unwrap_or(u32::MAX);
+        if last.wrapping_sub(self.documents[0]) as usize >= TABLE {
+            return false;
+        }
+        for (place, &document) in (0u8..).zip(self.documents.iter()) {
+            table[document as usize % TABLE] = place;
+        }
+        true
     }
 
     /// Decodes the block that can have a document after those of the current one; whether there is one.
@@ -126,7 +166,31 @@ struct Candidates {
     origins: [u8; BLOCK],
 }
 
+/// The places of a block in order.
+const PLACES: [u8; BLOCK] = {
+    let mut places = [0; BLOCK];
+    let mut place = 0;
+    while place < BLOCK {
+        places[place] = place as u8;
+        place += 1;
+    }
+    places
+};
+
 impl Candidates {
+    /// Takes the documents of a block that lie in the range.
+    #[inline(always)]
+    fn take(&mut self, documents: &[u32], range: &Range<u32>) {
+        let start = documents.iter().take_while(|&&document| document < range.start).count();
+        let mut end = documents.len();
+        while end > start && documents[end - 1] >= range.end {
+            end -= 1;
+        }
+        self.count = end - start;
+        self.documents[..self.count].copy_from_slice(&documents[start..end]);
+        self.origins[..self.count].copy_from_slice(&PLACES[start..end]);
+    }
+
     /// Keeps the candidates that a dense list has, and the ranks of their postings.
     #[inline(always)]
     fn keep_dense(&mut self, dense: &Dense<'_>, places: &mut [u32; BLOCK]) {
@@ -184,7 +248,7 @@ impl<W: Weigher> WithLanes for &mut Conjunction<'_, W> {
     fn run<L: Lanes>(self, lanes: L) {
         // The rarest list is dense only if all are.
         match self.driver.list.dense().copied() {
-            Some(driver) => self.run_dense(&driver),
+            Some(driver) => self.run_dense(lanes, driver),
             None => self.run_sparse(lanes),
         }
         let all = |list: &List<'_>| if list.dense().is_some() { 0 } else { list.blocks() as u64 };
@@ -199,6 +263,7 @@ impl<W: Weigher> Conjunction<'_, W> {
         let range = self.task.plan.range.clone();
         let first = self.driver.list.find_block(0, range.start);
         let mut candidates = Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK] };
+        let mut table = [0; TABLE];
         for block in first..self.driver.list.blocks() {
             if block > first && self.driver.list.last_document(block - 1) >= range.end {
                 return;
@@ -210,20 +275,15 @@ impl<W: Weigher> Conjunction<'_, W> {
             let count = self.driver.list.decode_documents(block, self.driver.documents);
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
-            candidates.count = 0;
-            for (origin, &document) in (0u8..).zip(&self.driver.documents[..count]) {
-                candidates.documents[candidates.count] = document;
-                candidates.origins[candidates.count] = origin;
-                candidates.count += usize::from(range.contains(&document));
-            }
-            self.keep_common(lanes, &mut candidates);
+            candidates.take(&self.driver.documents[..count], &range);
+            self.keep_common(lanes, &mut candidates, &mut table);
             self.score(lanes, &mut candidates, block);
         }
     }
 
     /// Keeps the candidates that all lists have.
     #[inline(always)]
-    fn keep_common<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates) {
+    fn keep_common<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, table: &mut [u8; TABLE]) {
         let places = self.places.as_chunks_mut::<BLOCK>().0;
         for (number, places) in places.iter_mut().enumerate() {
             if candidates.count == 0 {
@@ -243,7 +303,7 @@ impl<W: Weigher> Conjunction<'_, W> {
             let other = &mut self.others[number];
             match other.list.dense().copied() {
                 Some(dense) => candidates.keep_dense(&dense, places),
-                None => other.keep_sparse(lanes, candidates, places, &mut self.work),
+                None => other.keep_sparse(lanes, candidates, places, table, &mut self.work),
             }
         }
     }
@@ -306,28 +366,92 @@ impl<W: Weigher> Conjunction<'_, W> {
         }
     }
 
-    /// All lists are dense: their words are combined.
+    /// All lists are dense: their words are combined, in chunks whose bounds together reach the threshold.
     #[inline(always)]
-    fn run_dense(&mut self, driver: &Dense<'_>) {
+    fn run_dense<L: Lanes>(&mut self, lanes: L, driver: Dense<'_>) {
         let range = self.task.plan.range.clone();
         let (first, end) = (range.start as usize / CHUNK, (range.end as usize).div_ceil(CHUNK));
         self.open_all();
-        for chunk in first..end {
-            let mut word = driver.word(chunk);
-            for other in self.others.iter() {
-                word &= other.list.dense().map_or(0, |dense| dense.word(chunk));
+        let others = std::mem::take(&mut self.others);
+        let others = others.iter().filter_map(|other| Some((other.list.dense()?, other.multiplier, other.bound)));
+        let lists = std::iter::once((&driver, self.driver.multiplier, self.driver.bound)).chain(others);
+        let with_bounds = |(dense, multiplier, bound)| DenseList::new(self.weigher, dense, multiplier, bound);
+        let mut lists: Vec<DenseList<'_>> = lists.map(with_bounds).collect();
+        // What could not be added up in 32 bits is not compared.
+        let bounds_fit = lists.iter().map(DenseList::largest_bound).sum::<u64>() < u64::from(u32::MAX);
+        lists.sort_by_key(|list| Reverse(list.bound));
+        let mut bounds = [0; CHUNKS];
+        for start in (first..end).step_by(CHUNKS) {
+            bounds.fill(if bounds_fit { 0 } else { u32::MAX });
+            lists.iter().filter(|_| bounds_fit).for_each(|list| list.add_bounds(lanes, start, &mut bounds));
+            let threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
+            let mut chunks = lanes.chunks_at_least(&bounds, threshold);
+            if end - start < CHUNKS {
+                chunks &= (1 << (end - start)) - 1;
             }
-            if word == 0 || !self.can_enter(driver, chunk) {
-                continue;
-            }
-            while word != 0 {
-                let document = (chunk * CHUNK) as u32 + word.trailing_zeros();
-                word &= word - 1;
-                if range.contains(&document) {
-                    self.score_dense(driver, document);
+            while chunks != 0 {
+                let chunk = start + chunks.trailing_zeros() as usize;
+                chunks &= chunks - 1;
+                let word = lists.iter().fold(u64::MAX, |word, list| word & list.dense.word(chunk));
+                if word != 0 {
+                    self.score_chunk(lanes, &lists, chunk, word);
                 }
             }
         }
+    }
+
+    /// Scores the documents of a chunk that all lists have: together where they are many, else one by one.
+    #[inline(always)]
+    fn score_chunk<L: Lanes>(&mut self, lanes: L, lists: &[DenseList<'_>], chunk: usize, mut word: u64) {
+        let least = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
+        let mut scores = [0; CHUNK];
+        if word.count_ones() >= SCORE_TOGETHER {
+            for list in lists {
+                self.work.postings_decoded += u64::from(list.add(lanes, self.weigher, chunk, &mut scores));
+            }
+            word &= lanes.at_least(&scores, least);
+        } else {
+            self.work.postings_decoded += u64::from(word.count_ones()) * lists.len() as u64;
+            word = self.score_each(lists, chunk, word, least, &mut scores);
+        }
+        while word != 0 {
+            let bit = word.trailing_zeros();
+            word &= word - 1;
+            let document = (chunk * CHUNK) as u32 + bit;
+            if self.task.plan.range.contains(&document) {
+                self.push(document, scores[bit as usize % CHUNK]);
+            }
+        }
+    }
+
+    /// Scores documents until they cannot enter; those that can are left.
+    #[inline(always)]
+    fn score_each(
+        &self,
+        lists: &[DenseList<'_>],
+        chunk: usize,
+        word: u64,
+        least: u32,
+        scores: &mut [u32; CHUNK],
+    ) -> u64 {
+        let (mut rest, mut strong) = (word, 0);
+        while rest != 0 {
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            let (mut score, mut left) = (0u32, lists.iter().fold(0u32, |sum, list| sum.saturating_add(list.bound)));
+            for list in lists {
+                if score.saturating_add(left) < least {
+                    break;
+                }
+                let weight = list.weigh(self.weigher, chunk, list.dense.word(chunk), bit);
+                (score, left) = (score.wrapping_add(weight), left.saturating_sub(list.bound));
+            }
+            if score >= least {
+                strong |= 1 << bit;
+                scores[bit as usize % CHUNK] = score;
+            }
+        }
+        strong
     }
 
     /// Opens the lists that are not open yet; none is left open if one cannot be.
@@ -339,42 +463,5 @@ impl<W: Weigher> Conjunction<'_, W> {
                 Err(failure) => return self.failure = Some(failure),
             }
         }
-    }
-
-    /// Whether the bounds of a chunk together reach the threshold.
-    #[inline(always)]
-    fn can_enter(&self, driver: &Dense<'_>, chunk: usize) -> bool {
-        let bound = |dense: &Dense<'_>, multiplier: f32, bound: u32| {
-            let (codes, factor) = self.weigher.chunk_bounds(dense, multiplier);
-            codes.get(chunk).map_or(bound, |&code| u32::from(code).saturating_mul(factor))
-        };
-        let mut sum = self.task.plan.static_bound;
-        sum = sum.saturating_add(bound(driver, self.driver.multiplier, self.driver.bound));
-        for other in self.others.iter() {
-            if let Some(dense) = other.list.dense() {
-                sum = sum.saturating_add(bound(dense, other.multiplier, other.bound));
-            }
-        }
-        sum >= self.top.threshold_in_order()
-    }
-
-    #[inline(always)]
-    fn score_dense(&mut self, driver: &Dense<'_>, document: u32) {
-        let threshold = self.top.threshold_in_order();
-        let weight = |dense: &Dense<'_>, multiplier: f32| {
-            let value = dense.find(document).map_or(1, |rank| dense.value(W::STREAM, rank));
-            self.weigher.weigh(multiplier, value, document)
-        };
-        self.work.postings_decoded += 1 + self.others.len() as u64;
-        let mut score = weight(driver, self.driver.multiplier);
-        for other in self.others.iter() {
-            if let Some(dense) = other.list.dense() {
-                score = score.wrapping_add(weight(dense, other.multiplier));
-            }
-            if score.saturating_add(other.rest) < threshold {
-                return;
-            }
-        }
-        self.push(document, score);
     }
 }

@@ -5,6 +5,7 @@ pub mod accumulators;
 pub mod block_max_maxscore;
 pub mod conjunction;
 pub mod cursor;
+pub mod dense_list;
 pub mod exhaustive;
 pub mod lanes;
 pub mod maxscore;

@@ -4,13 +4,15 @@
 //! accumulators that stay in the L1 cache. Dense lists are not walked: the bounds of their chunks of 64 documents are
 //! added up with the highest score there; where that reaches the threshold, one comparison of the chunk's accumulators
 //! with `threshold - bounds` yields the documents that can still enter. Only these look the dense lists up, strongest
-//! first, leaving as soon as they cannot enter any more.
-//! In a chunk whose bounds alone reach the threshold the strongest dense lists are accumulated too, until the bounds
-//! of the others no longer do. The threshold starts at the plan's seed.
+//! first, leaving as soon as they cannot enter any more. In a chunk whose bounds alone reach the threshold the strongest
+//! dense lists are accumulated too, until the bounds of the others no longer do. And once the threshold is above what
+//! some sparse lists can bring in together with the dense ones, long ones among them are looked up too. The threshold
+//! starts at the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
 
+use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
@@ -20,11 +22,16 @@ use crate::topk::TopK;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::open::{BlockBuffer, Dense, List};
+use lanner_index::open::{BlockBuffer, List};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Documents of a window: 32 KiB of accumulators.
 const WINDOW: usize = CHUNK * CHUNKS;
+
+/// A sparse list that cannot bring a document in is looked up if it has so many times the postings of the lists that
+/// can: looking up a document costs more than scattering a posting.
+const LOOKED_UP_FROM: usize = 8;
 
 /// The accumulators of a window, all zero between windows, and what is known of its chunks.
 pub struct Window {
@@ -49,10 +56,12 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     Ok(scatter.work)
 }
 
-/// A list that is scattered, with the block that is being read.
+/// A list that is scattered, with the block that is being read; or, once the threshold is above what it can bring in,
+/// one that is looked up too.
 struct Sparse<'a> {
     list: List<'a>,
     multiplier: f32,
+    bound: u32,
     /// The most that all other lists and the static rank can add.
     others: u32,
     /// The block to be decoded next, and the first after the plan's.
@@ -61,42 +70,30 @@ struct Sparse<'a> {
     /// `documents[position..count]` are still to be scattered.
     position: usize,
     count: usize,
+    /// Of a list that is looked up: the block that can have the document looked up last, and whether it is decoded.
+    block: usize,
+    is_decoded: bool,
     documents: &'a mut BlockBuffer,
     weights: &'a mut BlockBuffer,
-}
-
-/// A list that is looked up.
-struct Looked<'a> {
-    dense: Dense<'a>,
-    multiplier: f32,
-    bound: u32,
-    /// For each chunk a code, of which a unit is worth `factor`; empty if stored bounds do not hold.
-    codes: &'a [u8],
-    factor: u32,
 }
 
 struct Scatter<'a, W> {
     task: &'a Task<'a>,
     weigher: W,
+    /// Strongest first. The first `essential` of them are scattered: a document without any of these cannot enter.
     sparse: Vec<Sparse<'a>>,
+    essential: usize,
+    /// The most that the other sparse lists can add.
+    rest: u32,
     /// Strongest first.
-    dense: Vec<Looked<'a>>,
+    dense: Vec<DenseList<'a>>,
+    /// The most that they can add.
+    dense_bound: u32,
     window: &'a mut Window,
     top: &'a mut TopK,
     /// The least score that can enter, less what the static rank can add.
     threshold: u32,
     work: Work,
-}
-
-impl<'a> Looked<'a> {
-    /// The most that the list can add in a chunk.
-    #[inline(always)]
-    fn bound(&self, chunk: usize) -> u32 {
-        match self.codes.get(chunk) {
-            Some(&code) => u32::from(code).wrapping_mul(self.factor),
-            None => self.bound,
-        }
-    }
 }
 
 impl<'a, W: Weigher> Scatter<'a, W> {
@@ -110,8 +107,7 @@ impl<'a, W: Weigher> Scatter<'a, W> {
             let list = task.index.list_at(planned.place)?;
             let PlannedList { multiplier, bound, .. } = *planned;
             if let Some(found) = list.dense() {
-                let (codes, factor) = weigher.chunk_bounds(found, multiplier);
-                dense.push(Looked { dense: *found, multiplier, bound, codes, factor });
+                dense.push(DenseList::new(weigher, found, multiplier, bound));
                 continue;
             }
             let next_block = list.find_block(0, range.start);
@@ -122,17 +118,23 @@ impl<'a, W: Weigher> Scatter<'a, W> {
             sparse.push(Sparse {
                 list,
                 multiplier,
+                bound,
                 others,
                 next_block,
                 end_block,
                 position: 0,
                 count: 0,
+                block: 0,
+                is_decoded: false,
                 documents,
                 weights,
             });
         }
-        dense.sort_by_key(|looked| std::cmp::Reverse(looked.bound));
-        Ok(Scatter { task, weigher, sparse, dense, window, top, threshold: 0, work })
+        sparse.sort_by_key(|sparse| Reverse(sparse.bound));
+        dense.sort_by_key(|looked| Reverse(looked.bound));
+        let dense_bound = dense.iter().fold(0u32, |sum, looked| sum.saturating_add(looked.bound));
+        let essential = sparse.len();
+        Ok(Scatter { task, weigher, sparse, essential, rest: 0, dense, dense_bound, window, top, threshold: 0, work })
     }
 }
 
@@ -146,6 +148,9 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
         let (mut window, windows) = (range.start as usize / WINDOW, (range.end as usize).div_ceil(WINDOW));
         while window < windows {
             let start = (window * WINDOW) as u32;
+            if !self.divide() {
+                return;
+            }
             let has_postings = self.scatter(lanes, start);
             self.add_bounds(lanes, window);
             let mut chunks = lanes.chunks_at_least(&self.window.bounds, self.threshold);
@@ -175,6 +180,25 @@ impl<W: Weigher> Scatter<'_, W> {
         self.threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
     }
 
+    /// Sees which sparse lists cannot bring a document in any more, not even all of them together with the dense ones;
+    /// whether there is a list that can.
+    #[inline(always)]
+    fn divide(&mut self) -> bool {
+        while let Some((weakest, others)) = self.sparse[..self.essential].split_last_mut() {
+            let rest = self.rest.saturating_add(weakest.bound);
+            let candidates = others.iter().map(|other| other.list.postings() as usize).sum::<usize>();
+            if self.dense_bound.saturating_add(rest) >= self.threshold
+                || (weakest.list.postings() as usize) < LOOKED_UP_FROM * candidates
+            {
+                return true;
+            }
+            weakest.block = weakest.next_block.saturating_sub(1);
+            self.rest = rest;
+            self.essential -= 1;
+        }
+        self.dense_bound >= self.threshold
+    }
+
     /// Adds the postings of the sparse lists in the window; whether there were any.
     #[inline(always)]
     fn scatter<L: Lanes>(&mut self, lanes: L, start: u32) -> bool {
@@ -182,7 +206,7 @@ impl<W: Weigher> Scatter<'_, W> {
         let mut has_postings = false;
         let scores = self.window.scores.as_flattened_mut().as_mut_array::<WINDOW>();
         let Some(scores) = scores else { return false };
-        for sparse in &mut self.sparse {
+        for sparse in &mut self.sparse[..self.essential] {
             loop {
                 if sparse.position == sparse.count
                     && !sparse.next(lanes, self.weigher, start..end, self.threshold, &mut self.work)
@@ -222,16 +246,13 @@ impl<W: Weigher> Scatter<'_, W> {
         }
     }
 
-    /// Adds up the peaks of the window's chunks and the bounds of the dense lists there.
+    /// Adds up the peaks of the window's chunks and the bounds of the lists that are looked up.
     #[inline(always)]
     fn add_bounds<L: Lanes>(&mut self, lanes: L, window: usize) {
         let bounds = &mut self.window.bounds;
-        *bounds = self.window.peaks;
+        *bounds = self.window.peaks.map(|peak| peak.wrapping_add(self.rest));
         for looked in &self.dense {
-            match looked.codes.get(window * CHUNKS..) {
-                Some(codes) if !looked.codes.is_empty() => lanes.add_bounds(codes, looked.factor, bounds),
-                _ => bounds.iter_mut().for_each(|bound| *bound += looked.bound),
-            }
+            looked.add_bounds(lanes, window * CHUNKS, bounds);
         }
     }
 
@@ -241,8 +262,10 @@ impl<W: Weigher> Scatter<'_, W> {
         let mut bound = self.window.bounds[chunk_in_window].wrapping_sub(self.window.peaks[chunk_in_window]);
         let mut looked_from = 0;
         while bound >= self.threshold && looked_from < self.dense.len() {
-            bound = bound.wrapping_sub(self.dense[looked_from].bound(chunk));
-            self.accumulate(lanes, looked_from, chunk, chunk_in_window);
+            let strongest = &self.dense[looked_from];
+            bound = bound.wrapping_sub(strongest.bound_in(chunk));
+            let postings = strongest.add(lanes, self.weigher, chunk, &mut self.window.scores[chunk_in_window]);
+            self.work.postings_decoded += u64::from(postings);
             looked_from += 1;
         }
         let inside = self.inside(chunk);
@@ -256,7 +279,7 @@ impl<W: Weigher> Scatter<'_, W> {
             while candidates != 0 {
                 let bit = candidates.trailing_zeros();
                 candidates &= candidates - 1;
-                self.finish(chunk, bit, found[bit as usize % CHUNK], bound, looked_from);
+                self.finish(lanes, (chunk, bit), found[bit as usize % CHUNK], bound, looked_from);
             }
         } else {
             *scores = [0; CHUNK];
@@ -278,40 +301,37 @@ impl<W: Weigher> Scatter<'_, W> {
         mask
     }
 
-    /// Adds the postings of a dense list in a chunk.
+    /// Looks a document up in the lists that were not accumulated, whose bounds add up to `bound`, and pushes it if it
+    /// can enter.
     #[inline(always)]
-    fn accumulate<L: Lanes>(&mut self, lanes: L, looked: usize, chunk: usize, chunk_in_window: usize) {
-        let Looked { dense, multiplier, .. } = &self.dense[looked];
-        let word = dense.word(chunk);
-        self.work.postings_decoded += u64::from(word.count_ones());
-        let scores = &mut self.window.scores[chunk_in_window];
-        let mut left = self.weigher.add_chunk(lanes, (dense, *multiplier), chunk, scores);
-        let first = dense.rank(chunk);
-        while left != 0 {
-            let bit = left.trailing_zeros();
-            left &= left - 1;
-            let rank = first.wrapping_add((word & ((1 << bit) - 1)).count_ones());
-            let value = dense.value(W::STREAM, rank);
-            let weight = self.weigher.weigh(*multiplier, value, (chunk * CHUNK) as u32 + bit);
-            scores[bit as usize] = scores[bit as usize].wrapping_add(weight);
-        }
-    }
-
-    /// Looks a document up in the dense lists that were not accumulated, whose bounds add up to `bound`, and pushes it
-    /// if it can enter.
-    #[inline(always)]
-    fn finish(&mut self, chunk: usize, bit: u32, mut score: u32, mut bound: u32, looked_from: usize) {
+    fn finish<L: Lanes>(
+        &mut self,
+        lanes: L,
+        (chunk, bit): (usize, u32),
+        mut score: u32,
+        mut bound: u32,
+        looked_from: usize,
+    ) {
         let document = (chunk * CHUNK) as u32 + bit;
         for looked in &self.dense[looked_from..] {
             if score.wrapping_add(bound) < self.threshold {
                 return;
             }
-            bound = bound.wrapping_sub(looked.bound(chunk));
+            bound = bound.wrapping_sub(looked.bound_in(chunk));
             let word = looked.dense.word(chunk);
             if word >> bit & 1 == 1 {
-                let rank = looked.dense.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones());
-                let value = looked.dense.value(W::STREAM, rank);
-                score = score.wrapping_add(self.weigher.weigh(looked.multiplier, value, document));
+                score = score.wrapping_add(looked.weigh(self.weigher, chunk, word, bit));
+            }
+        }
+        for sparse in &mut self.sparse[self.essential..] {
+            if score.wrapping_add(bound) < self.threshold {
+                return;
+            }
+            bound = bound.wrapping_sub(sparse.bound);
+            let least = self.threshold.saturating_sub(score.wrapping_add(bound));
+            match sparse.look_up(lanes, self.weigher, document, least, &mut self.work) {
+                Some(weight) => score = score.wrapping_add(weight),
+                None => return,
             }
         }
         if score >= self.threshold && self.task.passes(document) {
@@ -324,6 +344,47 @@ impl<W: Weigher> Scatter<'_, W> {
 }
 
 impl Sparse<'_> {
+    /// The weight of a document, 0 if the list does not have it; `None` where no weight of its block is `least`.
+    /// Documents come in order.
+    #[inline(always)]
+    fn look_up<L: Lanes, W: Weigher>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        document: u32,
+        least: u32,
+        work: &mut Work,
+    ) -> Option<u32> {
+        let absent = (least == 0).then_some(0);
+        if self.block >= self.end_block {
+            return absent;
+        }
+        if self.list.last_document(self.block) < document {
+            self.block = self.list.find_block(self.block + 1, document);
+            self.is_decoded = false;
+            if self.block >= self.end_block {
+                return absent;
+            }
+        }
+        if weigher.block_bound(&self.list, self.block, self.multiplier) < least {
+            return None;
+        }
+        if !self.is_decoded {
+            let count = self.list.decode_documents(self.block, self.documents);
+            self.documents[count..].fill(u32::MAX);
+            self.is_decoded = true;
+            work.postings_decoded += count as u64;
+            work.blocks_decoded += 1;
+            work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
+        }
+        let place = lanes.count_below(self.documents, document) % BLOCK;
+        if self.documents[place] != document {
+            return absent;
+        }
+        let value = self.list.weight_at(W::STREAM, self.block, place);
+        Some(weigher.weigh(self.multiplier, value, document))
+    }
+
     /// Decodes and weighs the next block that can have a document of the window and bring one into the answer; whether
     /// there is one.
     #[inline(always)]

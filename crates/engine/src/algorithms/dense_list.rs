@@ -1,0 +1,70 @@
+//! A dense list as algorithms use it: with its multiplier, and what bounds its weights in each chunk.
+
+use super::lanes::{CHUNK, CHUNKS, Lanes};
+use super::weigher::Weigher;
+use lanner_index::open::Dense;
+
+/// A dense list of a query.
+pub struct DenseList<'a> {
+    /// The list.
+    pub dense: Dense<'a>,
+    /// What its values are multiplied by.
+    pub multiplier: f32,
+    /// Its largest weight.
+    pub bound: u32,
+    /// For each chunk a code, of which a unit is worth `factor`; empty if stored bounds do not hold.
+    codes: &'a [u8],
+    factor: u32,
+}
+
+impl<'a> DenseList<'a> {
+    /// A list with its bounds.
+    pub fn new(weigher: impl Weigher, dense: &Dense<'a>, multiplier: f32, bound: u32) -> DenseList<'a> {
+        let (codes, factor) = weigher.chunk_bounds(dense, multiplier);
+        DenseList { dense: *dense, multiplier, bound, codes, factor }
+    }
+
+    /// The most that the list can add in a chunk.
+    #[inline(always)]
+    pub fn bound_in(&self, chunk: usize) -> u32 {
+        match self.codes.get(chunk) {
+            Some(&code) => u32::from(code).wrapping_mul(self.factor),
+            None => self.bound,
+        }
+    }
+
+    /// No bound of a chunk is greater than this.
+    pub fn largest_bound(&self) -> u64 {
+        u64::from(self.bound).max(255 * u64::from(self.factor))
+    }
+
+    /// Adds the bounds of the chunks from `start` on.
+    #[inline(always)]
+    pub fn add_bounds<L: Lanes>(&self, lanes: L, start: usize, bounds: &mut [u32; CHUNKS]) {
+        match self.codes.get(start..) {
+            Some(codes) if !self.codes.is_empty() => lanes.add_bounds(codes, self.factor, bounds),
+            _ => bounds.iter_mut().for_each(|bound| *bound = bound.wrapping_add(self.bound)),
+        }
+    }
+
+    /// Adds the weights of the postings in a chunk to its scores, and returns how many there are.
+    #[inline(always)]
+    pub fn add<L: Lanes, W: Weigher>(&self, lanes: L, weigher: W, chunk: usize, scores: &mut [u32; CHUNK]) -> u32 {
+        let word = self.dense.word(chunk);
+        let mut left = weigher.add_chunk(lanes, (&self.dense, self.multiplier), chunk, scores);
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            let weight = self.weigh(weigher, chunk, word, bit);
+            scores[bit as usize] = scores[bit as usize].wrapping_add(weight);
+        }
+        word.count_ones()
+    }
+
+    /// The weight of a posting of a chunk, whose word has the bit.
+    #[inline(always)]
+    pub fn weigh<W: Weigher>(&self, weigher: W, chunk: usize, word: u64, bit: u32) -> u32 {
+        let rank = self.dense.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones());
+        weigher.weigh(self.multiplier, self.dense.value(W::STREAM, rank), (chunk * CHUNK) as u32 + bit)
+    }
+}
