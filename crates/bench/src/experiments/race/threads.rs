@@ -12,7 +12,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A run is repeated within its time until it has lasted so long: shorter ones say little.
-const LEAST_SECONDS: f64 = 0.25;
+const LEAST_SECONDS: f64 = 0.1;
+/// Runs of each number of threads for each repetition of the suite. They are short and alternate, and each is compared
+/// with its neighbour: what slows the machine down for a second then slows both.
+const ROUNDS: usize = 3;
 
 /// Measures batches of every log and mode for the smallest k.
 pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findings, BenchError> {
@@ -35,15 +38,15 @@ pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findin
             let mode = mode.to_string();
             let labels = [("collection", ground.name.as_str()), ("log", &set.name), ("mode", &mode)];
             let mut measurement = Measurement::new("threads", &labels).with("k", k as f64);
-            for (threads, rate) in &rates {
+            for (threads, rate) in &rates.rates {
                 measurement = measurement.with(&format!("queries_a_second_{threads}"), *rate);
             }
-            let of = |threads: usize| rates.get(&threads).copied().unwrap_or(f64::NAN);
-            if of(1) > 0.0 && of(2) > 0.0 {
-                measurement = measurement.with("one_of_two", of(1) / of(2));
+            let of = |threads: usize| rates.rates.get(&threads).copied().unwrap_or(f64::NAN);
+            if counts.contains(&1) && counts.contains(&2) {
+                measurement = measurement.with("one_of_two", 1.0 / rates.gain(2));
             }
             let cells = counts.iter().map(|&threads| number(of(threads)));
-            let gain = number(counts.iter().max().map_or(f64::NAN, |&most| of(most) / of(1)));
+            let gain = number(counts.iter().max().map_or(f64::NAN, |&most| rates.gain(most)));
             let limit = race.suite.limit(&measurement, "one_of_two");
             let judged = holds(&[("two threads".to_owned(), measurement.value("one_of_two"), limit)]);
             let gains = [gain, limit.map_or("–".to_owned(), |limit| number(1.0 / limit)), judged];
@@ -55,16 +58,27 @@ pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findin
     Ok(findings)
 }
 
-/// Queries a second by the number of threads, the medians of runs in turns.
-fn rates(
-    race: &Race<'_>,
-    searcher: &Searcher,
-    set: &QuerySet,
-    (mode, k): (Mode, usize),
-) -> Result<BTreeMap<usize, f64>, BenchError> {
+/// Queries a second by the number of threads.
+struct Rates {
+    /// The medians of the runs.
+    rates: BTreeMap<usize, f64>,
+    runs: BTreeMap<usize, Vec<f64>>,
+}
+
+impl Rates {
+    /// The median of the runs' ratios to the run of one thread beside them.
+    fn gain(&self, threads: usize) -> f64 {
+        let (Some(alone), Some(together)) = (self.runs.get(&1), self.runs.get(&threads)) else { return f64::NAN };
+        let ratios: Vec<f64> = alone.iter().zip(together).map(|(alone, together)| together / alone).collect();
+        Spread::of(&ratios).median
+    }
+}
+
+/// Runs with each number of threads in turns.
+fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates, BenchError> {
     let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
     let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for _ in 0..race.part.repetitions {
+    for _ in 0..race.part.repetitions * ROUNDS {
         for &threads in &race.part.threads {
             let (start, mut answered) = (Instant::now(), 0);
             while answered == 0 || start.elapsed().as_secs_f64() < LEAST_SECONDS.min(race.part.seconds) {
@@ -73,5 +87,6 @@ fn rates(
             runs.entry(threads).or_default().push(answered as f64 / start.elapsed().as_secs_f64());
         }
     }
-    Ok(runs.into_iter().map(|(threads, runs)| (threads, Spread::of(&runs).median)).collect())
+    let rates = runs.iter().map(|(&threads, runs)| (threads, Spread::of(runs).median)).collect();
+    Ok(Rates { rates, runs })
 }
