@@ -127,18 +127,15 @@ impl Probed<'_> {
         candidates.count = kept;
     }
 
-    /// Writes the place of each document of the block into the table, if no two fall on each other; whether it did.
-    /// What stands there otherwise is the place of another document.
+    /// Spreads the documents of the block over the table, if that is possible; whether it was.
     #[inline(always)]
     fn spread(&self, table: &mut [u8; TABLE]) -> bool {
         let last = self.last.unwrap_or(u32::MAX);
-        if last.wrapping_sub(self.documents[0]) as usize >= TABLE {
-            return false;
+        let fits = (last.wrapping_sub(self.documents[0]) as usize) < TABLE;
+        if fits {
+            spread(self.documents, table);
         }
-        for (place, &document) in (0u8..).zip(self.documents.iter()) {
-            table[document as usize % TABLE] = place;
-        }
-        true
+        fits
     }
 
     /// Decodes the block that can have a document after those of the current one; whether there is one.
@@ -155,6 +152,16 @@ impl Probed<'_> {
         work.postings_decoded += count as u64;
         work.blocks_decoded += 1;
         true
+    }
+}
+
+/// Writes the place of each document into the table. They span less than the table, so no two fall on each other; but
+/// what follows them in an unfinished block may fall on one, and so comes first. Where no document falls, there stands
+/// the place of some other.
+#[inline(always)]
+fn spread(documents: &BlockBuffer, table: &mut [u8; TABLE]) {
+    for (&document, &place) in documents.iter().zip(&PLACES).rev() {
+        table[document as usize % TABLE] = place;
     }
 }
 
@@ -463,5 +470,40 @@ impl<W: Weigher> Conjunction<'_, W> {
                 Err(failure) => return self.failure = Some(failure),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_document_of_a_block_is_found_in_the_table(
+            first in 0u32..1 << 20,
+            gaps in prop::collection::vec(1u32..64, 0..BLOCK),
+            before: u8,
+        ) {
+            let mut documents = [u32::MAX; BLOCK];
+            documents[0] = first;
+            for (i, gap) in gaps.iter().enumerate() {
+                documents[i + 1] = documents[i] + gap;
+            }
+            let mut table = [before; TABLE];
+            spread(&documents, &mut table);
+            for (place, &document) in documents.iter().enumerate().take(gaps.len() + 1) {
+                prop_assert_eq!(usize::from(table[document as usize % TABLE]), place);
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_the_last_document_does_not_hide_one() {
+        let mut documents = [u32::MAX; BLOCK];
+        documents[..2].copy_from_slice(&[TABLE as u32 - 1, TABLE as u32]);
+        let mut table = [0; TABLE];
+        spread(&documents, &mut table);
+        assert_eq!((table[TABLE - 1], table[0]), (0, 1));
     }
 }

@@ -38,7 +38,7 @@ pub struct Window {
     scores: Box<[[u32; CHUNK]; CHUNKS]>,
     /// The highest score in each chunk.
     peaks: [u32; CHUNKS],
-    /// The most that a document can have in each chunk: the peak, and the bounds of the dense lists.
+    /// The most that a document can have in each chunk: the peak, and the bounds of the lists that are looked up.
     bounds: [u32; CHUNKS],
 }
 
@@ -186,10 +186,11 @@ impl<W: Weigher> Scatter<'_, W> {
     fn divide(&mut self) -> bool {
         while let Some((weakest, others)) = self.sparse[..self.essential].split_last_mut() {
             let rest = self.rest.saturating_add(weakest.bound);
+            if self.dense_bound.saturating_add(rest) >= self.threshold {
+                return true;
+            }
             let candidates = others.iter().map(|other| other.list.postings() as usize).sum::<usize>();
-            if self.dense_bound.saturating_add(rest) >= self.threshold
-                || (weakest.list.postings() as usize) < LOOKED_UP_FROM * candidates
-            {
+            if (weakest.list.postings() as usize) < LOOKED_UP_FROM * candidates {
                 return true;
             }
             weakest.block = weakest.next_block.saturating_sub(1);

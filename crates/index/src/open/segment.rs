@@ -4,7 +4,7 @@ use super::list::{List, ListContext, Summary};
 use super::map::Bytes;
 use super::terms::ListPlace;
 use crate::format::IndexError;
-use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, TERMS_IN_GROUP};
+use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP};
 use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,9 @@ impl Segment {
 
     /// Tables with a row for each document or group must have just as many bytes.
     fn check_sizes(&self) -> Result<(), IndexError> {
+        if self.header.terms > MAX_TERMS {
+            return Err(self.damaged(Section::Terms, format!("there cannot be {} terms", self.header.terms)));
+        }
         let documents = self.header.documents as usize;
         let groups = documents.div_ceil(super::documents::IDS_IN_GROUP as usize);
         let terms = self.header.terms.div_ceil(TERMS_IN_GROUP) as usize;
