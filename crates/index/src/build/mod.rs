@@ -188,6 +188,9 @@ pub enum BuildError {
     /// More terms than numbers.
     #[error("more than {MAX_TERMS} different terms; divide the collection into several indexes")]
     TooManyTerms,
+    /// More bytes of terms and lists than the rows of the term table can tell.
+    #[error("the terms or their short lists take more than 1 TiB; divide the collection into several indexes")]
+    TermsTooLarge,
     /// Options that contradict each other or are out of range.
     #[error("{0}")]
     Options(String),

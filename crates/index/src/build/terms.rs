@@ -3,7 +3,7 @@
 use super::BuildError;
 use super::list::{Encoded, Lists};
 use super::write::{SegmentWriter, Spool};
-use crate::format::lexicon::{LONG_TERM, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP, hash, short_lengths};
+use crate::format::lexicon::{GroupRow, LONG_TERM, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP, hash, short_lengths};
 use crate::format::segment::Section;
 use crate::format::varint;
 use std::path::Path;
@@ -60,9 +60,9 @@ impl TermsWriter {
             let text = &chunk.text[start..end];
             if self.terms.is_multiple_of(TERMS_IN_GROUP) {
                 self.group.finish(&mut entries);
-                self.rows.extend((self.entries_written + entries.len() as u64).to_le_bytes());
-                self.rows.extend(self.short_written.to_le_bytes());
-                self.rows.extend(self.long_written.to_le_bytes());
+                let group = self.entries_written + entries.len() as u64;
+                let row = GroupRow { group, short: self.short_written, long: self.long_written };
+                self.rows.extend(row.encode().ok_or(BuildError::TermsTooLarge)?);
             }
             let size = match list {
                 Encoded::Empty => 0,

@@ -14,7 +14,7 @@
 /// Terms that share one row of the term table.
 pub const TERMS_IN_GROUP: u64 = 16;
 /// Bytes of such a row.
-pub const GROUP_ROW_BYTES: usize = 24;
+pub const GROUP_ROW_BYTES: usize = 16;
 /// The most terms of an index: places in the lexicon have 32 bits.
 pub const MAX_TERMS: u64 = u32::MAX as u64;
 /// Stands for two lengths that do not fit a byte.
@@ -37,6 +37,34 @@ pub fn hash(term: &[u8]) -> u64 {
     last[..rest.len()].copy_from_slice(rest);
     let hash = words.iter().fold(SEED ^ term.len() as u64, |hash, word| fold(hash, u64::from_le_bytes(*word)));
     fold(fold(hash, u64::from_le_bytes(last)), SEED)
+}
+
+/// Where a group starts, and its first lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupRow {
+    /// The group, in bytes after the rows.
+    pub group: u64,
+    /// Its first short list, in bytes.
+    pub short: u64,
+    /// Its first long list, in units.
+    pub long: u64,
+}
+
+impl GroupRow {
+    /// The row in the file: 40 bits for the group, 40 for short lists, 48 for long ones. `None` where that is too few.
+    pub fn encode(&self) -> Option<[u8; GROUP_ROW_BYTES]> {
+        let fits = self.group >> 40 == 0 && self.short >> 40 == 0 && self.long >> 48 == 0;
+        let row = u128::from(self.group) | u128::from(self.short) << 40 | u128::from(self.long) << 80;
+        fits.then_some(row.to_le_bytes())
+    }
+
+    /// Reads a row.
+    #[inline]
+    pub fn decode(row: [u8; GROUP_ROW_BYTES]) -> GroupRow {
+        let row = u128::from_le_bytes(row);
+        let low = |number: u128| number as u64 & ((1 << 40) - 1);
+        GroupRow { group: low(row), short: low(row >> 40), long: (row >> 80) as u64 }
+    }
 }
 
 /// How many bytes a term shares and how many others it has in one byte, where both fit.
@@ -128,7 +156,21 @@ mod tests {
         assert!(fingerprints.len() > 28_000, "of 65,536 beside 16 bits of the number: {}", fingerprints.len());
     }
 
+    #[test]
+    fn a_row_beyond_its_bits_is_refused() {
+        let row = GroupRow { group: 1, short: 2, long: 3 };
+        assert!(GroupRow { group: 1 << 40, ..row }.encode().is_none());
+        assert!(GroupRow { short: 1 << 40, ..row }.encode().is_none());
+        assert!(GroupRow { long: 1 << 48, ..row }.encode().is_none());
+    }
+
     proptest! {
+        #[test]
+        fn a_row_is_read_as_written(group in 0u64..1 << 40, short in 0u64..1 << 40, long in 0u64..1 << 48) {
+            let row = GroupRow { group, short, long };
+            prop_assert_eq!(GroupRow::decode(row.encode().unwrap()), row);
+        }
+
         #[test]
         fn an_entry_gives_its_number_back(terms in 1..=MAX_TERMS, number: u64, hash: u64, other: u64) {
             let (layout, number) = (LexiconLayout::new(terms), number % terms);

@@ -5,9 +5,9 @@
 
 use super::map::prefetch;
 use super::segment::Segment;
-use crate::format::lexicon::{GROUP_ROW_BYTES, LONG_TERM, TERMS_IN_GROUP, hash};
+use crate::format::lexicon::{GROUP_ROW_BYTES, GroupRow, LONG_TERM, TERMS_IN_GROUP, hash};
 use crate::format::list::UNIT;
-use crate::format::segment::{Section, u32_at, u64_at};
+use crate::format::segment::{Section, u32_at};
 use crate::format::{IndexError, varint};
 
 /// Bytes that come from memory at once.
@@ -183,10 +183,11 @@ impl Segment {
         let all = self.header().terms;
         let terms = all.checked_sub(number / TERMS_IN_GROUP * TERMS_IN_GROUP)?.min(TERMS_IN_GROUP) as usize;
         let bytes = self.section(Section::Terms);
-        let row = bytes.get((number / TERMS_IN_GROUP) as usize * GROUP_ROW_BYTES..)?.get(..GROUP_ROW_BYTES)?;
-        let groups = bytes.get(GROUP_ROW_BYTES * all.div_ceil(TERMS_IN_GROUP) as usize..)?;
-        let (lengths, sizes) = groups.get(usize::try_from(u64_at(row, 0)).ok()?..)?.split_at_checked(terms)?;
-        let group = Group { lengths, sizes, short: u64_at(row, 8), long: u64_at(row, 16) };
+        let (rows, groups) = bytes.split_at_checked(GROUP_ROW_BYTES * all.div_ceil(TERMS_IN_GROUP) as usize)?;
+        let row = rows.as_chunks::<GROUP_ROW_BYTES>().0.get((number / TERMS_IN_GROUP) as usize)?;
+        let GroupRow { group, short, long } = GroupRow::decode(*row);
+        let (lengths, sizes) = groups.get(usize::try_from(group).ok()?..)?.split_at_checked(terms)?;
+        let group = Group { lengths, sizes, short, long };
         Some((group, (number % TERMS_IN_GROUP) as usize)).filter(|_| number < all)
     }
 
