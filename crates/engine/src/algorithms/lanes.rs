@@ -263,12 +263,9 @@ mod x86 {
         #[inline(always)]
         fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut [u32; BLOCK]) {
             let codes = from.length_codes;
-            let (Some(last), Some(last_word)) = (codes.len().checked_sub(1), codes.len().checked_sub(4)) else {
+            let Some((last, last_word)) = last_to_gather(codes) else {
                 return Portable.weigh_frequencies(from, count, out);
             };
-            if last > i32::MAX as usize {
-                return Portable.weigh_frequencies(from, count, out);
-            }
             let frequencies = from.frequencies.as_chunks::<8>().0;
             let documents = from.documents.as_chunks::<8>().0;
             let rows = out.as_chunks_mut::<8>().0.iter_mut().zip(frequencies).zip(documents);
@@ -278,8 +275,8 @@ mod x86 {
                 // the signed index, and the table of 256 norms at the place of a byte.
                 unsafe {
                     let document = _mm256_loadu_si256(documents.as_ptr().cast());
-                    let document = _mm256_min_epu32(document, _mm256_set1_epi32(last as i32));
-                    let word = _mm256_min_epu32(document, _mm256_set1_epi32(last_word as i32));
+                    let document = _mm256_min_epu32(document, _mm256_set1_epi32(last));
+                    let word = _mm256_min_epu32(document, _mm256_set1_epi32(last_word));
                     let shift = _mm256_slli_epi32::<3>(_mm256_sub_epi32(document, word));
                     let words = _mm256_i32gather_epi32::<1>(codes.as_ptr().cast(), word);
                     let code = _mm256_and_si256(_mm256_srlv_epi32(words, shift), _mm256_set1_epi32(0xFF));
@@ -371,12 +368,9 @@ mod x86 {
         #[inline(always)]
         fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut [u32; BLOCK]) {
             let codes = from.length_codes;
-            let (Some(last), Some(last_word)) = (codes.len().checked_sub(1), codes.len().checked_sub(4)) else {
+            let Some((last, last_word)) = last_to_gather(codes) else {
                 return Portable.weigh_frequencies(from, count, out);
             };
-            if last > i32::MAX as usize {
-                return Portable.weigh_frequencies(from, count, out);
-            }
             let frequencies = from.frequencies.as_chunks::<16>().0;
             let documents = from.documents.as_chunks::<16>().0;
             let rows = out.as_chunks_mut::<16>().0.iter_mut().zip(frequencies).zip(documents);
@@ -385,8 +379,8 @@ mod x86 {
                 // the signed index, and the table of 256 norms at the place of a byte.
                 unsafe {
                     let document = _mm512_loadu_si512(documents.as_ptr().cast());
-                    let document = _mm512_min_epu32(document, _mm512_set1_epi32(last as i32));
-                    let word = _mm512_min_epu32(document, _mm512_set1_epi32(last_word as i32));
+                    let document = _mm512_min_epu32(document, _mm512_set1_epi32(last));
+                    let word = _mm512_min_epu32(document, _mm512_set1_epi32(last_word));
                     let shift = _mm512_slli_epi32::<3>(_mm512_sub_epi32(document, word));
                     let words = _mm512_i32gather_epi32::<1>(word, codes.as_ptr().cast());
                     let code = _mm512_and_si512(_mm512_srlv_epi32(words, shift), _mm512_set1_epi32(0xFF));
@@ -489,6 +483,14 @@ mod x86 {
                 _mm512_cmpge_epu32_mask(values, _mm512_set1_epi32(least as i32))
             }
         }
+    }
+
+    /// The last byte that there is and the last of which four can be read, as signed indexes; `None` where a gather
+    /// cannot reach them all.
+    #[inline(always)]
+    fn last_to_gather(bytes: &[u8]) -> Option<(i32, i32)> {
+        let last = i32::try_from(bytes.len().checked_sub(1)?).ok()?;
+        Some((last, last.checked_sub(3).filter(|&word| word >= 0)?))
     }
 
     /// Sixteen packed values of 2, 4 or 8 bits as bytes.
