@@ -36,7 +36,7 @@
 //! ```
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): [`bitmap`], [`topk`], [`score`],
-//! [`query`], [`answer`], [`plan`], [`planner`], [`algorithms`], [`executors`], [`explain`], [`snippet`], [`searcher`],
+//! [`query`], [`answer`], [`plan`], [`planner`], [`algorithms`], [`kernels`], [`executors`], [`explain`], [`snippet`], [`searcher`],
 //! [`oracle`], [`eval`].
 
 pub mod bitmap;
@@ -54,6 +54,8 @@ pub mod plan;
 pub mod planner;
 
 pub mod algorithms;
+
+pub mod kernels;
 
 pub mod executors;
 

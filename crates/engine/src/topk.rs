@@ -39,7 +39,8 @@ fn key(document: DocId, score: u32) -> u64 {
     u64::from(score) << 32 | u64::from(!document.0)
 }
 
-fn hit(key: u64) -> Hit {
+/// The hit of a key.
+pub(crate) fn hit(key: u64) -> Hit {
     Hit { document: DocId(!(key as u32)), score: (key >> 32) as u32 }
 }
 

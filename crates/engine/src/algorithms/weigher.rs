@@ -92,10 +92,7 @@ impl Weigher for Frequencies<'_> {
         if !self.block_bounds_hold {
             return (&[], 0);
         }
-        // A weight is `multiplier · saturation · 65536` with three roundings, each at most one in 2^24 up, and half a
-        // unit more; a saturation is at most its code / 255, rounded. One in 2^20 and a unit a code cover all that.
-        let step = f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20));
-        (dense.chunk_saturations(), step.ceil() as u32 + 1)
+        (dense.chunk_saturations(), saturation_factor(multiplier))
     }
 }
 
@@ -130,10 +127,23 @@ impl Weigher for Impacts {
     }
 
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
-        // A whole multiplier gives the weight itself; others are rounded, to at least 1.
-        let step = f64::from(multiplier);
-        let factor =
-            if step.fract() == 0.0 && step >= 1.0 { step } else { (step * (1.0 + 1.0 / 1048576.0)).ceil() + 1.0 };
-        (dense.chunk_impacts(), factor as u32)
+        (dense.chunk_impacts(), impact_factor(multiplier))
     }
+}
+
+/// What a code of a chunk's largest saturation is multiplied by to bound the chunk's weights.
+pub fn saturation_factor(multiplier: f32) -> u32 {
+    // A weight is `multiplier · saturation · 65536` with three roundings, each at most one in 2^24 up, and half a unit
+    // more; a saturation is at most its code / 255, rounded. One in 2^20 and a unit a code cover all that.
+    let step = f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20));
+    step.ceil() as u32 + 1
+}
+
+/// What a chunk's largest impact is multiplied by to bound the chunk's weights.
+pub fn impact_factor(multiplier: f32) -> u32 {
+    // A whole multiplier gives the weight itself; others are rounded, to at least 1.
+    let step = f64::from(multiplier);
+    let is_whole = step.fract() == 0.0 && step >= 1.0;
+    let factor = if is_whole { step } else { (step * (1.0 + 1.0 / 1048576.0)).ceil() + 1.0 };
+    factor as u32
 }

@@ -1,9 +1,14 @@
 //! Executors: what answers a batch of plans.
 
+mod batch;
 mod cpu;
+mod gpu;
+mod resident;
+mod rows;
 mod threads;
 
 pub use cpu::Cpu;
+pub use gpu::{Counters, GpuExecutor, Open, Report};
 pub(crate) use threads::map_in_threads;
 
 use crate::answer::Answer;

@@ -3,10 +3,14 @@
 use crate::collection::{Collection, Lists};
 use lanner::algorithms::lanes::Widest;
 use lanner::algorithms::{Known, Task, Workspace};
-use lanner::executors::{Cpu, Executor};
+use lanner::executors::{Cpu, Executor, GpuExecutor};
 use lanner::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
+use lanner_gpu::cuda::Cuda;
+use lanner_gpu::device::Device;
+use lanner_gpu::simulator::Simulator;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// One way to answer queries.
@@ -14,7 +18,56 @@ use std::time::Duration;
 pub struct Engine {
     pub algorithm: Algorithm,
     pub lists: Lists,
-    pub threads: usize,
+    pub runs: Runs,
+}
+
+/// Where an engine runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Runs {
+    /// On so many threads.
+    Threads(usize),
+    /// On the simulator; with `LANNER_REQUIRE_GPU=1` on the driver instead.
+    Device,
+    /// Likewise, with lists sent in each batch.
+    Sending,
+}
+
+/// A device for tests: the simulator with a seed, or the real one where that is required.
+pub fn open_device(seed: u64) -> Arc<dyn Device> {
+    match std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1") {
+        true => Arc::new(Cuda::open(0).expect("LANNER_REQUIRE_GPU=1 and no device")),
+        false => Arc::new(Simulator::new(seed)),
+    }
+}
+
+/// Answers as an engine does, and sees that a device leaves no answer to the processor that it should give itself.
+pub struct Answering {
+    executor: Answerer,
+}
+
+enum Answerer {
+    Cpu(Cpu),
+    Device(GpuExecutor),
+}
+
+impl Answering {
+    pub fn run(&self, plans: &[Plan]) -> Vec<Answer> {
+        let device = match &self.executor {
+            Answerer::Cpu(cpu) => return cpu.run(plans).unwrap(),
+            Answerer::Device(device) => device,
+        };
+        let counters = device.counters();
+        let count = || [&counters.answered, &counters.unsupported].map(|counter| counter.load(Ordering::Relaxed));
+        let [answered, unsupported] = count();
+        let answers = device.run(plans).unwrap();
+        let is_known =
+            |plan: &&Plan| plan.filter.is_none() && matches!(plan.score, ScoreModel::Bm25 | ScoreModel::Impact);
+        let known = plans.iter().filter(is_known).count() as u64;
+        let [answered_now, unsupported_now] = count();
+        assert_eq!([answered_now - answered, unsupported_now - unsupported], [known, plans.len() as u64 - known]);
+        assert_eq!(counters.failures.load(Ordering::Relaxed), 0);
+        answers
+    }
 }
 
 /// Makes a module of that name with a test of `body` for each algorithm, codec and number of threads. An algorithm, a
@@ -41,6 +94,12 @@ macro_rules! agreement {
             agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
             agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
             agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
+            agreement!(@device auto_dense_device, Dense, Device, $body);
+            agreement!(@device auto_dense_sending_device, Dense, Sending, $body);
+            agreement!(@device auto_bitpack_device, Bitpack, Device, $body);
+            agreement!(@device auto_elias_fano_device, EliasFano, Device, $body);
+            agreement!(@device auto_pfor_sending_device, Pfor, Sending, $body);
+            agreement!(@device auto_rice_device, Rice, Device, $body);
         }
     };
     (@engine $test:ident, $algorithm:ident, $lists:ident, $threads:expr, $body:expr) => {
@@ -48,7 +107,15 @@ macro_rules! agreement {
         fn $test() {
             let body: fn($crate::engine::Engine) = $body;
             let (algorithm, lists) = (lanner::Algorithm::$algorithm, agreement!(@lists $lists));
-            body($crate::engine::Engine { algorithm, lists, threads: $threads });
+            body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::Threads($threads) });
+        }
+    };
+    (@device $test:ident, $lists:ident, $runs:ident, $body:expr) => {
+        #[test]
+        fn $test() {
+            let body: fn($crate::engine::Engine) = $body;
+            let (algorithm, lists) = (lanner::Algorithm::Auto, agreement!(@lists $lists));
+            body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::$runs });
         }
     };
     (@lists Dense) => {
@@ -79,9 +146,33 @@ impl Engine {
         }
     }
 
+    /// Whether a device answers.
+    pub fn is_device(&self) -> bool {
+        !matches!(self.runs, Runs::Threads(_))
+    }
+
+    fn threads(&self) -> usize {
+        match self.runs {
+            Runs::Threads(threads) => threads,
+            Runs::Device | Runs::Sending => 1,
+        }
+    }
+
+    fn executor(&self, index: &Arc<Index>) -> Answering {
+        // Some numbers that differ from index to index.
+        let seed = u64::from(index.documents()) * 31;
+        let device = || GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(open_device(seed))));
+        let executor = match self.runs {
+            Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
+            Runs::Device => Answerer::Device(device()),
+            Runs::Sending => Answerer::Device(device().send_lists()),
+        };
+        Answering { executor }
+    }
+
     /// Whether the algorithm has inner loops for several sets of lanes.
     pub fn has_lanes(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Auto | Algorithm::Conjunction | Algorithm::Scatter)
+        !self.is_device() && matches!(self.algorithm, Algorithm::Auto | Algorithm::Conjunction | Algorithm::Scatter)
     }
 
     /// The score models that the algorithm answers by.
@@ -114,7 +205,7 @@ impl Engine {
         let cases = self.cases(collection, ks);
         let plan = |case| Planner::new(&index).plan(&self.query(collection, case)).unwrap();
         let plans: Vec<Plan> = cases.iter().map(plan).collect();
-        let answers = Cpu::new(Arc::clone(&index), self.threads).run(&plans).unwrap();
+        let answers = self.executor(&index).run(&plans);
         assert_eq!(answers.len(), cases.len());
         for (case, answer) in cases.iter().zip(answers) {
             assert!(answer.exact);
@@ -125,7 +216,7 @@ impl Engine {
     /// Asks everything alone, with the documents divided among the threads.
     pub fn check_split(&self, collection: &Collection, ks: &[usize]) {
         let index = collection.index(self.lists);
-        let executor = Cpu::new(Arc::clone(&index), self.threads.max(2)).split_from(Duration::ZERO);
+        let executor = Cpu::new(Arc::clone(&index), self.threads().max(2)).split_from(Duration::ZERO);
         for case in self.cases(collection, ks) {
             let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
             let answer = executor.run(&[plan]).unwrap().remove(0);
@@ -158,7 +249,7 @@ impl Engine {
     /// Divides the documents at the given places and merges the answers of the parts.
     pub fn check_parts(&self, collection: &Collection, ks: &[usize], cuts: &[u32]) {
         let index = collection.index(self.lists);
-        let executor = Cpu::new(Arc::clone(&index), self.threads);
+        let executor = self.executor(&index);
         let mut ends = cuts.to_vec();
         ends.push(index.documents());
         ends.sort_unstable();
@@ -168,7 +259,7 @@ impl Engine {
             for staged in plan.staged() {
                 let starts = [0].iter().chain(&ends);
                 let parts: Vec<Plan> = starts.zip(&ends).map(|(&start, &end)| staged.over(start..end)).collect();
-                let answers = executor.run(&parts).unwrap();
+                let answers = executor.run(&parts);
                 hits = TopK::merge(case.k, answers.iter().map(|answer| &answer.hits));
                 if hits.len() >= case.k {
                     break;
@@ -192,7 +283,7 @@ impl Engine {
             let planner = Planner::new(index).with_document_frequencies(&frequencies);
             let plan = planner.plan(&self.query(collection, case)).unwrap();
             let staged: Vec<Plan> = plan.staged().filter(|plan| plan.stages[0].operation == stage).collect();
-            Cpu::new(Arc::clone(index), self.threads).run(&staged).unwrap().pop().unwrap_or_default()
+            self.executor(index).run(&staged).pop().unwrap_or_default()
         };
         // Impacts and filters are those of one index: shards do not share them.
         let is_shared = |case: &Case| case.score != ScoreModel::Impact && collection.asks[case.ask].filter.is_none();
@@ -212,12 +303,12 @@ impl Engine {
     /// Asks an index with the documents in another order. Scores must be the same, and documents but for ties at k.
     pub fn check_order(&self, collection: &Collection, ks: &[usize]) {
         let index = collection.bisected(self.lists);
-        let executor = Cpu::new(Arc::clone(&index), self.threads);
+        let executor = self.executor(&index);
         // Filters are of document numbers, which are others here.
         let is_shared = |case: &Case| collection.asks[case.ask].filter.is_none();
         let cases: Vec<Case> = self.cases(collection, ks).into_iter().filter(is_shared).collect();
         let plan = |case| Planner::new(&index).plan(&self.query(collection, case)).unwrap();
-        let answers = executor.run(&cases.iter().map(plan).collect::<Vec<Plan>>()).unwrap();
+        let answers = executor.run(&cases.iter().map(plan).collect::<Vec<Plan>>());
         for (case, answer) in cases.iter().zip(answers) {
             let mut candidates = collection.candidates(case.ask, case.mode, case.k, case.score);
             let last = candidates.get(case.k.wrapping_sub(1)).map_or(0, |hit| hit.score);

@@ -113,7 +113,7 @@ agreement!(nasty_collection, |engine: Engine| {
 fn all_lanes_agree_on_the_nasty_collection() {
     for algorithm in [Algorithm::Scatter, Algorithm::Conjunction] {
         for lists in [Lists::Dense, Lists::Sparse(CodecName::Bitpack)] {
-            Engine { algorithm, lists, threads: 1 }.check_lanes(nasty(), &[10, 1000]);
+            Engine { algorithm, lists, runs: crate::engine::Runs::Threads(1) }.check_lanes(nasty(), &[10, 1000]);
         }
     }
 }

@@ -433,7 +433,7 @@ fn packed_documents<'a>(bytes: &'a [u8], layout: &LongLayout, shared: &Shared<'a
 }
 
 /// Takes a stream and its directory byte from the front.
-fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
+pub(super) fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
     let byte = varint::take(bytes, 1)?[0];
     let length = codec.length(Packed::alone(byte, bytes), count);
     Some(Packed::alone(byte, varint::take(bytes, length)?))

@@ -2,6 +2,7 @@
 
 use super::list::{List, ListContext, Summary};
 use super::map::Bytes;
+use super::parts::Parts;
 use super::terms::ListPlace;
 use crate::format::IndexError;
 use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP};
@@ -123,7 +124,14 @@ impl Segment {
         Summary::new(place.is_long, self.bytes_at(place)?).ok_or_else(|| self.damaged_list(place))
     }
 
-    fn bytes_at(&self, place: ListPlace) -> Result<&[u8], IndexError> {
+    /// Where the parts of the list at a place lie within its bytes.
+    pub fn parts_at(&self, place: ListPlace) -> Result<Parts, IndexError> {
+        let bytes = self.bytes_at(place)?;
+        Parts::new(&self.list_context(), place.is_long, bytes).ok_or_else(|| self.damaged_list(place))
+    }
+
+    /// The bytes of the list at a place.
+    pub fn bytes_at(&self, place: ListPlace) -> Result<&[u8], IndexError> {
         self.section(place.section()).get(place.start..place.end).ok_or_else(|| self.damaged_list(place))
     }
 

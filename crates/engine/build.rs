@@ -1,0 +1,8 @@
+//! Compiles the kernels for the simulator.
+
+include!("../gpu/cuda/compile.rs");
+
+fn main() {
+    let folders = ["src", "src/algorithms", "../index/src/codec", "../index/src", "../gpu/cuda"];
+    compile_for_simulator("lanner_kernels", "src/kernels.cu", &folders);
+}

@@ -1,0 +1,255 @@
+// See conjunction.rs for the algorithm: the rarest list drives. Here a thread block answers a part of a query: blocks of
+// the shortest list, or, where all lists are dense, a range of documents.
+//
+// A warp takes a block of the shortest list, 4 documents a lane. Dense lists are asked first, by bit tests. Of another
+// list only blocks that can hold one of the documents left are decoded, into the warp's scratch, and searched there.
+// What matches and can enter waits in the warp's queue; all warps push together, a push a thread in each round.
+#pragma once
+#include "../topk.cu"
+#include "dense_list.cu"
+#include "sparse_list.cu"
+
+constexpr unsigned CONJUNCTION_THREADS = 256, CONJUNCTION_WARPS = CONJUNCTION_THREADS / 32;
+
+struct Match {
+    unsigned document, score;
+};
+
+struct ConjunctionShared {
+    TopShared top;
+    Scratch scratch[CONJUNCTION_WARPS];
+    Match queue[CONJUNCTION_WARPS][32 + BLOCK];
+    float norms[256];
+};
+static_assert(sizeof(ConjunctionShared) == 23568, "as kernels.rs has it");
+
+// Four postings of a lane: those alive are in all lists so far.
+struct Lane {
+    unsigned documents[4], scores[4];
+    unsigned alive; // a bit a posting
+};
+
+template <unsigned TAG, Stream STREAM> struct Conjunction {
+    ConjunctionShared &shared;
+    const BatchArguments &arguments;
+    const QueryRow &query;
+    const PartRow &part;
+    const SparseRow *sparse;
+    const DenseRow *dense;
+    Top top;
+    unsigned lane, warp;
+    Match *queue;
+    unsigned queued; // of the warp
+
+    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const QueryRow &given_query,
+                           const PartRow &given_part)
+        : shared(given), arguments(given_arguments), query(given_query), part(given_part),
+          sparse(given_arguments.sparse + given_query.sparse), dense(given_arguments.dense + given_query.dense),
+          top(given.top, given_query, given_part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
+          queue(given.queue[threadIdx.x / 32]), queued(0) {}
+
+    __device__ void run() {
+        for (unsigned i = threadIdx.x; i < 256; i += CONJUNCTION_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        __syncthreads();
+        if (query.sparse_count > 0) {
+            by_blocks();
+        } else {
+            by_chunks();
+        }
+        top.finish(query, part, arguments);
+    }
+
+    // Ends a round: pushes what waits, a match a thread. Whether any warp has more to do.
+    __device__ bool push(bool has_more) {
+        const unsigned taken = min(queued, 32u);
+        queued -= taken;
+        __syncwarp();
+        if (lane < taken) top.push(queue[queued + lane].document, queue[queued + lane].score);
+        __syncwarp();
+        const bool is_more = __syncthreads_or(has_more || queued > 0);
+        if (threadIdx.x == 0) top.look_around();
+        top.settle();
+        return is_more;
+    }
+
+    __device__ void enqueue(bool is_match, unsigned document, unsigned score) {
+        const unsigned all = __ballot_sync(~0u, is_match);
+        if (is_match) queue[queued + __popc(all & ((1u << lane) - 1))] = Match{document, score};
+        queued += __popc(all);
+    }
+
+    __device__ float norm_of(unsigned document) const {
+        return STREAM == IMPACT ? 0.0f : shared.norms[__ldg(arguments.length_codes + document)];
+    }
+
+    // The shortest list drives.
+    __device__ void by_blocks() {
+        unsigned others = 0; // the most that they can add
+        for (unsigned list = 1; list < query.sparse_count; list++) others += sparse[list].bound;
+        for (unsigned list = 0; list < query.dense_count; list++) others += dense[list].bound;
+        unsigned block = part.first + warp;
+        bool is_more = true;
+        while (is_more) {
+            while (queued < 32 && block < part.end) {
+                if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_block(block);
+                block += CONJUNCTION_WARPS;
+            }
+            is_more = push(block < part.end);
+        }
+    }
+
+    __device__ void match_block(unsigned block) {
+        Scratch &scratch = shared.scratch[warp];
+        Streams streams = streams_of(sparse[0], block);
+        __syncwarp();
+        const uint4 documents = decode_documents<TAG>(sparse[0], streams, arguments, lane, scratch);
+        Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
+        for (unsigned i = 0; i < 4; i++) {
+            const unsigned document = mine.documents[i];
+            if (4 * lane + i < streams.count && document >= query.first && document < query.end && is_in_dense(document)) {
+                mine.alive |= 1u << i;
+            }
+        }
+        for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);
+        if (!__any_sync(~0u, mine.alive)) return;
+        const uint4 values = decode_values<TAG>(sparse[0], streams, arguments, lane, scratch);
+        const unsigned of_lane[4] = {values.x, values.y, values.z, values.w};
+        for (unsigned i = 0; i < 4; i++) {
+            const bool is_alive = mine.alive >> i & 1;
+            unsigned score = mine.scores[i];
+            if (is_alive) {
+                const float norm = norm_of(mine.documents[i]);
+                score += weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm) + dense_weights(mine.documents[i], norm);
+            }
+            enqueue(is_alive && score >= top.threshold(), mine.documents[i], score);
+        }
+    }
+
+    __device__ bool is_in_dense(unsigned document) const {
+        for (unsigned list = 0; list < query.dense_count; list++) {
+            if (!has_bit(word_of(dense[list], document / 64), document % 64)) return false;
+        }
+        return true;
+    }
+
+    // The weights of a document that is in all dense lists.
+    __device__ unsigned dense_weights(unsigned document, float norm) const {
+        const unsigned chunk = document / 64, bit = document % 64;
+        unsigned sum = 0;
+        for (unsigned list = 0; list < query.dense_count; list++) {
+            sum += weigh_dense<STREAM>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
+        }
+        return sum;
+    }
+
+    // Keeps alive what is in another list too, and adds its weights.
+    __device__ void intersect(Lane &mine, const SparseRow &list) {
+        Scratch &scratch = shared.scratch[warp];
+        unsigned unknown = mine.alive, block = 0;
+        for (;;) {
+            // The first document that is not known to be in the list or not: lanes hold documents in order.
+            const unsigned lanes = __ballot_sync(~0u, unknown != 0);
+            if (lanes == 0) return;
+            const unsigned here = mine.documents[(__ffs(unknown) - 1) & 3];
+            const unsigned target = __shfl_sync(~0u, here, __ffs(lanes) - 1);
+            block = find_block(list, block, list.blocks, target, lane);
+            if (block >= list.blocks) {
+                mine.alive &= ~unknown;
+                return;
+            }
+            Streams streams = streams_of(list, block);
+            const unsigned last = list.is_short ? list.last : number_in(list, list.last, block);
+            __syncwarp();
+            const uint4 documents = decode_documents<TAG>(list, streams, arguments, lane, scratch);
+            __syncwarp();
+            reinterpret_cast<uint4 *>(scratch.numbers)[lane] = documents;
+            __syncwarp();
+            for (unsigned i = 0; i < 4; i++) {
+                const unsigned document = mine.documents[i];
+                if (!(unknown >> i & 1) || document > last) continue;
+                unknown &= ~(1u << i);
+                const unsigned place = place_of(scratch, streams.count, document);
+                if (place == NONE) {
+                    mine.alive &= ~(1u << i);
+                } else {
+                    const unsigned value = value_at<TAG>(list, streams, arguments, place);
+                    mine.scores[i] += weigh<STREAM>(list.multiplier, value, norm_of(document));
+                }
+            }
+            // In a damaged file the last document may lie: what was searched for is settled all the same.
+            if (unknown && mine.documents[__ffs(unknown) - 1] == target) {
+                mine.alive &= ~(unknown & -unknown);
+                unknown &= unknown - 1;
+            }
+        }
+    }
+
+    // Where a document stands among the `count` in scratch; NONE if it does not.
+    __device__ static unsigned place_of(const Scratch &scratch, unsigned count, unsigned document) {
+        unsigned low = 0, high = count;
+        while (low < high) {
+            const unsigned middle = (low + high) / 2;
+            if (scratch.numbers[middle] < document) low = middle + 1;
+            else high = middle;
+        }
+        return low < count && scratch.numbers[low] == document ? low : NONE;
+    }
+
+    // All lists are dense: their words are joined, 32 chunks a warp.
+    __device__ void by_chunks() {
+        const unsigned end = (part.end + 63) / 64;
+        unsigned chunk = part.first / 64 + 32 * warp;
+        unsigned pending = 0, mine = 0; // lanes whose chunk is still to be scored, and the lane's chunk
+        uint2 word = make_uint2(0, 0);
+        bool is_more = true;
+        while (is_more) {
+            while (queued < 32 && (pending != 0 || chunk < end)) {
+                if (pending != 0) {
+                    const unsigned source = __ffs(pending) - 1;
+                    pending &= pending - 1;
+                    const unsigned x = __shfl_sync(~0u, word.x, source), y = __shfl_sync(~0u, word.y, source);
+                    score_chunk(__shfl_sync(~0u, mine, source), make_uint2(x, y));
+                    continue;
+                }
+                mine = chunk + lane;
+                word = mine < end ? joined(mine) : make_uint2(0, 0);
+                pending = __ballot_sync(~0u, (word.x | word.y) != 0);
+                chunk += CONJUNCTION_THREADS;
+            }
+            is_more = push(pending != 0 || chunk < end);
+        }
+    }
+
+    // The documents of a chunk that are in all lists; none where their weights do not suffice.
+    __device__ uint2 joined(unsigned chunk) const {
+        uint2 word = make_uint2(~0u, ~0u);
+        unsigned bound = 0;
+        for (unsigned list = 0; list < query.dense_count; list++) {
+            const uint2 other = word_of(dense[list], chunk);
+            word = make_uint2(word.x & other.x, word.y & other.y);
+            bound += bound_in(dense[list], chunk);
+        }
+        return bound >= top.threshold() ? word : make_uint2(0, 0);
+    }
+
+    // A chunk's documents that are in all lists: the first half, then the second.
+    __device__ void score_chunk(unsigned chunk, uint2 word) {
+        for (unsigned half = 0; half < 2; half++) {
+            const unsigned document = 64 * chunk + 32 * half + lane;
+            const bool is_match = (half == 0 ? word.x : word.y) >> lane & 1 && document >= part.first && document < part.end;
+            const unsigned score = is_match ? dense_weights(document, norm_of(document)) : 0;
+            enqueue(is_match && score >= top.threshold(), document, score);
+        }
+    }
+};
+
+template <unsigned TAG, Stream STREAM> __device__ inline void conjunction(const BatchArguments &arguments) {
+    SHARED(ConjunctionShared, shared);
+    const PartRow &part = arguments.parts[blockIdx.x];
+    Conjunction<TAG, STREAM>(shared, arguments, arguments.queries[part.query], part).run();
+}
+
+KERNEL(conjunction_bitpack_frequency, BatchArguments, arguments) { conjunction<BITPACK, FREQUENCY>(arguments); }
+KERNEL(conjunction_bitpack_impact, BatchArguments, arguments) { conjunction<BITPACK, IMPACT>(arguments); }
+KERNEL(conjunction_any_frequency, BatchArguments, arguments) { conjunction<ANY, FREQUENCY>(arguments); }
+KERNEL(conjunction_any_impact, BatchArguments, arguments) { conjunction<ANY, IMPACT>(arguments); }

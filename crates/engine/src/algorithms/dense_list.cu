@@ -1,0 +1,55 @@
+// See dense_list.rs: bit tests, ranks and weights of a bitmap in global memory, by any one thread.
+#pragma once
+#include "weigher.cu"
+
+// Chunks of a window with a rank of its own.
+constexpr unsigned CHUNKS_IN_WINDOW = 512;
+
+// The documents of a chunk, as two words of 32 bits.
+__device__ inline uint2 word_of(const DenseRow &list, unsigned chunk) {
+    return __ldg(reinterpret_cast<const uint2 *>(list.bytes + 16ull * list.words) + chunk);
+}
+
+__device__ inline bool has_bit(uint2 word, unsigned bit) { return (bit < 32 ? word.x >> bit : word.y >> (bit - 32)) & 1; }
+
+// The most that a list can add in a chunk.
+__device__ inline unsigned bound_in(const DenseRow &list, unsigned chunk) {
+    if (list.factor == 0) return list.bound;
+    return __ldg(list.bytes + list.chunk_bound + chunk) * list.factor;
+}
+
+// The place of the weight of a document whose bit is set.
+__device__ inline unsigned rank_of(const DenseRow &list, unsigned chunk, uint2 word, unsigned bit) {
+    const unsigned *windows = reinterpret_cast<const unsigned *>(list.bytes + list.window_rank);
+    const uint16_t *chunks = reinterpret_cast<const uint16_t *>(list.bytes + list.chunk_rank);
+    const unsigned low = bit < 32 ? word.x & ((1u << bit) - 1) : word.x;
+    const unsigned high = bit < 32 ? 0 : word.y & ((1u << (bit - 32)) - 1);
+    return __ldg(windows + chunk / CHUNKS_IN_WINDOW) + __ldg(chunks + chunk) + __popc(low) + __popc(high);
+}
+
+// A frequency that its bits do not hold.
+__device__ inline unsigned exception_of(const DenseRow &list, unsigned rank) {
+    const unsigned *ranks = reinterpret_cast<const unsigned *>(list.bytes + 16ull * list.exception_rank);
+    unsigned low = 0, high = list.exceptions;
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        if (__ldg(ranks + middle) < rank) low = middle + 1;
+        else high = middle;
+    }
+    return low < list.exceptions && __ldg(ranks + low) == rank ? __ldg(ranks + list.exceptions + low) : 1;
+}
+
+// The frequency or impact of the posting with that rank.
+__device__ inline unsigned value_of(const DenseRow &list, unsigned rank) {
+    if (list.value_bits == 0 || rank >= list.postings) return 1;
+    const uint64_t bit = static_cast<uint64_t>(rank) * list.value_bits;
+    const unsigned byte = __ldg(list.bytes + 16ull * list.values + bit / 8);
+    const unsigned value = byte >> (bit & 7) & ((1u << list.value_bits) - 1);
+    return value > 0 ? value : exception_of(list, rank);
+}
+
+// The weight of a posting of a chunk, whose word has the bit.
+template <Stream STREAM>
+__device__ inline unsigned weigh_dense(const DenseRow &list, unsigned chunk, uint2 word, unsigned bit, float norm) {
+    return weigh<STREAM>(list.multiplier, value_of(list, rank_of(list, chunk, word, bit)), norm);
+}

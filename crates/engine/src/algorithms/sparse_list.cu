@@ -1,0 +1,110 @@
+// A list in blocks of 128 postings, in global memory: a warp decodes a block, its lane `l` holds postings 4 l to 4 l + 3.
+#pragma once
+#include "weigher.cu"
+
+__device__ inline unsigned number_in(const SparseRow &list, unsigned array, unsigned place) {
+    return __ldg(reinterpret_cast<const unsigned *>(list.bytes + array) + place);
+}
+
+// The first block from `block` on, before `end`, whose last document is at least `target`; `end` if there is none.
+// All lanes of a warp come with the same numbers: they look at 32 blocks at once, and at every 32nd where it is far.
+__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned end, unsigned target, unsigned lane) {
+    if (list.is_short) return block < end && list.last < target ? end : block;
+    unsigned step = 1;
+    while (block + 32 * step < end && step < (1u << 25)) {
+        const unsigned place = block + 32 * step - 1;
+        if (number_in(list, list.last, place) >= target) break;
+        block = place + 1;
+        step *= 32;
+    }
+    for (;;) {
+        // Lane l looks at the last block of its share of the next 32 shares.
+        const unsigned place = block + step * (lane + 1) - 1;
+        const bool is_before = place < end && number_in(list, list.last, place) < target;
+        block += step * __popc(__ballot_sync(~0u, is_before));
+        if (step == 1) return min(block, end);
+        step /= 32;
+    }
+}
+
+__device__ inline unsigned postings_in_block(const SparseRow &list, unsigned block) {
+    return min(list.postings - block * BLOCK, BLOCK);
+}
+
+// The streams of one block: where they begin, and what the directory says of them.
+struct Streams {
+    Packed documents, weights;
+    unsigned base;
+    unsigned count;
+};
+
+__device__ inline Packed packed_of(const SparseRow &list, unsigned stream, unsigned array, unsigned block) {
+    Packed packed;
+    packed.bytes = nullptr;
+    packed.shared = list.shared[stream] ? list.bytes + 16ull * list.shared[stream] : nullptr;
+    packed.shared_bytes = list.shared_bytes[stream];
+    packed.byte = array == NONE ? 0 : list.is_short ? array : __ldg(list.bytes + array + block);
+    packed.block = block;
+    return packed;
+}
+
+// Where the weights begin is known behind the documents.
+__device__ inline Streams streams_of(const SparseRow &list, unsigned block) {
+    Streams streams;
+    streams.count = postings_in_block(list, block);
+    streams.documents = packed_of(list, 0, list.document_byte, block);
+    streams.weights = packed_of(list, 2, list.weight_byte, block);
+    if (list.is_short) {
+        streams.base = list.first + 1;
+        streams.documents.bytes = list.bytes + list.offset;
+        streams.weights.bytes = list.bytes + list.payload;
+    } else {
+        streams.base = block == 0 ? 0 : number_in(list, list.last, block - 1) + 1;
+        streams.documents.bytes = list.bytes + list.payload + 16ull * min(number_in(list, list.offset, block), list.end);
+    }
+    return streams;
+}
+
+// The lane's four documents of a block; afterwards the place of the weights is known.
+template <unsigned TAG>
+__device__ inline uint4 decode_documents(const SparseRow &list, Streams &streams, const BatchArguments &arguments,
+                                         unsigned lane, Scratch &scratch) {
+    const uint8_t *end = nullptr;
+    if (!list.is_short) {
+        const uint4 documents = Codec<TAG>::documents(arguments.documents_codec, streams.documents, streams.base,
+                                                      streams.count, lane, scratch, end);
+        if (list.skipped_byte != NONE) {
+            Packed skipped = packed_of(list, 1, list.skipped_byte, streams.documents.block);
+            skipped.bytes = end;
+            end = Codec<TAG>::end_of(arguments.weights_codec, skipped, streams.count);
+        }
+        streams.weights.bytes = end;
+        return documents;
+    }
+    uint4 others = make_uint4(0, 0, 0, 0);
+    if (streams.count > 1) {
+        others = Codec<TAG>::documents(arguments.documents_codec, streams.documents, streams.base, streams.count - 1,
+                                       lane, scratch, end);
+    }
+    // The first document stands before the others.
+    const unsigned before = __shfl_up_sync(~0u, others.w, 1);
+    return make_uint4(lane == 0 ? list.first : before, others.x, others.y, others.z);
+}
+
+// The lane's four values of a block whose documents were decoded; ones where they are not stored.
+template <unsigned TAG>
+__device__ inline uint4 decode_values(const SparseRow &list, const Streams &streams, const BatchArguments &arguments,
+                                      unsigned lane, Scratch &scratch) {
+    if (list.weight_byte == NONE) return make_uint4(1, 1, 1, 1);
+    const uint8_t *end;
+    __syncwarp();
+    return Codec<TAG>::values(arguments.weights_codec, streams.weights, streams.count, lane, scratch, end);
+}
+
+// One value of a block whose documents were decoded, by any one thread.
+template <unsigned TAG>
+__device__ inline unsigned value_at(const SparseRow &list, const Streams &streams, const BatchArguments &arguments,
+                                    unsigned place) {
+    if (list.weight_byte == NONE) return 1;
+    return Codec<TAG>::value_at(arguments.weights_codec, streams.weights, streams.count, place);
+}

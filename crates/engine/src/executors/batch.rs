@@ -1,0 +1,226 @@
+//! A batch of plans as kernels read it: rows, how queries are divided among thread blocks, and where answers come out.
+
+use super::resident::Resident;
+use super::rows::ListRow;
+use crate::kernels::{DenseRow, NONE, PartRow, QueryRow, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW};
+use crate::plan::{Operation, Plan, PlannedList, Stage};
+use lanner_gpu::device::Address;
+use lanner_index::format::IndexError;
+use lanner_index::format::list::UNIT;
+use lanner_index::open::Index;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
+/// at about the same time.
+const PARTS_A_PLACE: u64 = 4;
+/// Thread blocks that a processor of the device runs at once.
+const PLACES_A_PROCESSOR: u64 = 4;
+/// No part of an OR, or of an AND of bitmaps, has fewer documents.
+const FEWEST_DOCUMENTS: u32 = 16_384;
+/// No part of another AND has fewer blocks of its shortest list: one a warp.
+const FEWEST_BLOCKS: u32 = THREADS / 32;
+
+/// Rows, and what they say of one another.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Stages of plans.
+    pub queries: Vec<QueryRow>,
+    /// Their lists in blocks.
+    pub sparse: Vec<SparseRow>,
+    /// Their bitmaps.
+    pub dense: Vec<DenseRow>,
+    /// What thread blocks answer of ANDs.
+    pub and_parts: Vec<PartRow>,
+    /// What thread blocks answer of ORs.
+    pub or_parts: Vec<PartRow>,
+    /// The most lists in blocks of an OR.
+    pub most_sparse: usize,
+    /// For each plan its stages, as places in `queries`.
+    pub stages: Vec<Range<usize>>,
+    /// Keys of the answers.
+    pub answer_keys: usize,
+    /// Keys of the arena.
+    pub arena_keys: u64,
+    /// The bytes of lists that do not lie on the device.
+    pub sent: Vec<u8>,
+    /// Where each of these starts in `sent`.
+    starts: HashMap<(bool, usize), usize>,
+}
+
+/// The lists of a query.
+#[derive(Default)]
+struct Rows {
+    sparse: Vec<SparseRow>,
+    dense: Vec<DenseRow>,
+}
+
+impl Batch {
+    /// Makes the rows of plans, each with stages, a k and documents. Lists that do not lie on the device are counted
+    /// from address 0 on; see [`Batch::place_sent`].
+    pub fn new(index: &Index, resident: &Resident, plans: &[&Plan], processors: u32) -> Result<Batch, IndexError> {
+        let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
+        let parts = PARTS_A_PLACE * PLACES_A_PROCESSOR * u64::from(processors);
+        let mut order: Vec<(u64, usize)> = plans.iter().zip(0..).map(|(plan, number)| (cost(plan), number)).collect();
+        let all = order.iter().map(|(cost, _)| cost).sum::<u64>().max(1);
+        // The longest first: the short ones fill the gaps at the end.
+        order.sort_by_key(|&(cost, number)| (Reverse(cost), number));
+        for (cost, number) in order {
+            let share = (u128::from(parts) * u128::from(cost) / u128::from(all)).max(1) as u32;
+            let first = batch.queries.len();
+            for stage in &plans[number].stages {
+                let rows = batch.rows(index, resident, plans[number])?;
+                let after = if batch.queries.len() > first { batch.queries.len() as u32 - 1 } else { NONE };
+                batch.push(plans[number], stage, rows, after, share);
+            }
+            batch.stages[number] = first..batch.queries.len();
+        }
+        Ok(batch)
+    }
+
+    /// The rows of a plan's lists, in the order in which kernels want them.
+    fn rows(&mut self, index: &Index, resident: &Resident, plan: &Plan) -> Result<Rows, IndexError> {
+        let mut rows = Rows::default();
+        for list in plan.lists.iter() {
+            let address = match resident.address(list.place) {
+                Some(address) => address,
+                None => Address(self.send(index, list)? as u64),
+            };
+            match ListRow::new(index, plan, list, address)? {
+                ListRow::Sparse(row) => rows.sparse.push(row),
+                ListRow::Dense(row) => rows.dense.push(row),
+            }
+        }
+        rows.sparse.sort_by_key(|row| row.postings);
+        rows.dense.sort_by_key(|row| Reverse(row.bound));
+        Ok(rows)
+    }
+
+    /// Says where the sent lists are going to lie.
+    pub fn place_sent(&mut self, address: Address) {
+        if !self.sent.is_empty() {
+            self.sparse.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
+            self.dense.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
+        }
+    }
+
+    /// Puts a list among those that are sent, once, and returns where.
+    fn send(&mut self, index: &Index, list: &PlannedList) -> Result<usize, IndexError> {
+        let key = (list.place.is_long, list.place.start);
+        if let Some(&start) = self.starts.get(&key) {
+            return Ok(start);
+        }
+        let start = self.sent.len().next_multiple_of(UNIT);
+        self.sent.resize(start, 0);
+        self.sent.extend_from_slice(index.segment().bytes_at(list.place)?);
+        self.starts.insert(key, start);
+        Ok(start)
+    }
+
+    fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, after: u32, share: u32) {
+        let query = self.queries.len() as u32;
+        let Range { start: first, end } = plan.range;
+        let sum = rows.sparse.iter().fold(0u32, |sum, row| sum.saturating_add(row.bound));
+        let postings = rows.sparse.iter().map(|row| u64::from(row.postings)).sum::<u64>();
+        let (over, fewest) = match (stage.operation, rows.sparse.first()) {
+            (Operation::And, Some(shortest)) => (0..shortest.blocks, FEWEST_BLOCKS),
+            _ => (first / 64 * 64..end, FEWEST_DOCUMENTS),
+        };
+        let parts = divide(over, share, fewest, if fewest == FEWEST_DOCUMENTS { 64 } else { 1 });
+        let k = plan.k.min(plan.range.len()) as u32;
+        self.queries.push(QueryRow {
+            sparse: self.sparse.len() as u32,
+            sparse_count: rows.sparse.len() as u32,
+            dense: self.dense.len() as u32,
+            dense_count: rows.dense.len() as u32,
+            first,
+            end,
+            k,
+            seed: plan.seed_of(stage),
+            parts: parts.len() as u32,
+            sum,
+            window: window(postings, plan.documents),
+            answer: self.answer_keys as u32,
+            after,
+            reserved: 0,
+        });
+        self.answer_keys += k as usize;
+        let room = room(k);
+        for part in parts {
+            let keys = self.arena_keys;
+            self.arena_keys += u64::from(if room > 0 { room } else { k });
+            let into = match stage.operation {
+                Operation::And => &mut self.and_parts,
+                Operation::Or => &mut self.or_parts,
+            };
+            // The first part of an OR may begin inside a chunk.
+            let is_documents = fewest == FEWEST_DOCUMENTS;
+            let start = if is_documents { part.start.max(first) } else { part.start };
+            into.push(PartRow { query, first: start, end: part.end, room, keys });
+        }
+        if stage.operation == Operation::Or {
+            self.most_sparse = self.most_sparse.max(rows.sparse.len());
+        }
+        self.sparse.extend(rows.sparse);
+        self.dense.extend(rows.dense);
+    }
+}
+
+/// What a plan costs, coarsely, to divide the device's thread blocks among plans: postings in blocks, and chunks of
+/// bitmaps.
+pub fn cost(plan: &Plan) -> u64 {
+    let lists = plan.lists.iter().map(|list| if list.is_dense { list.postings / 16 } else { list.postings });
+    let share = plan.range.len() as f64 / f64::from(plan.documents.max(1));
+    let work = lists.map(u64::from).sum::<u64>() + u64::from(plan.documents) / 64;
+    (work as f64 * share) as u64 + 1
+}
+
+/// Divides a range into up to `share` parts of at least `fewest`, each but the last a multiple of `unit`.
+fn divide(range: Range<u32>, share: u32, fewest: u32, unit: u32) -> Vec<Range<u32>> {
+    let length = (range.len() as u32).div_ceil(share).max(fewest).next_multiple_of(unit) as usize;
+    let end = range.end;
+    range.step_by(length).map(|start| start..start.saturating_add(length as u32).min(end)).collect()
+}
+
+/// Documents that are looked at together: so many that their postings fill a quarter of the table.
+fn window(postings: u64, documents: u32) -> u32 {
+    let wanted = u64::from(SLOTS / 4) * u64::from(documents) / postings.max(1);
+    let wanted = wanted.clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32;
+    // A power of two, rounded down.
+    1 << wanted.ilog2()
+}
+
+/// Keys that a part needs in the arena; 0 where they fit into shared memory.
+fn room(k: u32) -> u32 {
+    let needed = k.saturating_add(THREADS);
+    if needed as usize <= SHARED_KEYS { 0 } else { needed.next_power_of_two() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_a_range_and_are_no_smaller_than_asked_for() {
+        assert_eq!(divide(0..100, 4, 10, 1), [0..25, 25..50, 50..75, 75..100]);
+        assert_eq!(divide(0..100, 40, 30, 1), [0..30, 30..60, 60..90, 90..100]);
+        assert_eq!(divide(64..1000, 3, 10, 64), [64..384, 384..704, 704..1000]);
+        assert_eq!(divide(0..1, 8, 8, 1), [0..1]);
+        let last = u32::MAX - 5..u32::MAX;
+        assert_eq!(divide(last.clone(), 1, 100, 64), [last]);
+    }
+
+    #[test]
+    fn a_window_is_a_power_of_two_that_the_table_holds() {
+        assert_eq!(window(0, 25_000_000), WIDEST_WINDOW);
+        assert_eq!(window(25_000_000, 25_000_000), SLOTS);
+        assert_eq!(window(1_000_000, 25_000_000), 16_384);
+    }
+
+    #[test]
+    fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
+        assert_eq!([0, 10, 768].map(room), [0, 0, 0]);
+        assert_eq!([769, 1000, 10_000].map(room), [2048, 2048, 16_384]);
+    }
+}

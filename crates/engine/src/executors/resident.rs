@@ -1,0 +1,60 @@
+//! What of an index lies on a device for good: lengths and norms always, the lists if they fit.
+
+use lanner_gpu::device::{Address, Command, Stream};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::memory::{Gpu, Memory};
+use lanner_index::format::segment::Section;
+use lanner_index::open::{Index, ListPlace};
+
+/// Decoders may read so many bytes behind a list.
+pub const PADDING: usize = 1024;
+
+/// The bytes of an index on a device, as they lie in the file.
+#[derive(Debug)]
+pub struct Resident {
+    /// Long and short lists; `None` where they are sent with each batch.
+    lists: Option<[Memory; 2]>,
+    length_codes: Memory,
+    norms: Memory,
+}
+
+impl Resident {
+    /// Uploads what stays, the lists among it if they fit into the budget with `reserve` bytes left.
+    pub fn upload(gpu: &Gpu, index: &Index, reserve: u64) -> Result<Resident, GpuError> {
+        let norms: Vec<u8> = index.norms().table().iter().flat_map(|norm| norm.to_le_bytes()).collect();
+        let norms = upload(gpu, &norms)?;
+        let length_codes = upload(gpu, index.length_codes())?;
+        let sections = [Section::LongLists, Section::ShortLists].map(|section| index.segment().section(section));
+        let needed = sections.iter().map(|section| (section.len() + PADDING) as u64).sum::<u64>();
+        let lists = match needed.saturating_add(reserve) <= gpu.left() {
+            true => Some([upload(gpu, sections[0])?, upload(gpu, sections[1])?]),
+            false => None,
+        };
+        gpu.wait(Stream(0))?;
+        Ok(Resident { lists, length_codes, norms })
+    }
+
+    /// Where a list lies; `None` if it has to be sent.
+    pub fn address(&self, place: ListPlace) -> Option<Address> {
+        let [long, short] = self.lists.as_ref()?;
+        Some(if place.is_long { long } else { short }.address().plus(place.start))
+    }
+
+    /// A length code for each document.
+    pub fn length_codes(&self) -> Address {
+        self.length_codes.address()
+    }
+
+    /// The norms of the 256 length codes.
+    pub fn norms(&self) -> Address {
+        self.norms.address()
+    }
+}
+
+/// Copies bytes to the device, with zeros behind them.
+fn upload(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
+    let memory = gpu.allocate(bytes.len() + PADDING)?;
+    gpu.submit(Stream(0), Command::Write { from: bytes, to: memory.address() })?;
+    gpu.submit(Stream(0), Command::Clear { at: memory.address().plus(bytes.len()), bytes: PADDING })?;
+    Ok(memory)
+}

@@ -1,0 +1,146 @@
+//! The kernels, and the rows that they read: what a batch of plans is on a device.
+//!
+//! `plan.cu` has the same structs and says what each field means.
+#![allow(missing_docs)]
+
+use lanner_gpu::device::Address;
+use lanner_gpu::kernel::{Module, kernels};
+
+/// The kernels of `kernels.cu`.
+pub static MODULE: Module = Module { name: "lanner", ptx: include_str!("kernels.ptx") };
+
+/// What stands where there is nothing.
+pub const NONE: u32 = u32::MAX;
+
+/// Threads of a block of every kernel that answers queries.
+pub const THREADS: u32 = 256;
+/// Bytes of shared memory of `scatter`, without those for each sparse list.
+pub const SCATTER_SHARED: usize = 51_232;
+/// Bytes of shared memory of `scatter` for each sparse list.
+pub const SCATTER_SHARED_A_LIST: usize = 12;
+/// Bytes of shared memory of `conjunction`.
+pub const CONJUNCTION_SHARED: usize = 23_568;
+/// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
+pub const SHARED_KEYS: usize = 1024;
+/// Slots of the hash table of `scatter`.
+pub const SLOTS: u32 = 4096;
+/// The most documents that `scatter` looks at together.
+pub const WIDEST_WINDOW: u32 = 65_536;
+
+/// A list in blocks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SparseRow {
+    pub bytes: Address,
+    pub multiplier: f32,
+    pub bound: u32,
+    pub postings: u32,
+    pub blocks: u32,
+    pub end: u32,
+    pub last: u32,
+    pub offset: u32,
+    pub block_bound: u32,
+    pub document_byte: u32,
+    pub skipped_byte: u32,
+    pub weight_byte: u32,
+    pub payload: u32,
+    pub first: u32,
+    pub is_short: u32,
+    pub shared: [u32; 3],
+    pub shared_bytes: [u32; 3],
+}
+
+/// A bitmap with ranks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DenseRow {
+    pub bytes: Address,
+    pub multiplier: f32,
+    pub bound: u32,
+    pub factor: u32,
+    pub postings: u32,
+    pub window_rank: u32,
+    pub chunk_rank: u32,
+    pub chunk_bound: u32,
+    pub words: u32,
+    pub values: u32,
+    pub value_bits: u32,
+    pub exception_rank: u32,
+    pub exceptions: u32,
+}
+
+/// One stage of a plan.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueryRow {
+    pub sparse: u32,
+    pub sparse_count: u32,
+    pub dense: u32,
+    pub dense_count: u32,
+    pub first: u32,
+    pub end: u32,
+    pub k: u32,
+    pub seed: u32,
+    pub parts: u32,
+    pub sum: u32,
+    pub window: u32,
+    pub answer: u32,
+    pub after: u32,
+    pub reserved: u32,
+}
+
+/// What a thread block answers of a query.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartRow {
+    pub query: u32,
+    pub first: u32,
+    pub end: u32,
+    pub room: u32,
+    pub keys: u64,
+}
+
+/// What all kernels that answer queries take.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchArguments {
+    pub queries: Address,
+    pub sparse: Address,
+    pub dense: Address,
+    pub parts: Address,
+    pub length_codes: Address,
+    pub norms: Address,
+    pub floors: Address,
+    pub done: Address,
+    pub counts: Address,
+    pub arena: Address,
+    pub answers: Address,
+    pub answer_counts: Address,
+    pub documents_codec: u32,
+    pub weights_codec: u32,
+}
+
+kernels! {
+    MODULE;
+    [SparseRow: 88 bytes]
+    [DenseRow: 56 bytes]
+    [QueryRow: 56 bytes]
+    [PartRow: 24 bytes]
+    [BatchArguments: 104 bytes]
+    /// OR by frequencies, of lists packed by bitpack.
+    SCATTER_BITPACK_FREQUENCY = scatter_bitpack_frequency: BatchArguments;
+    /// OR by impacts, of lists packed by bitpack.
+    SCATTER_BITPACK_IMPACT = scatter_bitpack_impact: BatchArguments;
+    /// OR by frequencies, of lists packed by any codec that a GPU reads.
+    SCATTER_ANY_FREQUENCY = scatter_any_frequency: BatchArguments;
+    /// OR by impacts, likewise.
+    SCATTER_ANY_IMPACT = scatter_any_impact: BatchArguments;
+    /// AND by frequencies, of lists packed by bitpack.
+    CONJUNCTION_BITPACK_FREQUENCY = conjunction_bitpack_frequency: BatchArguments;
+    /// AND by impacts, of lists packed by bitpack.
+    CONJUNCTION_BITPACK_IMPACT = conjunction_bitpack_impact: BatchArguments;
+    /// AND by frequencies, of lists packed by any codec that a GPU reads.
+    CONJUNCTION_ANY_FREQUENCY = conjunction_any_frequency: BatchArguments;
+    /// AND by impacts, likewise.
+    CONJUNCTION_ANY_IMPACT = conjunction_any_impact: BatchArguments;
+}

@@ -1,0 +1,112 @@
+//! A device that fails on command: what tests of losing a device walk through.
+
+use crate::device::{Command, Device, Limits, Piece, Side, Stream};
+use crate::error::GpuError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The one call fails, and the device goes on.
+    Once,
+    /// From that call on all fail, as after an illegal access; work that was under way is not done.
+    Lost,
+    /// The call itself seems to go well; the stream that it belongs to says at its next wait that the device is lost.
+    Late,
+}
+
+/// Hands every call on to another device, but for the one that fails.
+#[derive(Debug)]
+pub struct Faulty {
+    device: Arc<dyn Device>,
+    fault: Fault,
+    /// The call that fails, counted from 0.
+    at: u64,
+    calls: AtomicU64,
+    is_late: AtomicBool,
+    is_lost: AtomicBool,
+}
+
+impl Faulty {
+    /// Fails at the call with that number, counted from 0.
+    pub fn new(device: Arc<dyn Device>, fault: Fault, at: u64) -> Faulty {
+        let (calls, is_late, is_lost) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        Faulty { device, fault, at, calls, is_late, is_lost }
+    }
+
+    /// The calls that could fail so far.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Whether the fault has come.
+    pub fn has_failed(&self) -> bool {
+        self.calls() > self.at
+    }
+
+    fn lost() -> GpuError {
+        GpuError::Lost { reason: "injected".to_owned() }
+    }
+
+    /// Counts a call; `Ok(true)` lets it pass, `Ok(false)` drops it without a word.
+    fn count(&self, once: impl FnOnce() -> GpuError) -> Result<bool, GpuError> {
+        if self.is_lost.load(Ordering::SeqCst) {
+            return Err(Faulty::lost());
+        }
+        if self.calls.fetch_add(1, Ordering::SeqCst) != self.at {
+            return Ok(!self.is_late.load(Ordering::SeqCst));
+        }
+        match self.fault {
+            Fault::Once => Err(once()),
+            Fault::Lost => {
+                self.is_lost.store(true, Ordering::SeqCst);
+                Err(Faulty::lost())
+            }
+            Fault::Late => {
+                self.is_late.store(true, Ordering::SeqCst);
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Device for Faulty {
+    fn limits(&self) -> &Limits {
+        self.device.limits()
+    }
+
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
+        self.count(|| GpuError::OutOfMemory { asked: bytes as u64, reason: "injected".to_owned() })?;
+        self.device.allocate(side, bytes)
+    }
+
+    fn free(&self, piece: Piece) {
+        self.device.free(piece);
+    }
+
+    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
+        let reason = "injected".to_owned();
+        let once = || match command {
+            Command::Launch { kernel, .. } => GpuError::Launch { name: kernel.name.to_owned(), reason },
+            _ => GpuError::Failed { at: "a copy", reason },
+        };
+        match self.count(once)? {
+            true => self.device.submit(stream, command),
+            false => Ok(()),
+        }
+    }
+
+    fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
+        let passes = self.count(|| GpuError::Failed { at: "waiting", reason: "injected".to_owned() })?;
+        if self.is_late.load(Ordering::SeqCst) {
+            self.is_lost.store(true, Ordering::SeqCst);
+            return Err(Faulty::lost());
+        }
+        match passes {
+            true => self.device.wait(stream),
+            false => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A device that is no device: kernels run on the processor, one thread after the other in an order drawn from a seed.
+//!
+//! A stream does nothing until it is waited for, so that a missing wait shows. Memory holds rubbish until it is
+//! written. See `cuda/simulator.h` for what the simulator checks. It is for tests and for learning.
+
+use crate::device::{Address, Command, Device, Limits, Piece, STREAMS, Shape, Side, Stream};
+use crate::error::GpuError;
+use crate::kernel::Simulate;
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Pieces start at multiples of this, as a driver's do.
+const ALIGNMENT: usize = 256;
+/// What memory holds that nobody has written.
+const RUBBISH: u8 = 0xA5;
+
+/// Runs kernels on the processor.
+#[derive(Debug)]
+pub struct Simulator {
+    limits: Limits,
+    seed: AtomicU64,
+    streams: [Mutex<Vec<Owned>>; STREAMS],
+    /// Why it is of no more use, once a kernel went wrong: a driver does not go on either.
+    lost: Mutex<Option<GpuError>>,
+}
+
+/// A command that waits for its turn.
+#[derive(Debug)]
+enum Owned {
+    Write { from: Vec<u8>, to: Address },
+    Copy { from: Address, to: Address, bytes: usize },
+    Clear { at: Address, bytes: usize },
+    Launch { name: &'static str, simulate: Simulate, shape: Shape, argument: Vec<u64> },
+    Mark,
+}
+
+impl Simulator {
+    /// Draws the order of threads from a seed; every launch has another one.
+    pub fn new(seed: u64) -> Simulator {
+        let name = "simulator".to_owned();
+        let (memory, multiprocessors, shared) = (1 << 40, 2, 227 << 10);
+        Simulator {
+            limits: Limits { name, memory, multiprocessors, shared, is_simulated: true },
+            seed: AtomicU64::new(seed),
+            streams: Default::default(),
+            lost: Mutex::default(),
+        }
+    }
+
+    fn check(&self) -> Result<(), GpuError> {
+        match &*self.lost.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn stream(&self, stream: Stream) -> Result<MutexGuard<'_, Vec<Owned>>, GpuError> {
+        self.check()?;
+        let reason = || format!("there is no stream {}", stream.0);
+        let stream = self.streams.get(stream.0).ok_or_else(|| GpuError::Failed { at: "a stream", reason: reason() })?;
+        Ok(stream.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn layout(bytes: usize) -> Result<Layout, GpuError> {
+        let asked = bytes as u64;
+        Layout::from_size_align(bytes.max(1), ALIGNMENT)
+            .map_err(|error| GpuError::OutOfMemory { asked, reason: error.to_string() })
+    }
+
+    #[allow(unsafe_code)]
+    fn run(&self, command: &Owned) -> Result<(), GpuError> {
+        match command {
+            // SAFETY of all three: addresses are those that `allocate` gave, which callers keep alive until they have
+            // waited; that a command stays inside its piece is what the sanitizer's job checks.
+            Owned::Write { from, to } => unsafe {
+                std::ptr::copy_nonoverlapping(from.as_ptr(), to.0 as *mut u8, from.len());
+            },
+            Owned::Copy { from, to, bytes } => unsafe {
+                std::ptr::copy(from.0 as *const u8, to.0 as *mut u8, *bytes);
+            },
+            Owned::Clear { at, bytes } => unsafe { std::ptr::write_bytes(at.0 as *mut u8, 0, *bytes) },
+            Owned::Launch { name, simulate, shape, argument } => {
+                let seed = self.seed.fetch_add(1, Ordering::Relaxed);
+                let live = 1 + (seed % 4) as u32;
+                let argument = argument.as_ptr().cast::<c_void>();
+                // SAFETY: the argument is a struct that kernel and launcher agree on; the text stays until the next run.
+                let text =
+                    unsafe { CStr::from_ptr(simulate(shape.grid, shape.block, shape.shared, argument, seed, live)) };
+                if !text.is_empty() {
+                    let reason = format!("{name}, seed {seed}: {}", text.to_string_lossy());
+                    return Err(GpuError::Lost { reason });
+                }
+            }
+            Owned::Mark => {}
+        }
+        Ok(())
+    }
+}
+
+impl Device for Simulator {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    #[allow(unsafe_code)]
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
+        self.check()?;
+        let layout = Simulator::layout(bytes)?;
+        // SAFETY: the layout has at least a byte.
+        let Some(pointer) = NonNull::new(unsafe { alloc(layout) }) else {
+            return Err(GpuError::OutOfMemory { asked: bytes as u64, reason: "the host has no memory".to_owned() });
+        };
+        // SAFETY: just allocated, of that size.
+        unsafe { pointer.as_ptr().write_bytes(RUBBISH, bytes) };
+        let host = (side == Side::Host).then_some(pointer);
+        Ok(Piece { address: Address(pointer.as_ptr() as u64), host, bytes, side })
+    }
+
+    #[allow(unsafe_code)]
+    fn free(&self, piece: Piece) {
+        if let Ok(layout) = Simulator::layout(piece.bytes) {
+            // SAFETY: `allocate` gave the piece with the same layout, and its owner gives it back once.
+            unsafe { dealloc(piece.address.0 as *mut u8, layout) };
+        }
+    }
+
+    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
+        let owned = match command {
+            Command::Write { from, to } => Owned::Write { from: from.to_vec(), to },
+            Command::Copy { from, to, bytes } => Owned::Copy { from, to, bytes },
+            Command::Clear { at, bytes } => Owned::Clear { at, bytes },
+            Command::Launch { kernel, shape, argument } => {
+                let name = kernel.name;
+                let is_too_large =
+                    shape.shared > self.limits.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
+                let Some(simulate) = kernel.simulate.filter(|_| !is_too_large) else {
+                    let reason = format!("the simulator cannot run {shape:?}, or this build is without it");
+                    return Err(GpuError::Launch { name: name.to_owned(), reason });
+                };
+                // In words, so that the struct is aligned.
+                let words = argument.chunks(8).map(|chunk| {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    u64::from_ne_bytes(word)
+                });
+                Owned::Launch { name, simulate, shape, argument: words.collect() }
+            }
+            Command::Mark => Owned::Mark,
+        };
+        self.stream(stream)?.push(owned);
+        Ok(())
+    }
+
+    fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
+        let mut queue = self.stream(stream)?;
+        let mut marks = Vec::new();
+        for command in std::mem::take(&mut *queue) {
+            if let Err(error) = self.run(&command) {
+                *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+                return Err(error);
+            }
+            if let Owned::Mark = command {
+                marks.push(Instant::now());
+            }
+        }
+        Ok(marks.windows(2).map(|pair| pair[1] - pair[0]).collect())
+    }
+}

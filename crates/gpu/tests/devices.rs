@@ -1,0 +1,447 @@
+//! One body of tests for every device: the simulator, and the driver where there is one.
+//!
+//! With `LANNER_REQUIRE_GPU=1` a driver that does not open is a failure.
+
+use lanner_gpu::cuda::Cuda;
+use lanner_gpu::device::{Command, Device, Shape, Side, Stream};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::faulty::{Fault, Faulty};
+use lanner_gpu::kernel::{Kernel, Module, TypedKernel};
+use lanner_gpu::memory::{Gpu, Memory, Pinned};
+use lanner_gpu::simulator::Simulator;
+use lanner_gpu::trial::{self, TrialArguments};
+use std::ops::Range;
+use std::sync::Arc;
+
+const BUDGET: u64 = 1 << 30;
+const FIRST: Stream = Stream(0);
+const SECOND: Stream = Stream(1);
+const SHARED_BYTES: usize = 128;
+
+/// Opens a device anew.
+type Open = Box<dyn Fn() -> Arc<dyn Device>>;
+
+/// The simulator under these seeds, and the driver.
+fn devices(seeds: Range<u64>) -> Vec<Open> {
+    let mut devices = Vec::<Open>::new();
+    match cfg!(simulator) {
+        true => devices.extend(seeds.map(|seed| Box::new(move || simulator(seed)) as Open)),
+        false => eprintln!("left out: the simulator, which this build is without"),
+    }
+    if let Some(open) = driver() {
+        devices.push(Box::new(open));
+    }
+    devices
+}
+
+fn simulator(seed: u64) -> Arc<dyn Device> {
+    Arc::new(Simulator::new(seed))
+}
+
+/// How to open the driver's device, if there is one.
+fn driver() -> Option<fn() -> Arc<dyn Device>> {
+    let is_required = std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    match Cuda::open(0) {
+        Ok(_) => return Some(|| Arc::new(Cuda::open(0).expect("a device that opened a moment ago"))),
+        Err(error) if is_required => panic!("LANNER_REQUIRE_GPU is set, and {error}"),
+        Err(error) => eprintln!("left out: the driver; {error}"),
+    }
+    None
+}
+
+fn gpu(open: &Open) -> Gpu {
+    Gpu::new(open(), BUDGET)
+}
+
+/// A kernel to run on numbers.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    kernel: &'a TypedKernel<TrialArguments>,
+    shape: Shape,
+    input: &'a [u32],
+    n: u32,
+    stream: Stream,
+}
+
+/// What a kernel made of them: a number for each thread, and one more.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    output: Vec<u32>,
+    total: u32,
+}
+
+struct Buffers {
+    input: Memory,
+    /// The output, and the total behind it.
+    output: Memory,
+    back: Pinned,
+}
+
+impl Trial<'_> {
+    fn threads(&self) -> usize {
+        self.shape.grid as usize * self.shape.block as usize
+    }
+
+    fn run(&self, gpu: &Gpu) -> Result<Outcome, GpuError> {
+        let bytes = (self.threads() + 1) * size_of::<u32>();
+        let input = gpu.allocate(size_of_val(self.input))?;
+        let buffers = Buffers { input, output: gpu.allocate(bytes)?, back: gpu.pin(bytes)? };
+        let submitted = self.submit(gpu, &buffers);
+        // Buffers must stay until the stream has left them, even where a command or a wait was refused.
+        let waited = gpu.wait(self.stream);
+        if waited.is_err() {
+            let _ = gpu.wait(self.stream);
+        }
+        submitted.and(waited)?;
+        let mut output = numbers_of(&buffers.back);
+        let total = output.pop().expect("the total");
+        Ok(Outcome { output, total })
+    }
+
+    fn submit(&self, gpu: &Gpu, buffers: &Buffers) -> Result<(), GpuError> {
+        let Buffers { input, output, back } = buffers;
+        let total = output.address().plus(self.threads() * size_of::<u32>());
+        let (input, output, bytes) = (input.address(), output.address(), output.bytes());
+        let argument = TrialArguments { input, output, total, n: self.n, reserved: 0 };
+        gpu.submit(self.stream, Command::Write { from: &bytes_of(self.input), to: input })?;
+        gpu.submit(self.stream, Command::Clear { at: output, bytes })?;
+        gpu.launch(self.stream, self.kernel, self.shape, &argument)?;
+        gpu.submit(self.stream, Command::Copy { from: output, to: back.address(), bytes })
+    }
+}
+
+fn bytes_of(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+}
+
+fn numbers_of(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|chunk| u32::from_ne_bytes(chunk.try_into().expect("four bytes"))).collect()
+}
+
+fn shape(grid: u32, block: u32) -> Shape {
+    Shape { grid, block, shared: SHARED_BYTES }
+}
+
+/// A kernel on no numbers.
+fn trial(kernel: &TypedKernel<TrialArguments>, shape: Shape, n: u32) -> Trial<'_> {
+    Trial { kernel, shape, input: &[], n, stream: FIRST }
+}
+
+/// A sum of 300 numbers by three blocks.
+fn sum(input: &[u32; 300]) -> Trial<'_> {
+    Trial { kernel: &trial::SUM, shape: shape(3, 128), input, n: 300, stream: FIRST }
+}
+
+fn some_numbers() -> [u32; 300] {
+    std::array::from_fn(|i| (i * i) as u32)
+}
+
+fn assert_sums(gpu: &Gpu) {
+    let input = some_numbers();
+    let outcome = sum(&input).run(gpu).expect("a sum");
+    let of_blocks: Vec<u32> = input.chunks(128).map(|chunk| chunk.iter().sum()).collect();
+    assert_eq!(outcome.output[..3], of_blocks, "{}", gpu.limits().name);
+    assert_eq!(outcome.total, input.iter().sum::<u32>(), "{}", gpu.limits().name);
+}
+
+#[test]
+fn numbers_are_summed_up() {
+    for open in devices(0..20) {
+        assert_sums(&gpu(&open));
+    }
+}
+
+#[test]
+fn lanes_of_a_warp_meet_in_parts() {
+    for open in devices(0..20) {
+        let outcome = trial(&trial::PARTIAL, shape(1, 64), 5).run(&gpu(&open)).expect("a run");
+        let first = |lane: u32| if lane < 16 { lane + (lane ^ 1) } else { lane };
+        let expected: Vec<u32> = (0..64).map(|i| i % 32).map(|lane| first(lane) + first(lane ^ 16) + 5).collect();
+        assert_eq!(outcome.output, expected);
+    }
+}
+
+#[test]
+fn commands_of_a_stream_come_one_after_the_other() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let memory = gpu.allocate(16).expect("memory");
+        let back = gpu.pin(48).expect("pinned memory");
+        let (at, to) = (memory.address(), back.address());
+        for command in [
+            Command::Write { from: &[7; 16], to: at },
+            Command::Copy { from: at, to, bytes: 16 },
+            Command::Clear { at: at.plus(4), bytes: 8 },
+            Command::Copy { from: at, to: to.plus(16), bytes: 16 },
+            Command::Write { from: &[9], to: at.plus(15) },
+            Command::Copy { from: at.plus(1), to: at, bytes: 0 },
+            Command::Write { from: &[], to: at },
+            Command::Clear { at, bytes: 0 },
+            Command::Copy { from: at, to: to.plus(32), bytes: 16 },
+        ] {
+            gpu.submit(FIRST, command).expect("a command");
+        }
+        gpu.wait(FIRST).expect("a wait");
+        assert_eq!(back[..16], [7; 16]);
+        assert_eq!(back[16..32], [7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);
+        assert_eq!(back[32..], [7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 9]);
+    }
+}
+
+#[test]
+fn what_is_written_is_taken_before_submit_returns() {
+    const BYTES: usize = 1 << 20;
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let busy = gpu.allocate(64 << 20).expect("memory");
+        let memory = gpu.allocate(2 * BYTES).expect("memory");
+        let (mut pageable, mut pinned) = (vec![1; BYTES], gpu.pin(BYTES).expect("pinned memory"));
+        let back = gpu.pin(2 * BYTES).expect("pinned memory");
+        pinned.fill(2);
+        // The stream is busy, so that a copy which only starts after its turn would see what comes later.
+        for _ in 0..16 {
+            gpu.submit(FIRST, Command::Clear { at: busy.address(), bytes: busy.bytes() }).expect("clearing");
+        }
+        gpu.submit(FIRST, Command::Write { from: &pageable, to: memory.address() }).expect("a write");
+        gpu.submit(FIRST, Command::Write { from: &pinned, to: memory.address().plus(BYTES) }).expect("a write");
+        pageable.fill(3);
+        pinned.fill(3);
+        let command = Command::Copy { from: memory.address(), to: back.address(), bytes: 2 * BYTES };
+        gpu.submit(FIRST, command).expect("a copy");
+        gpu.wait(FIRST).expect("a wait");
+        assert!(back[..BYTES].iter().all(|&byte| byte == 1), "{}: from pageable memory", gpu.limits().name);
+        assert!(back[BYTES..].iter().all(|&byte| byte == 2), "{}: from pinned memory", gpu.limits().name);
+    }
+}
+
+#[test]
+fn a_wait_returns_the_times_between_marks() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let memory = gpu.allocate(1 << 20).expect("memory");
+        let clear = Command::Clear { at: memory.address(), bytes: memory.bytes() };
+        for round in 0..3 {
+            for command in [Command::Mark, clear, Command::Mark, clear, Command::Mark] {
+                gpu.submit(FIRST, command).expect("a command");
+            }
+            gpu.submit(SECOND, Command::Mark).expect("a mark");
+            let times = gpu.wait(FIRST).expect("a wait");
+            assert_eq!(times.len(), 2, "round {round}");
+            assert!(times.iter().all(|time| !time.is_zero()), "round {round}: {times:?}");
+            assert_eq!(gpu.wait(SECOND).expect("a wait"), [], "one mark has nothing to be compared with");
+            assert_eq!(gpu.wait(FIRST).expect("a wait"), [], "marks count once");
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_device() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let input = some_numbers();
+        std::thread::scope(|scope| {
+            for stream in [FIRST, SECOND] {
+                let (gpu, trial) = (&gpu, Trial { stream, ..sum(&input) });
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        assert_eq!(trial.run(gpu).expect("a sum").total, input.iter().sum::<u32>());
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn memory_is_counted_and_given_back_to_the_budget() {
+    for open in devices(0..1) {
+        let gpu = Gpu::new(open(), 1000);
+        let first = gpu.allocate(600).expect("memory within the budget");
+        assert_eq!(gpu.left(), 400);
+        let refused = gpu.allocate(600).expect_err("memory over the budget");
+        assert_eq!(refused, GpuError::OverBudget { asked: 600, left: 400, budget: 1000 });
+        let pinned = gpu.pin(600).expect("pinned memory, which no budget counts");
+        assert_eq!((gpu.left(), pinned.len()), (400, 600));
+        drop(first);
+        assert_eq!(gpu.left(), 1000);
+        drop(gpu.allocate(1000).expect("all of the budget"));
+        assert_eq!(gpu.left(), 1000);
+    }
+}
+
+#[test]
+fn a_device_without_room_refuses_and_goes_on() {
+    const TOO_MANY: usize = 1 << 60;
+    for open in devices(0..1) {
+        let gpu = Gpu::new(open(), u64::MAX);
+        for refused in [gpu.allocate(TOO_MANY).map(drop), gpu.pin(TOO_MANY).map(drop)] {
+            let error = refused.expect_err("more memory than there is");
+            assert!(matches!(error, GpuError::OutOfMemory { asked, .. } if asked == TOO_MANY as u64), "{error:?}");
+        }
+        assert_eq!(gpu.left(), u64::MAX);
+        assert_sums(&gpu);
+    }
+}
+
+#[test]
+fn a_block_may_have_more_shared_memory_than_usual() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let input = some_numbers();
+        for shared in [SHARED_BYTES, 64 << 10, SHARED_BYTES, 80 << 10, gpu.limits().shared] {
+            let trial = Trial { shape: Shape { shared, ..shape(3, 128) }, ..sum(&input) };
+            assert_eq!(trial.run(&gpu).expect("a sum").total, input.iter().sum::<u32>(), "{shared} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_shape_that_no_device_has_does_not_start() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let input = some_numbers();
+        let too_much = Shape { shared: gpu.limits().shared + 1, ..shape(3, 128) };
+        for shape in [too_much, shape(0, 128), shape(3, 1025)] {
+            let error = Trial { shape, ..sum(&input) }.run(&gpu).expect_err("an impossible shape");
+            assert!(matches!(&error, GpuError::Launch { name, .. } if name == "trial_sum"), "{shape:?}: {error:?}");
+        }
+        assert_sums(&gpu);
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_there_does_not_start() {
+    static BROKEN: Module = Module { name: "broken", ptx: ".version 9.0\n.target sm_80\n.address_size 64\nnonsense" };
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        for (name, module) in [("trial_unknown", &trial::MODULE), ("trial_sum", &BROKEN)] {
+            let kernel = TypedKernel::new(Kernel { name, module, simulate: None });
+            let error = trial(&kernel, shape(1, 32), 0).run(&gpu).expect_err("no such kernel");
+            assert!(matches!(error, GpuError::Launch { .. }), "{error:?}");
+            let names_line = error.to_string().contains("ptx input, line 4");
+            assert!(gpu.limits().is_simulated || names_line == (name == "trial_sum"), "{error}");
+        }
+        assert_sums(&gpu);
+    }
+}
+
+#[test]
+fn a_fault_at_any_call_is_reported_and_costs_no_memory() {
+    let input = some_numbers();
+    let total = input.iter().sum::<u32>();
+    for open in devices(0..1) {
+        for fault in [Fault::Once, Fault::Lost, Fault::Late] {
+            for at in 0.. {
+                let faulty = Arc::new(Faulty::new(open(), fault, at));
+                let gpu = Gpu::new(Arc::clone(&faulty) as Arc<dyn Device>, BUDGET);
+                let outcome = sum(&input).run(&gpu);
+                assert_eq!(gpu.left(), BUDGET, "{fault:?} at call {at}");
+                if !faulty.has_failed() {
+                    assert!(at >= 8, "a run is three calls for memory, four commands and a wait");
+                    assert_eq!(outcome.expect("a sum").total, total);
+                    break;
+                }
+                let is_lost = matches!(outcome.expect_err("a fault"), GpuError::Lost { .. });
+                assert_eq!(is_lost, fault != Fault::Once, "{fault:?} at call {at}");
+                let again = sum(&input).run(&gpu).map(|again| again.total);
+                match fault {
+                    Fault::Once => assert_eq!(again, Ok(total), "after call {at}"),
+                    _ => assert!(matches!(again, Err(GpuError::Lost { .. })), "after call {at}: {again:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(simulator)]
+fn a_lost_update_shows_for_some_seed() {
+    let total =
+        |seed| trial(&trial::RACE, shape(8, 1), 0).run(&Gpu::new(simulator(seed), BUDGET)).expect("a run").total;
+    assert!((0..50).any(|seed| total(seed) < 8));
+}
+
+#[test]
+#[cfg(simulator)]
+fn a_missing_barrier_shows_for_some_seed() {
+    let expected: Vec<u32> = (0..32).rev().collect();
+    let output = |seed| trial(&trial::NO_BARRIER, shape(1, 32), 0).run(&Gpu::new(simulator(seed), BUDGET));
+    assert!((0..50).any(|seed| output(seed).expect("a run").output != expected));
+}
+
+#[test]
+#[cfg(simulator)]
+fn a_wrong_kernel_fails_with_its_cause() {
+    let no_shared = Shape { shared: 64, ..shape(1, 64) };
+    for (trial, causes) in [
+        (
+            trial(&trial::HALF_BARRIER, shape(1, 64), 32),
+            &["a thread ends while others wait at a barrier", "a barrier after some threads of the block have ended"][..],
+        ),
+        (trial(&trial::TWO_BARRIERS, shape(1, 64), 32), &["threads of a block wait at different barriers"]),
+        (trial(&trial::HALF_SHUFFLE, shape(1, 64), 0), &["threads of a block wait for others that never come"]),
+        (trial(&trial::SUM, no_shared, 0), &["shared memory is smaller than the kernel's struct"]),
+    ] {
+        for seed in 0..20 {
+            let error = trial.run(&Gpu::new(simulator(seed), BUDGET)).expect_err("a wrong kernel").to_string();
+            assert!(causes.iter().any(|cause| error.contains(cause)), "{error}");
+            assert!(error.contains(trial.kernel.kernel.name), "{error}");
+        }
+    }
+}
+
+/// Set in the process that is lost.
+const LOSE: &str = "LANNER_TRIAL_LOSES_ITS_DEVICE";
+
+#[test]
+fn an_illegal_access_costs_one_process_its_device() {
+    let Some(open) = driver() else { return };
+    if std::env::var_os(LOSE).is_some() {
+        return lose_a_device(open);
+    }
+    let gpu = Gpu::new(open(), BUDGET);
+    assert_sums(&gpu);
+    let test = std::env::current_exe().expect("this test");
+    let mut other = std::process::Command::new(test);
+    other.args(["--exact", "an_illegal_access_costs_one_process_its_device"]).env(LOSE, "1");
+    let other = other.output().expect("another process");
+    assert!(
+        other.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&other.stdout),
+        String::from_utf8_lossy(&other.stderr)
+    );
+    assert_sums(&gpu);
+    assert_sums(&Gpu::new(open(), BUDGET));
+}
+
+fn lose_a_device(open: fn() -> Arc<dyn Device>) {
+    let device = open();
+    let gpu = Gpu::new(Arc::clone(&device), BUDGET);
+    let memory = gpu.allocate(16).expect("memory");
+    let pinned = gpu.pin(16).expect("pinned memory");
+    let (at, to) = (memory.address(), pinned.address());
+    let argument = TrialArguments { input: at, output: at, total: at, n: 0, reserved: 0 };
+    gpu.launch(FIRST, &trial::FAULT, shape(1, 32), &argument).expect("a start");
+    let is_lost = |result: Result<(), GpuError>| matches!(result, Err(GpuError::Lost { .. }));
+    assert!(is_lost(gpu.wait(FIRST).map(drop)));
+    for command in [
+        Command::Write { from: &[1], to: at },
+        Command::Copy { from: at, to, bytes: 16 },
+        Command::Clear { at, bytes: 16 },
+        Command::Launch { kernel: &trial::SUM.kernel, shape: shape(1, 32), argument: &[0; 32] },
+        Command::Mark,
+    ] {
+        assert!(is_lost(device.submit(SECOND, command)), "{command:?}");
+    }
+    assert!(is_lost(device.wait(FIRST).map(drop)) && is_lost(device.wait(SECOND).map(drop)));
+    assert!([Side::Device, Side::Host].into_iter().all(|side| is_lost(device.allocate(side, 16).map(drop))));
+    drop((memory, pinned, gpu, device));
+    match Cuda::open(0) {
+        Ok(anew) => assert_sums(&Gpu::new(Arc::new(anew), BUDGET)),
+        Err(error) => {
+            assert!(error.to_string().ends_with("start the program anew"), "{error}");
+            assert!(is_lost(Err(error)));
+        }
+    }
+}

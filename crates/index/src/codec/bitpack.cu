@@ -1,0 +1,28 @@
+// See bitpack.rs for the codec, lanes.cu for who holds what.
+#pragma once
+#include "lanes.cu"
+#include "packed.cu"
+
+struct Bitpack {
+    __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane, Scratch &,
+                                      const uint8_t *&end) {
+        const unsigned width = min(packed.byte, 32u);
+        end = packed.bytes + packed_bytes(width, count);
+        return sum_up(unpack(packed.bytes, width, count, lane), base, lane);
+    }
+
+    __device__ static uint4 values(const Packed &packed, unsigned count, unsigned lane, Scratch &,
+                                   const uint8_t *&end) {
+        const unsigned width = min(packed.byte, 32u);
+        end = packed.bytes + packed_bytes(width, count);
+        return plus_one(unpack(packed.bytes, width, count, lane));
+    }
+
+    __device__ static unsigned value_at(const Packed &packed, unsigned count, unsigned index) {
+        return number_at(packed.bytes, min(packed.byte, 32u), count, index) + 1;
+    }
+
+    __device__ static const uint8_t *end_of(const Packed &packed, unsigned count) {
+        return packed.bytes + packed_bytes(min(packed.byte, 32u), count);
+    }
+};
