@@ -13,19 +13,24 @@ pub static MODULE: Module = Module { name: "lanner", ptx: include_str!("kernels.
 pub const NONE: u32 = u32::MAX;
 
 /// Threads of a block of every kernel that answers queries.
-pub const THREADS: u32 = 256;
+pub const THREADS: u32 = 128;
 /// Bytes of shared memory of `scatter`, without those for each sparse list.
-pub const SCATTER_SHARED: usize = 51_232;
+pub const SCATTER_SHARED: usize = 26_928;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
 /// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 23_568;
+pub const CONJUNCTION_SHARED: usize = 10_256;
 /// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
-pub const SHARED_KEYS: usize = 1024;
+pub const SHARED_KEYS: usize = 256;
 /// Slots of the hash table of `scatter`.
-pub const SLOTS: u32 = 4096;
+pub const SLOTS: u32 = 2048;
 /// The most documents that `scatter` looks at together.
-pub const WIDEST_WINDOW: u32 = 65_536;
+pub const WIDEST_WINDOW: u32 = 32_768;
+
+/// Threads of a block of the kernels that decode.
+pub const DECODE_THREADS: u32 = 256;
+/// Bytes of shared memory of the kernels that decode.
+pub const DECODE_SHARED: usize = 4128;
 
 /// A list in blocks.
 #[repr(C)]
@@ -120,8 +125,58 @@ pub struct BatchArguments {
     pub weights_codec: u32,
 }
 
+/// A stream of one block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DecodeRow {
+    pub start: u64,
+    pub shared_start: u64,
+    pub shared_bytes: u32,
+    pub base: u32,
+    pub count: u32,
+    pub byte: u32,
+    pub block: u32,
+    pub reserved: u32,
+}
+
+/// What the streams are, and how they are read.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum DecodeKind {
+    #[default]
+    Documents = 0,
+    Values = 1,
+    SingleValues = 2,
+}
+
+/// What is kept of them: their sum, themselves, or the lengths of the streams.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum DecodeOutput {
+    #[default]
+    Sum = 0,
+    Numbers = 1,
+    Lengths = 2,
+}
+
+/// What the kernels that decode take.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecodeArguments {
+    pub rows: Address,
+    pub bytes: Address,
+    pub out: Address,
+    pub blocks: u32,
+    pub tag: u32,
+    pub kind: DecodeKind,
+    pub output: DecodeOutput,
+    pub sink: Address,
+}
+
 kernels! {
     MODULE;
+    [DecodeRow: 40 bytes]
+    [DecodeArguments: 48 bytes]
     [SparseRow: 88 bytes]
     [DenseRow: 56 bytes]
     [QueryRow: 56 bytes]
@@ -143,4 +198,18 @@ kernels! {
     CONJUNCTION_ANY_FREQUENCY = conjunction_any_frequency: BatchArguments;
     /// AND by impacts, likewise.
     CONJUNCTION_ANY_IMPACT = conjunction_any_impact: BatchArguments;
+    /// Decodes streams of the codec that the tag names.
+    DECODE = decode: DecodeArguments;
+    /// Decodes streams of raw.
+    DECODE_RAW = decode_raw: DecodeArguments;
+    /// Decodes streams of bitpack.
+    DECODE_BITPACK = decode_bitpack: DecodeArguments;
+    /// Decodes streams of elias-fano.
+    DECODE_ELIAS_FANO = decode_elias_fano: DecodeArguments;
+    /// Decodes streams of pfor.
+    DECODE_PFOR = decode_pfor: DecodeArguments;
+    /// Decodes streams of rice.
+    DECODE_RICE = decode_rice: DecodeArguments;
+    /// Decodes streams of pfor-block.
+    DECODE_PFOR_BLOCK = decode_pfor_block: DecodeArguments;
 }

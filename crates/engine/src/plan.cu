@@ -72,6 +72,9 @@ static_assert(sizeof(PartRow) == 24, "as rows.rs has it");
 
 constexpr unsigned NONE = ~0u;
 
+// Threads of a block of every kernel that answers queries.
+constexpr unsigned THREADS = 128, WARPS = THREADS / 32;
+
 // What all kernels that answer queries take.
 struct BatchArguments {
     const QueryRow *queries;

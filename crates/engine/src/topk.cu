@@ -5,7 +5,7 @@
 #include "plan.cu"
 
 // Keys in shared memory.
-constexpr unsigned SHARED_KEYS = 1024;
+constexpr unsigned SHARED_KEYS = 256;
 
 struct TopShared {
     uint64_t floor;  // only keys above enter
@@ -113,20 +113,32 @@ struct Top {
         // Parts of a query stand side by side.
         unsigned first = this_part;
         while (first > 0 && arguments.parts[first - 1].query == part.query) first--;
-        for (unsigned other = first; other < first + query.parts; other++) {
-            if (other == this_part) continue;
-            const uint64_t *theirs = arguments.arena + arguments.parts[other].keys;
-            const unsigned count = *const_cast<volatile unsigned *>(arguments.counts + other);
-            for (unsigned start = 0; start < count; start += blockDim.x) {
-                settle();
-                const unsigned i = start + threadIdx.x;
-                const uint64_t key = i < count ? theirs[i] : 0;
-                // The floor may be the key itself: its part made it known.
-                if (key != 0 && key >= shared.floor) keys[atomicAdd(&shared.count, 1u)] = key;
-                __syncthreads();
-            }
-        }
+        take_over(first, query.parts, this_part, arguments);
         cut();
         return true;
+    }
+
+    // Pushes the hits of the other parts. Each part's are sorted: thread by thread a part, best keys first, or, where
+    // there are few parts, a part after the other, thread by thread a key. Starts and ends behind a barrier.
+    __device__ void take_over(unsigned first, unsigned parts, unsigned this_part, const BatchArguments &arguments) {
+        const bool is_many = parts > blockDim.x / 4;
+        const unsigned step = is_many ? blockDim.x : 1;
+        for (unsigned start = 0; start < parts; start += step) {
+            const unsigned other = first + start + (is_many ? threadIdx.x : 0);
+            const bool is_other = other < first + parts && other != this_part;
+            const uint64_t *theirs = is_other ? arguments.arena + arguments.parts[other].keys : nullptr;
+            const unsigned count = is_other ? *const_cast<volatile unsigned *>(arguments.counts + other) : 0;
+            unsigned i = is_many ? 0 : threadIdx.x;
+            bool is_more = true;
+            while (is_more) {
+                settle();
+                const uint64_t key = i < count ? theirs[i] : 0;
+                // The floor may be the key itself: its part made it known.
+                const bool enters = key != 0 && key >= shared.floor;
+                if (enters) keys[atomicAdd(&shared.count, 1u)] = key;
+                i += is_many ? 1 : blockDim.x;
+                is_more = __syncthreads_or(enters && i < count);
+            }
+        }
     }
 };

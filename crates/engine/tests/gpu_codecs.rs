@@ -4,7 +4,7 @@
 
 use lanner::kernels::{
     DECODE, DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DECODE_SHARED,
-    DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, THREADS,
+    DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, DECODE_THREADS,
 };
 use lanner_gpu::device::{Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -120,7 +120,7 @@ impl Streams {
             output: run.output,
             sink: sink.address(),
         };
-        let shape = Shape { grid: 1 + (run.seed % 3) as u32, block: THREADS, shared: DECODE_SHARED };
+        let shape = Shape { grid: 1 + (run.seed % 3) as u32, block: DECODE_THREADS, shared: DECODE_SHARED };
         gpu.launch(Stream(0), run.kernel, shape, &argument)?;
         Ok((download(&gpu, &out)?, download(&gpu, &sink)?[0]))
     }

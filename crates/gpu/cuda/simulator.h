@@ -24,6 +24,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
 
@@ -383,6 +384,7 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define __any_sync(mask, is_true) (__ballot_sync(mask, is_true) != 0)
 #define __all_sync(mask, is_true) (__ballot_sync(mask, !(is_true)) == 0)
 #define SHARED(Type, name) Type &name = *simulator::shared<Type>(__LINE__)
+#define BOUNDED_KERNEL(name, threads, blocks, Arguments, arguments) KERNEL(name, Arguments, arguments)
 #define KERNEL(name, Arguments, arguments)                                                                              \
     static void name(const Arguments &arguments);                                                                      \
     extern "C" const char *simulate_##name(unsigned grid, unsigned block, size_t shared_bytes, const void *pointer,     \

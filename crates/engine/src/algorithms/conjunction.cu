@@ -9,19 +9,17 @@
 #include "dense_list.cu"
 #include "sparse_list.cu"
 
-constexpr unsigned CONJUNCTION_THREADS = 256, CONJUNCTION_WARPS = CONJUNCTION_THREADS / 32;
-
 struct Match {
     unsigned document, score;
 };
 
 struct ConjunctionShared {
     TopShared top;
-    Scratch scratch[CONJUNCTION_WARPS];
-    Match queue[CONJUNCTION_WARPS][32 + BLOCK];
+    Scratch scratch[WARPS];
+    Match queue[WARPS][32 + BLOCK];
     float norms[256];
 };
-static_assert(sizeof(ConjunctionShared) == 23568, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 10256, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -49,7 +47,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
           queue(given.queue[threadIdx.x / 32]), queued(0) {}
 
     __device__ void run() {
-        for (unsigned i = threadIdx.x; i < 256; i += CONJUNCTION_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        for (unsigned i = threadIdx.x; i < 256; i += THREADS) shared.norms[i] = __ldg(arguments.norms + i);
         __syncthreads();
         if (query.sparse_count > 0) {
             by_blocks();
@@ -92,7 +90,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         while (is_more) {
             while (queued < 32 && block < part.end) {
                 if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_block(block);
-                block += CONJUNCTION_WARPS;
+                block += WARPS;
             }
             is_more = push(block < part.end);
         }
@@ -100,8 +98,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
 
     __device__ void match_block(unsigned block) {
         Scratch &scratch = shared.scratch[warp];
-        Streams streams = streams_of(sparse[0], block);
-        __syncwarp();
+        Streams streams = streams_of(sparse[0], block_row(sparse[0], 0, block));
         const uint4 documents = decode_documents<TAG>(sparse[0], streams, arguments, lane, scratch);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
         for (unsigned i = 0; i < 4; i++) {
@@ -157,7 +154,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
                 mine.alive &= ~unknown;
                 return;
             }
-            Streams streams = streams_of(list, block);
+            Streams streams = streams_of(list, block_row(list, 0, block));
             const unsigned last = list.is_short ? list.last : number_in(list, list.last, block);
             __syncwarp();
             const uint4 documents = decode_documents<TAG>(list, streams, arguments, lane, scratch);
@@ -214,7 +211,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
                 mine = chunk + lane;
                 word = mine < end ? joined(mine) : make_uint2(0, 0);
                 pending = __ballot_sync(~0u, (word.x | word.y) != 0);
-                chunk += CONJUNCTION_THREADS;
+                chunk += THREADS;
             }
             is_more = push(pending != 0 || chunk < end);
         }
@@ -249,7 +246,7 @@ template <unsigned TAG, Stream STREAM> __device__ inline void conjunction(const 
     Conjunction<TAG, STREAM>(shared, arguments, arguments.queries[part.query], part).run();
 }
 
-KERNEL(conjunction_bitpack_frequency, BatchArguments, arguments) { conjunction<BITPACK, FREQUENCY>(arguments); }
-KERNEL(conjunction_bitpack_impact, BatchArguments, arguments) { conjunction<BITPACK, IMPACT>(arguments); }
-KERNEL(conjunction_any_frequency, BatchArguments, arguments) { conjunction<ANY, FREQUENCY>(arguments); }
-KERNEL(conjunction_any_impact, BatchArguments, arguments) { conjunction<ANY, IMPACT>(arguments); }
+BOUNDED_KERNEL(conjunction_bitpack_frequency, THREADS, 8, BatchArguments, arguments) { conjunction<BITPACK, FREQUENCY>(arguments); }
+BOUNDED_KERNEL(conjunction_bitpack_impact, THREADS, 8, BatchArguments, arguments) { conjunction<BITPACK, IMPACT>(arguments); }
+BOUNDED_KERNEL(conjunction_any_frequency, THREADS, 8, BatchArguments, arguments) { conjunction<ANY, FREQUENCY>(arguments); }
+BOUNDED_KERNEL(conjunction_any_impact, THREADS, 8, BatchArguments, arguments) { conjunction<ANY, IMPACT>(arguments); }

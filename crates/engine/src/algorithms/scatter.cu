@@ -5,24 +5,24 @@
 // clearing and scanning cost little. Where a window has no more documents than the table has slots, every document has
 // its own slot; a window that does not fit is halved until it does.
 //
-// Who owns what: the block owns the table, the bounds of the window's chunks and the best keys (shared memory). A warp
-// owns its scratch, which is its queue of candidates later. Between barriers, in this order: bounds of chunks (a thread
-// a chunk); blocks to decode (a warp a list); scattering (a warp a block, atomic operations on the table); candidates
-// (a warp a stretch of the table, then of the chunks), which all warps push in rounds.
+// Who owns what: the block owns the table, the bounds of the window's chunks, the blocks to decode and the best keys
+// (shared memory). A warp owns its scratch and its queue of candidates, which it keeps from window to window, so that
+// lookups, which wait for memory most, are made 32 at a time. Between barriers, in this order: bounds of chunks (a
+// thread a chunk); blocks to decode (a warp a list, 32 rows of its directory at once); scattering (a warp a block, atomic
+// operations on the table); candidates (a warp a stretch of the table, then of the chunks).
 #pragma once
 #include "../topk.cu"
 #include "dense_list.cu"
 #include "sparse_list.cu"
 
-constexpr unsigned SCATTER_THREADS = 256, SCATTER_WARPS = SCATTER_THREADS / 32;
 // Slots of the table, and what an empty one holds.
-constexpr unsigned SLOTS = 4096, EMPTY = ~0u;
+constexpr unsigned SLOTS = 2048, EMPTY = ~0u;
 // A document that finds no slot so far from its own does not fit.
 constexpr unsigned LONGEST_PROBE = 64;
-// The most documents of a window, and chunks of 64 documents in it.
-constexpr unsigned WIDEST_WINDOW = 65536, WIDEST_CHUNKS = WIDEST_WINDOW / 64;
+// The most chunks of 64 documents in a window.
+constexpr unsigned WIDEST_CHUNKS = 512;
 // Blocks that are handed out to warps at once.
-constexpr unsigned WORK = 128;
+constexpr unsigned WORK = 64;
 
 struct Candidate {
     unsigned document, score;
@@ -32,21 +32,18 @@ struct ScatterShared {
     TopShared top;
     alignas(16) unsigned documents[SLOTS]; // within the window
     alignas(16) unsigned scores[SLOTS];
-    alignas(16) union {
-        Scratch scratch;
-        Candidate queue[64];
-    } of_warp[SCATTER_WARPS];
+    Scratch scratch[WARPS];
+    Candidate queue[WARPS][64];
     unsigned bounds[WIDEST_CHUNKS];        // the most that the dense lists add in a chunk
-    uint2 work[WORK];                      // list and block
+    BlockRow work[WORK];
     float norms[256];
-    unsigned dense_bound;                  // the largest of `bounds`
+    unsigned dense_bound[2];               // the largest of `bounds`, of this window and of the next
     unsigned work_count, work_valid;
     unsigned is_overfull;
-    // Behind the struct: for each sparse list the block that its next window starts with, the next to be handed out,
-    // and the first behind the window.
+    // Behind the struct, for each sparse list: the first block that can have a document of the window, the next one to
+    // be handed out (NONE behind the last), and the first block that can have a document of the next window.
 };
-static_assert(sizeof(Scratch) == sizeof(Candidate[64]), "one room for both");
-static_assert(sizeof(ScatterShared) == 51232, "as kernels.rs has it");
+static_assert(sizeof(ScatterShared) == 26928, "as kernels.rs has it");
 
 template <unsigned TAG, Stream STREAM> struct Scatter {
     ScatterShared &shared;
@@ -55,29 +52,33 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     const PartRow &part;
     const SparseRow *sparse;
     const DenseRow *dense;
-    unsigned *cursor, *next, *stop;
+    unsigned *cursor, *next, *after;
     Top top;
     unsigned lane, warp;
+    unsigned queued; // candidates of the warp
+    unsigned turn;   // which of the two bounds is this window's
 
     __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const QueryRow &given_query,
                        const PartRow &given_part)
         : shared(given), arguments(given_arguments), query(given_query), part(given_part),
           sparse(given_arguments.sparse + given_query.sparse), dense(given_arguments.dense + given_query.dense),
           cursor(reinterpret_cast<unsigned *>(&given + 1)), next(cursor + given_query.sparse_count),
-          stop(next + given_query.sparse_count), top(given.top, given_query, given_part, given_arguments),
-          lane(threadIdx.x & 31), warp(threadIdx.x / 32) {}
+          after(next + given_query.sparse_count), top(given.top, given_query, given_part, given_arguments),
+          lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 
     __device__ void run() {
         clear_table();
-        for (unsigned i = threadIdx.x; i < 256; i += SCATTER_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
-        for (unsigned list = warp; list < query.sparse_count; list += SCATTER_WARPS) {
+        for (unsigned i = threadIdx.x; i < WIDEST_CHUNKS; i += THREADS) shared.bounds[i] = 0;
+        for (unsigned i = threadIdx.x; i < 256; i += THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
             const unsigned first = find_block(sparse[list], 0, sparse[list].blocks, part.first, lane);
             if (lane == 0) cursor[list] = first;
         }
+        if (threadIdx.x == 0) shared.dense_bound[0] = 0;
         __syncthreads();
         // Windows start with a chunk; documents before the part's first are left out.
         unsigned start = part.first / 64 * 64, width = query.window;
-        while (start < part.end) {
+        for (;;) {
             const unsigned end = part.end - start > width ? start + width : part.end;
             if (!pass(start, end)) {
                 width = max(width / 2 / 64 * 64, 64u);
@@ -87,70 +88,63 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             start += width;
             width = query.window;
         }
+        if (lane < queued) finish(shared.queue[warp][lane], top.threshold());
+        __syncthreads();
         top.finish(query, part, arguments);
     }
 
     __device__ void clear_table() {
-        for (unsigned i = threadIdx.x; i < SLOTS / 4; i += SCATTER_THREADS) {
+        for (unsigned i = threadIdx.x; i < SLOTS / 4; i += THREADS) {
             reinterpret_cast<uint4 *>(shared.documents)[i] = make_uint4(EMPTY, EMPTY, EMPTY, EMPTY);
             reinterpret_cast<uint4 *>(shared.scores)[i] = make_uint4(0, 0, 0, 0);
         }
     }
 
-    // Looks at the documents of a window; whether it fitted. Starts and ends behind a barrier.
+    // Looks at the documents of a window; whether it fitted.
     __device__ bool pass(unsigned start, unsigned end) {
         if (threadIdx.x == 0) {
             top.look_around();
-            shared.dense_bound = 0;
+            shared.dense_bound[1 - turn] = 0;
             shared.is_overfull = 0;
             shared.work_count = 0;
             shared.work_valid = WORK;
         }
-        __syncthreads();
-        const unsigned threshold = top.threshold();
-        add_bounds(start, end);
-        for (unsigned list = warp; list < query.sparse_count; list += SCATTER_WARPS) find_blocks(list, start, end);
-        __syncthreads();
-        const unsigned dense_bound = shared.dense_bound;
-        bool has_postings = false;
-        if (query.sum + dense_bound >= threshold) has_postings = scatter(start, end, dense_bound, threshold);
-        const bool fits = !shared.is_overfull;
-        if (fits) {
-            for (unsigned list = threadIdx.x; list < query.sparse_count; list += SCATTER_THREADS) {
-                // The window's last block may reach into the next window.
-                cursor[list] = stop[list] > cursor[list] ? stop[list] - 1 : cursor[list];
-            }
-            if (has_postings || (dense_bound >= threshold && query.dense_count > 0)) collect(start, end, threshold);
+        if (query.dense_count > 0) add_bounds(start, end);
+        for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
+            if (lane == 0) next[list] = cursor[list];
         }
         __syncthreads();
-        if (has_postings) clear_table();
-        return fits;
+        const unsigned threshold = top.threshold(), dense_bound = shared.dense_bound[turn];
+        turn = 1 - turn;
+        if (query.sum + dense_bound < threshold) {
+            __syncthreads();
+            return true;
+        }
+        const bool has_postings = scatter(start, end, dense_bound, threshold);
+        const bool is_overfull = shared.is_overfull, is_hot = query.dense_count > 0 && dense_bound >= threshold;
+        if (is_overfull) {
+            clear_table();
+        } else {
+            for (unsigned list = threadIdx.x; list < query.sparse_count; list += THREADS) cursor[list] = after[list];
+            if (has_postings || is_hot) collect(start, end, threshold, is_hot);
+            if (is_hot) clear_table();
+        }
+        __syncthreads();
+        return !is_overfull;
     }
 
     // Sums up the bounds of the dense lists in each chunk of the window.
     __device__ void add_bounds(unsigned start, unsigned end) {
         const unsigned first = start / 64, chunks = (end - start + 63) / 64;
         unsigned largest = 0;
-        for (unsigned i = threadIdx.x; i < chunks; i += SCATTER_THREADS) {
+        for (unsigned i = threadIdx.x; i < chunks; i += THREADS) {
             unsigned bound = 0;
             for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], first + i);
             shared.bounds[i] = bound;
             largest = max(largest, bound);
         }
         largest = __reduce_max_sync(~0u, largest);
-        if (lane == 0 && largest > 0) atomicMax(&shared.dense_bound, largest);
-    }
-
-    // Finds the blocks of a list that can have a document of the window.
-    __device__ void find_blocks(unsigned list, unsigned start, unsigned end) {
-        const SparseRow &row = sparse[list];
-        const unsigned first = find_block(row, cursor[list], row.blocks, start, lane);
-        const unsigned last = find_block(row, first, row.blocks, end - 1, lane);
-        __syncwarp();
-        if (lane == 0) {
-            next[list] = first;
-            stop[list] = min(last + 1, row.blocks);
-        }
+        if (lane == 0) atomicMax(&shared.dense_bound[turn], largest);
     }
 
     // Scatters all blocks of the window that can bring a document in; whether there are any.
@@ -158,13 +152,15 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         bool has_postings = false, is_more = true;
         while (is_more) {
             bool is_pending = false;
-            for (unsigned list = warp; list < query.sparse_count; list += SCATTER_WARPS) {
-                is_pending = !hand_out(list, dense_bound, threshold) || is_pending;
+            for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
+                const unsigned others = query.sum - sparse[list].bound + dense_bound;
+                const unsigned least = threshold > others ? threshold - others : 0;
+                is_pending = !hand_out(list, start, end, least) || is_pending;
             }
             is_more = __syncthreads_or(is_pending);
             const unsigned count = min(shared.work_count, shared.work_valid);
             has_postings = has_postings || count > 0;
-            for (unsigned i = warp; i < count; i += SCATTER_WARPS) scatter_block(shared.work[i], start, end);
+            for (unsigned i = warp; i < count; i += WARPS) scatter_block(shared.work[i], start, end);
             __syncthreads();
             if (is_more) {
                 if (threadIdx.x == 0) {
@@ -177,18 +173,26 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         return has_postings;
     }
 
-    // Hands out blocks of a list whose bound, with all that the others can add, reaches the threshold; whether that
-    // were all of the window.
-    __device__ bool hand_out(unsigned list, unsigned dense_bound, unsigned threshold) {
+    // Hands out the blocks of a list with documents of the window and weights of `least` or more; whether there was
+    // room for all. The lanes read 32 rows of the directory at once, all that decoding needs of them.
+    __device__ bool hand_out(unsigned list, unsigned start, unsigned end, unsigned least) {
         const SparseRow &row = sparse[list];
-        const unsigned others = query.sum - row.bound + dense_bound;
         unsigned block = next[list];
-        const unsigned end = stop[list];
+        if (block == NONE) return true;
         __syncwarp();
-        while (block < end) {
+        for (;;) {
             const unsigned mine = block + lane;
-            const bool can_enter = mine < end && block_bound<STREAM>(row, mine) + others >= threshold;
-            const unsigned entering = __ballot_sync(~0u, can_enter), count = __popc(entering);
+            const bool is_there = mine < row.blocks;
+            BlockRow entry{list, mine, 0, 0, 0};
+            unsigned last = ~0u, bound = 0;
+            if (is_there) {
+                entry = block_row(row, list, mine);
+                last = row.is_short ? row.last : number_in(row, row.last, mine);
+                bound = block_bound<STREAM>(row, mine);
+            }
+            const bool is_inside = is_there && last >= start && first_document(row, entry) < end;
+            const unsigned entering = __ballot_sync(~0u, is_inside && bound >= least);
+            const unsigned count = __popc(entering);
             unsigned place = 0;
             if (lane == 0 && count > 0) place = atomicAdd(&shared.work_count, count);
             place = __shfl_sync(~0u, place, 0);
@@ -200,39 +204,49 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
                 }
                 return false;
             }
-            if (can_enter) shared.work[place + __popc(entering & ((1u << lane) - 1))] = make_uint2(list, mine);
+            if (entering >> lane & 1) shared.work[place + __popc(entering & ((1u << lane) - 1))] = entry;
+            // The first block that has a document of the next window ends the search.
+            const unsigned later = __ballot_sync(~0u, !is_there || last >= end);
+            if (later != 0) {
+                if (lane == 0) {
+                    after[list] = min(block + __ffs(later) - 1, row.blocks);
+                    next[list] = NONE;
+                }
+                return true;
+            }
             block += 32;
+            // Windows may have been passed over.
+            if (__ballot_sync(~0u, last >= start) == 0) block = find_block(row, block, row.blocks, start, lane);
         }
-        if (lane == 0) next[list] = end;
-        return true;
     }
 
-    __device__ void scatter_block(uint2 work, unsigned start, unsigned end) {
-        const SparseRow &row = sparse[work.x];
-        Scratch &scratch = shared.of_warp[warp].scratch;
-        Streams streams = streams_of(row, work.y);
-        __syncwarp();
+    __device__ void scatter_block(const BlockRow &entry, unsigned start, unsigned end) {
+        const SparseRow &row = sparse[entry.list];
+        Scratch &scratch = shared.scratch[warp];
+        Streams streams = streams_of(row, entry);
         const uint4 documents = decode_documents<TAG>(row, streams, arguments, lane, scratch);
         const uint4 values = decode_values<TAG>(row, streams, arguments, lane, scratch);
-        const unsigned mine = 4 * lane;
-        const unsigned count = streams.count > mine ? streams.count - mine : 0;
-        const unsigned first = max(start, part.first);
-        if (count > 0) add(row, documents.x, values.x, first, start, end);
-        if (count > 1) add(row, documents.y, values.y, first, start, end);
-        if (count > 2) add(row, documents.z, values.z, first, start, end);
-        if (count > 3) add(row, documents.w, values.w, first, start, end);
+        const unsigned first = max(start, part.first), mine = 4 * lane, count = streams.count;
+        const bool x = mine < count && documents.x >= first && documents.x < end;
+        const bool y = mine + 1 < count && documents.y >= first && documents.y < end;
+        const bool z = mine + 2 < count && documents.z >= first && documents.z < end;
+        const bool w = mine + 3 < count && documents.w >= first && documents.w < end;
+        // All four are on their way before the first is used.
+        const unsigned code_x = x ? code_of(documents.x) : 0, code_y = y ? code_of(documents.y) : 0;
+        const unsigned code_z = z ? code_of(documents.z) : 0, code_w = w ? code_of(documents.w) : 0;
+        if (x) add(documents.x - start, weigh<STREAM>(row.multiplier, values.x, shared.norms[code_x]));
+        if (y) add(documents.y - start, weigh<STREAM>(row.multiplier, values.y, shared.norms[code_y]));
+        if (z) add(documents.z - start, weigh<STREAM>(row.multiplier, values.z, shared.norms[code_z]));
+        if (w) add(documents.w - start, weigh<STREAM>(row.multiplier, values.w, shared.norms[code_w]));
     }
 
-    __device__ float norm_of(unsigned document) const {
-        return STREAM == IMPACT ? 0.0f : shared.norms[__ldg(arguments.length_codes + document)];
+    // The length code of a document, where lengths count.
+    __device__ unsigned code_of(unsigned document) const {
+        return STREAM == IMPACT ? 0 : __ldg(arguments.length_codes + document);
     }
 
-    // Adds the weight of a posting, if its document lies in the window, to the document's slot.
-    __device__ void add(const SparseRow &row, unsigned document, unsigned value, unsigned first, unsigned start,
-                        unsigned end) {
-        if (document < first || document >= end) return;
-        const unsigned weight = weigh<STREAM>(row.multiplier, value, norm_of(document));
-        const unsigned wanted = document - start;
+    // Adds a weight to the slot of a document of the window.
+    __device__ void add(unsigned wanted, unsigned weight) {
         unsigned slot = wanted % SLOTS;
         for (unsigned probe = 0; probe < LONGEST_PROBE; probe++) {
             const unsigned found = atomicCAS(&shared.documents[slot], EMPTY, wanted);
@@ -257,60 +271,64 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         return false;
     }
 
-    // Pushes the documents of the window that can enter. Rounds of a push a thread, all warps together.
-    __device__ void collect(unsigned start, unsigned end, unsigned threshold) {
-        Candidate *queue = shared.of_warp[warp].queue;
-        unsigned queued = 0;
+    // Finds the documents of the window that can enter, and looks up those that fill a queue. All warps push together,
+    // a push a thread in each round. The table is emptied meanwhile, unless chunks are hot: then it is asked once more.
+    __device__ void collect(unsigned start, unsigned end, unsigned threshold, bool is_hot) {
+        Candidate *queue = shared.queue[warp];
         unsigned slot = warp * 32;
         const unsigned chunks = (end - start + 63) / 64;
-        unsigned chunk = shared.dense_bound >= threshold ? warp * 32 : chunks;
-        unsigned hot = 0; // which of 32 chunks have bounds that alone reach the threshold
+        unsigned chunk = is_hot ? warp * 32 : chunks;
+        unsigned hot = 0;  // which of 32 chunks have bounds that alone reach the threshold
         unsigned half = 0; // of the first of these
         bool is_more = true;
         while (is_more) {
-            __syncwarp();
             while (queued < 32 && slot < SLOTS) {
-                queued = take_from_table(queue, queued, slot + lane, start, threshold);
-                slot += SCATTER_THREADS;
+                take_from_table(queue, slot + lane, start, threshold, !is_hot);
+                slot += THREADS;
             }
             while (queued < 32 && (hot != 0 || chunk < chunks)) {
                 if (hot == 0) {
                     const unsigned mine = chunk + lane;
                     hot = __ballot_sync(~0u, mine < chunks && shared.bounds[mine] >= threshold);
-                    chunk += SCATTER_THREADS;
+                    chunk += THREADS;
                     continue;
                 }
-                const unsigned first = start + 64 * (chunk - SCATTER_THREADS + __ffs(hot) - 1) + 32 * half;
-                queued = take_from_dense(queue, queued, first + lane, start, end, threshold);
+                const unsigned first = start + 64 * (chunk - THREADS + __ffs(hot) - 1) + 32 * half;
+                take_from_dense(queue, first + lane, start, end, threshold);
                 if (half == 1) hot &= hot - 1;
                 half ^= 1;
             }
-            const unsigned taken = min(queued, 32u);
-            queued -= taken;
-            __syncwarp();
-            if (lane < taken) finish(queue[queued + lane], threshold);
-            is_more = __syncthreads_or(queued > 0 || slot < SLOTS || hot != 0 || chunk < chunks);
+            if (queued >= 32) {
+                queued -= 32;
+                __syncwarp();
+                finish(queue[queued + lane], threshold);
+                __syncwarp();
+            }
+            is_more = __syncthreads_or(queued >= 32 || slot < SLOTS || hot != 0 || chunk < chunks);
             top.settle();
         }
     }
 
-    // Puts the lane's candidate into the warp's queue; the new length of the queue.
-    __device__ unsigned enqueue(Candidate *queue, unsigned queued, bool is_candidate, Candidate candidate) {
+    // Puts the lane's candidate into the warp's queue.
+    __device__ void enqueue(Candidate *queue, bool is_candidate, Candidate candidate) {
         const unsigned all = __ballot_sync(~0u, is_candidate);
         if (is_candidate) queue[queued + __popc(all & ((1u << lane) - 1))] = candidate;
-        return queued + __popc(all);
+        queued += __popc(all);
     }
 
-    __device__ unsigned take_from_table(Candidate *queue, unsigned queued, unsigned slot, unsigned start,
-                                        unsigned threshold) {
+    __device__ void take_from_table(Candidate *queue, unsigned slot, unsigned start, unsigned threshold, bool empties) {
         const unsigned found = shared.documents[slot], score = shared.scores[slot];
         const bool is_candidate = found != EMPTY && score + shared.bounds[found / 64] >= threshold;
-        return enqueue(queue, queued, is_candidate, Candidate{start + found, score});
+        if (empties && found != EMPTY) {
+            shared.documents[slot] = EMPTY;
+            shared.scores[slot] = 0;
+        }
+        enqueue(queue, is_candidate, Candidate{start + found, score});
     }
 
     // Documents that no sparse list has, of a chunk in which the dense lists may suffice.
-    __device__ unsigned take_from_dense(Candidate *queue, unsigned queued, unsigned document, unsigned start,
-                                        unsigned end, unsigned threshold) {
+    __device__ void take_from_dense(Candidate *queue, unsigned document, unsigned start, unsigned end,
+                                    unsigned threshold) {
         const unsigned chunk = document / 64, bit = document % 64;
         unsigned bound = 0; // the most that the document can have
         for (unsigned list = 0; list < query.dense_count; list++) {
@@ -318,18 +336,20 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         }
         const bool is_inside = document >= part.first && document < end;
         const bool is_candidate = is_inside && bound >= max(threshold, 1u) && !is_in_table(document - start);
-        return enqueue(queue, queued, is_candidate, Candidate{document, 0});
+        enqueue(queue, is_candidate, Candidate{document, 0});
     }
 
     // Looks a candidate up in the dense lists and pushes it if it can enter.
     __device__ void finish(Candidate candidate, unsigned threshold) {
         const unsigned chunk = candidate.document / 64, bit = candidate.document % 64;
+        const unsigned code = code_of(candidate.document);
         unsigned bound = candidate.score; // the most that the document can have
+#pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) {
             if (has_bit(word_of(dense[list], chunk), bit)) bound += bound_in(dense[list], chunk);
         }
         if (bound < threshold) return;
-        const float norm = norm_of(candidate.document);
+        const float norm = shared.norms[code];
         unsigned score = candidate.score;
         for (unsigned list = 0; list < query.dense_count && bound >= threshold; list++) {
             const uint2 word = word_of(dense[list], chunk);
@@ -350,7 +370,7 @@ template <unsigned TAG, Stream STREAM> __device__ inline void scatter(const Batc
     Scatter<TAG, STREAM>(shared, arguments, query, part).run();
 }
 
-KERNEL(scatter_bitpack_frequency, BatchArguments, arguments) { scatter<BITPACK, FREQUENCY>(arguments); }
-KERNEL(scatter_bitpack_impact, BatchArguments, arguments) { scatter<BITPACK, IMPACT>(arguments); }
-KERNEL(scatter_any_frequency, BatchArguments, arguments) { scatter<ANY, FREQUENCY>(arguments); }
-KERNEL(scatter_any_impact, BatchArguments, arguments) { scatter<ANY, IMPACT>(arguments); }
+BOUNDED_KERNEL(scatter_bitpack_frequency, THREADS, 8, BatchArguments, arguments) { scatter<BITPACK, FREQUENCY>(arguments); }
+BOUNDED_KERNEL(scatter_bitpack_impact, THREADS, 8, BatchArguments, arguments) { scatter<BITPACK, IMPACT>(arguments); }
+BOUNDED_KERNEL(scatter_any_frequency, THREADS, 6, BatchArguments, arguments) { scatter<ANY, FREQUENCY>(arguments); }
+BOUNDED_KERNEL(scatter_any_impact, THREADS, 6, BatchArguments, arguments) { scatter<ANY, IMPACT>(arguments); }

@@ -16,7 +16,7 @@ use std::ops::Range;
 /// at about the same time.
 const PARTS_A_PLACE: u64 = 4;
 /// Thread blocks that a processor of the device runs at once.
-const PLACES_A_PROCESSOR: u64 = 4;
+const PLACES_A_PROCESSOR: u64 = 8;
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// No part of another AND has fewer blocks of its shortest list: one a warp.
@@ -183,9 +183,9 @@ fn divide(range: Range<u32>, share: u32, fewest: u32, unit: u32) -> Vec<Range<u3
     range.step_by(length).map(|start| start..start.saturating_add(length as u32).min(end)).collect()
 }
 
-/// Documents that are looked at together: so many that their postings fill a quarter of the table.
+/// Documents that are looked at together: so many that their postings fill half of the table.
 fn window(postings: u64, documents: u32) -> u32 {
-    let wanted = u64::from(SLOTS / 4) * u64::from(documents) / postings.max(1);
+    let wanted = u64::from(SLOTS / 2) * u64::from(documents) / postings.max(1);
     let wanted = wanted.clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32;
     // A power of two, rounded down.
     1 << wanted.ilog2()
@@ -216,11 +216,12 @@ mod tests {
         assert_eq!(window(0, 25_000_000), WIDEST_WINDOW);
         assert_eq!(window(25_000_000, 25_000_000), SLOTS);
         assert_eq!(window(1_000_000, 25_000_000), 16_384);
+        assert_eq!(window(2_000_000, 25_000_000), 8192);
     }
 
     #[test]
     fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
-        assert_eq!([0, 10, 768].map(room), [0, 0, 0]);
-        assert_eq!([769, 1000, 10_000].map(room), [2048, 2048, 16_384]);
+        assert_eq!([0, 10, 128].map(room), [0, 0, 0]);
+        assert_eq!([129, 1000, 10_000].map(room), [512, 2048, 16_384]);
     }
 }

@@ -6,8 +6,8 @@ use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Index, ListPlace};
 
-/// Decoders may read so many bytes behind a list.
-pub const PADDING: usize = 1024;
+/// Decoders may read so many bytes behind a list: three streams of a damaged one, each up to 1,024.
+pub const PADDING: usize = 4096;
 
 /// The bytes of an index on a device, as they lie in the file.
 #[derive(Debug)]
