@@ -3,6 +3,6 @@
 include!("../gpu/cuda/compile.rs");
 
 fn main() {
-    let folders = ["src", "src/algorithms", "../index/src/codec", "../index/src", "../gpu/cuda"];
+    let folders = ["src", "src/kernels", "src/algorithms", "../index/src/codec", "../index/src", "../gpu/cuda"];
     compile_for_simulator("lanner_kernels", "src/kernels.cu", &folders);
 }

@@ -1,4 +1,4 @@
-// Every kernel of the engine, one translation unit: the module of kernels.rs.
-#include "algorithms/conjunction.cu"
-#include "algorithms/scatter.cu"
-#include "codec/decode.cu"
+// The modules of kernels.rs together, for the simulator.
+#include "kernels/any_codec.cu"
+#include "kernels/bitpack.cu"
+#include "kernels/decode.cu"

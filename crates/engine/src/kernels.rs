@@ -6,8 +6,12 @@
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, kernels};
 
-/// The kernels of `kernels.cu`.
-pub static MODULE: Module = Module { name: "lanner", ptx: include_str!("kernels.ptx") };
+/// OR and AND of lists packed by bitpack, which most indexes have; modules are loaded when they are first used.
+pub static BITPACK: Module = Module { name: "bitpack", ptx: include_str!("kernels/bitpack.ptx") };
+/// OR and AND of lists packed by any codec that a GPU reads.
+pub static ANY_CODEC: Module = Module { name: "any_codec", ptx: include_str!("kernels/any_codec.ptx") };
+/// Decoding alone.
+pub static DECODING: Module = Module { name: "decode", ptx: include_str!("kernels/decode.ptx") };
 
 /// What stands where there is nothing.
 pub const NONE: u32 = u32::MAX;
@@ -174,9 +178,7 @@ pub struct DecodeArguments {
 }
 
 kernels! {
-    MODULE;
-    [DecodeRow: 40 bytes]
-    [DecodeArguments: 48 bytes]
+    BITPACK;
     [SparseRow: 88 bytes]
     [DenseRow: 56 bytes]
     [QueryRow: 56 bytes]
@@ -186,18 +188,28 @@ kernels! {
     SCATTER_BITPACK_FREQUENCY = scatter_bitpack_frequency: BatchArguments;
     /// OR by impacts, of lists packed by bitpack.
     SCATTER_BITPACK_IMPACT = scatter_bitpack_impact: BatchArguments;
-    /// OR by frequencies, of lists packed by any codec that a GPU reads.
-    SCATTER_ANY_FREQUENCY = scatter_any_frequency: BatchArguments;
-    /// OR by impacts, likewise.
-    SCATTER_ANY_IMPACT = scatter_any_impact: BatchArguments;
     /// AND by frequencies, of lists packed by bitpack.
     CONJUNCTION_BITPACK_FREQUENCY = conjunction_bitpack_frequency: BatchArguments;
     /// AND by impacts, of lists packed by bitpack.
     CONJUNCTION_BITPACK_IMPACT = conjunction_bitpack_impact: BatchArguments;
+}
+
+kernels! {
+    ANY_CODEC;
+    /// OR by frequencies, of lists packed by any codec that a GPU reads.
+    SCATTER_ANY_FREQUENCY = scatter_any_frequency: BatchArguments;
+    /// OR by impacts, likewise.
+    SCATTER_ANY_IMPACT = scatter_any_impact: BatchArguments;
     /// AND by frequencies, of lists packed by any codec that a GPU reads.
     CONJUNCTION_ANY_FREQUENCY = conjunction_any_frequency: BatchArguments;
     /// AND by impacts, likewise.
     CONJUNCTION_ANY_IMPACT = conjunction_any_impact: BatchArguments;
+}
+
+kernels! {
+    DECODING;
+    [DecodeRow: 40 bytes]
+    [DecodeArguments: 48 bytes]
     /// Decodes streams of the codec that the tag names.
     DECODE = decode: DecodeArguments;
     /// Decodes streams of raw.

@@ -245,8 +245,3 @@ template <unsigned TAG, Stream STREAM> __device__ inline void conjunction(const 
     const PartRow &part = arguments.parts[blockIdx.x];
     Conjunction<TAG, STREAM>(shared, arguments, arguments.queries[part.query], part).run();
 }
-
-BOUNDED_KERNEL(conjunction_bitpack_frequency, THREADS, 8, BatchArguments, arguments) { conjunction<BITPACK, FREQUENCY>(arguments); }
-BOUNDED_KERNEL(conjunction_bitpack_impact, THREADS, 8, BatchArguments, arguments) { conjunction<BITPACK, IMPACT>(arguments); }
-BOUNDED_KERNEL(conjunction_any_frequency, THREADS, 8, BatchArguments, arguments) { conjunction<ANY, FREQUENCY>(arguments); }
-BOUNDED_KERNEL(conjunction_any_impact, THREADS, 8, BatchArguments, arguments) { conjunction<ANY, IMPACT>(arguments); }

@@ -24,14 +24,19 @@ constexpr unsigned WIDEST_CHUNKS = 512;
 // Blocks that are handed out to warps at once.
 constexpr unsigned WORK = 64;
 
+// An accumulator.
+struct alignas(8) Slot {
+    unsigned document; // within the window
+    unsigned score;
+};
+
 struct Candidate {
     unsigned document, score;
 };
 
 struct ScatterShared {
     TopShared top;
-    alignas(16) unsigned documents[SLOTS]; // within the window
-    alignas(16) unsigned scores[SLOTS];
+    alignas(16) Slot slots[SLOTS];
     Scratch scratch[WARPS];
     Candidate queue[WARPS][64];
     unsigned bounds[WIDEST_CHUNKS];        // the most that the dense lists add in a chunk
@@ -94,11 +99,12 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     }
 
     __device__ void clear_table() {
-        for (unsigned i = threadIdx.x; i < SLOTS / 4; i += THREADS) {
-            reinterpret_cast<uint4 *>(shared.documents)[i] = make_uint4(EMPTY, EMPTY, EMPTY, EMPTY);
-            reinterpret_cast<uint4 *>(shared.scores)[i] = make_uint4(0, 0, 0, 0);
-        }
+        for (unsigned i = threadIdx.x; i < SLOTS; i += THREADS) shared.slots[i] = Slot{EMPTY, 0};
     }
+
+    // Where a document of the window is looked for first. Neighbours lie apart, so that clusters do not pile up; any
+    // SLOTS documents in a row have slots of their own.
+    __device__ static unsigned slot_of(unsigned wanted) { return (wanted * 1265 + wanted / SLOTS * 769) % SLOTS; }
 
     // Looks at the documents of a window; whether it fitted.
     __device__ bool pass(unsigned start, unsigned end) {
@@ -133,15 +139,24 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         return !is_overfull;
     }
 
-    // Sums up the bounds of the dense lists in each chunk of the window.
+    // Sums up the bounds of the dense lists in each chunk of the window, four chunks a thread.
     __device__ void add_bounds(unsigned start, unsigned end) {
         const unsigned first = start / 64, chunks = (end - start + 63) / 64;
         unsigned largest = 0;
-        for (unsigned i = threadIdx.x; i < chunks; i += THREADS) {
-            unsigned bound = 0;
-            for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], first + i);
-            shared.bounds[i] = bound;
-            largest = max(largest, bound);
+        for (unsigned i = 4 * threadIdx.x; i < chunks; i += 4 * THREADS) {
+            unsigned bounds[4] = {0, 0, 0, 0};
+            for (unsigned list = 0; list < query.dense_count; list++) {
+                const DenseRow &row = dense[list];
+                // Codes behind the last chunk are anything; they bound nothing that is looked at.
+                const unsigned codes = row.factor == 0 ? 0 : word_from(row.bytes + row.chunk_bound + first + i);
+                for (unsigned j = 0; j < 4; j++) {
+                    bounds[j] += row.factor == 0 ? row.bound : (codes >> 8 * j & 255) * row.factor;
+                }
+            }
+            for (unsigned j = 0; j < 4 && i + j < chunks; j++) {
+                shared.bounds[i + j] = bounds[j];
+                largest = max(largest, bounds[j]);
+            }
         }
         largest = __reduce_max_sync(~0u, largest);
         if (lane == 0) atomicMax(&shared.dense_bound[turn], largest);
@@ -247,11 +262,11 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 
     // Adds a weight to the slot of a document of the window.
     __device__ void add(unsigned wanted, unsigned weight) {
-        unsigned slot = wanted % SLOTS;
+        unsigned slot = slot_of(wanted);
         for (unsigned probe = 0; probe < LONGEST_PROBE; probe++) {
-            const unsigned found = atomicCAS(&shared.documents[slot], EMPTY, wanted);
+            const unsigned found = atomicCAS(&shared.slots[slot].document, EMPTY, wanted);
             if (found == EMPTY || found == wanted) {
-                atomicAdd(&shared.scores[slot], weight);
+                atomicAdd(&shared.slots[slot].score, weight);
                 return;
             }
             slot = (slot + 1) % SLOTS;
@@ -261,9 +276,9 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 
     // Whether a document of the window has a slot.
     __device__ bool is_in_table(unsigned wanted) const {
-        unsigned slot = wanted % SLOTS;
+        unsigned slot = slot_of(wanted);
         for (unsigned probe = 0; probe < LONGEST_PROBE; probe++) {
-            const unsigned found = shared.documents[slot];
+            const unsigned found = shared.slots[slot].document;
             if (found == wanted) return true;
             if (found == EMPTY) return false;
             slot = (slot + 1) % SLOTS;
@@ -317,13 +332,11 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     }
 
     __device__ void take_from_table(Candidate *queue, unsigned slot, unsigned start, unsigned threshold, bool empties) {
-        const unsigned found = shared.documents[slot], score = shared.scores[slot];
-        const bool is_candidate = found != EMPTY && score + shared.bounds[found / 64] >= threshold;
-        if (empties && found != EMPTY) {
-            shared.documents[slot] = EMPTY;
-            shared.scores[slot] = 0;
-        }
-        enqueue(queue, is_candidate, Candidate{start + found, score});
+        const Slot found = shared.slots[slot];
+        if (empties) shared.slots[slot] = Slot{EMPTY, 0};
+        const bool is_candidate =
+            found.document != EMPTY && found.score + shared.bounds[found.document / 64] >= threshold;
+        if (__any_sync(~0u, is_candidate)) enqueue(queue, is_candidate, Candidate{start + found.document, found.score});
     }
 
     // Documents that no sparse list has, of a chunk in which the dense lists may suffice.
@@ -369,8 +382,3 @@ template <unsigned TAG, Stream STREAM> __device__ inline void scatter(const Batc
     if (query.after != NONE && arguments.answer_counts[query.after] >= query.k) return;
     Scatter<TAG, STREAM>(shared, arguments, query, part).run();
 }
-
-BOUNDED_KERNEL(scatter_bitpack_frequency, THREADS, 8, BatchArguments, arguments) { scatter<BITPACK, FREQUENCY>(arguments); }
-BOUNDED_KERNEL(scatter_bitpack_impact, THREADS, 8, BatchArguments, arguments) { scatter<BITPACK, IMPACT>(arguments); }
-BOUNDED_KERNEL(scatter_any_frequency, THREADS, 6, BatchArguments, arguments) { scatter<ANY, FREQUENCY>(arguments); }
-BOUNDED_KERNEL(scatter_any_impact, THREADS, 6, BatchArguments, arguments) { scatter<ANY, IMPACT>(arguments); }

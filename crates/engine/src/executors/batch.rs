@@ -61,18 +61,26 @@ impl Batch {
     /// from address 0 on; see [`Batch::place_sent`].
     pub fn new(index: &Index, resident: &Resident, plans: &[&Plan], processors: u32) -> Result<Batch, IndexError> {
         let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
-        let parts = PARTS_A_PLACE * PLACES_A_PROCESSOR * u64::from(processors);
+        // One query alone has each place once: whoever comes second would make it wait.
+        let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
+        let parts = waves * PLACES_A_PROCESSOR * u64::from(processors);
+        let all = [Operation::And, Operation::Or].map(|operation| {
+            let stages = plans.iter().filter(|plan| plan.stages.iter().any(|stage| stage.operation == operation));
+            (operation, stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1))
+        });
+        let share = |plan: &Plan, stage: &Stage| {
+            let all = all.iter().find(|(operation, _)| *operation == stage.operation).map_or(1, |(_, cost)| *cost);
+            (u128::from(parts) * u128::from(stage_cost(plan, stage.operation)) / u128::from(all)).max(1) as u32
+        };
         let mut order: Vec<(u64, usize)> = plans.iter().zip(0..).map(|(plan, number)| (cost(plan), number)).collect();
-        let all = order.iter().map(|(cost, _)| cost).sum::<u64>().max(1);
         // The longest first: the short ones fill the gaps at the end.
         order.sort_by_key(|&(cost, number)| (Reverse(cost), number));
-        for (cost, number) in order {
-            let share = (u128::from(parts) * u128::from(cost) / u128::from(all)).max(1) as u32;
+        for (_, number) in order {
             let first = batch.queries.len();
             for stage in &plans[number].stages {
                 let rows = batch.rows(index, resident, plans[number])?;
                 let after = if batch.queries.len() > first { batch.queries.len() as u32 - 1 } else { NONE };
-                batch.push(plans[number], stage, rows, after, share);
+                batch.push(plans[number], stage, rows, after, share(plans[number], stage));
             }
             batch.stages[number] = first..batch.queries.len();
         }
@@ -167,12 +175,22 @@ impl Batch {
     }
 }
 
-/// What a plan costs, coarsely, to divide the device's thread blocks among plans: postings in blocks, and chunks of
-/// bitmaps.
+/// What a plan costs, coarsely.
 pub fn cost(plan: &Plan) -> u64 {
-    let lists = plan.lists.iter().map(|list| if list.is_dense { list.postings / 16 } else { list.postings });
+    plan.stages.iter().map(|stage| stage_cost(plan, stage.operation)).sum()
+}
+
+/// What a stage costs, coarsely, in postings that are decoded: it divides the device's thread blocks among plans.
+fn stage_cost(plan: &Plan, operation: Operation) -> u64 {
+    let sparse = || plan.lists.iter().filter(|list| !list.is_dense).map(|list| u64::from(list.postings));
+    let chunks = u64::from(plan.documents) / 64 * (plan.lists.len() - sparse().count()) as u64;
+    let work = match (operation, sparse().min()) {
+        // Every block that can hold a document of the shortest list is decoded.
+        (Operation::And, Some(shortest)) => sparse().map(|postings| postings.min(128 * shortest)).sum(),
+        (Operation::And, None) => chunks / 4,
+        (Operation::Or, _) => sparse().sum::<u64>() + u64::from(plan.documents) / 64 + chunks / 4,
+    };
     let share = plan.range.len() as f64 / f64::from(plan.documents.max(1));
-    let work = lists.map(u64::from).sum::<u64>() + u64::from(plan.documents) / 64;
     (work as f64 * share) as u64 + 1
 }
 

@@ -12,10 +12,12 @@ use crate::plan::Plan;
 use crate::query::Algorithm;
 use crate::score::ScoreModel;
 use crate::topk::hit;
+use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::{Address, Command, Device, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
+use lanner_gpu::simulator::Simulator;
 use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
@@ -32,6 +34,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Buffers grow in steps, so that few batches make them grow.
 const STEP: usize = 64 << 10;
+
+/// From which a simulator draws the order of threads, where nobody tries several.
+const SEED: u64 = 1;
 
 /// Opens a device, again after it was lost.
 pub type Open = Box<dyn Fn() -> Result<Arc<dyn Device>, GpuError> + Send + Sync>;
@@ -120,6 +125,17 @@ impl GpuExecutor {
         let state = Mutex::new(State { session: None, again, pause, first_pause });
         let (report, counters): (Report, _) = (Box::new(|_| {}), Counters::default());
         GpuExecutor { index, cpu, open, memory: None, sends_lists: false, report, state, counters }
+    }
+
+    /// Answers plans for an index on the first device of NVIDIA's driver.
+    pub fn on_driver(index: Arc<Index>) -> GpuExecutor {
+        GpuExecutor::new(index, Box::new(|| Ok(Arc::new(Cuda::open(0)?))))
+    }
+
+    /// Answers plans for an index on the simulator, which is for tests and for learning; `None` in a build without it.
+    pub fn on_simulator(index: Arc<Index>) -> Option<GpuExecutor> {
+        let open: Open = Box::new(|| Ok(Arc::new(Simulator::new(SEED))));
+        cfg!(simulator).then(|| GpuExecutor::new(index, open))
     }
 
     /// Takes at most so many bytes of the device's memory; all that it has, unless told.
@@ -310,7 +326,7 @@ impl Session {
                 Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
                     // Perhaps the other batch has what this one lacks; else there must be less of it.
                     self.collect(1 - turn, answers)?;
-                    self.release();
+                    self.release()?;
                     match self.start(turn, index, plans, &numbers) {
                         Ok(()) => turn = 1 - turn,
                         Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
@@ -329,17 +345,20 @@ impl Session {
         Ok(self.collect(1 - turn, answers)?)
     }
 
-    /// Gives the buffers of both streams back, which have nothing to do.
-    fn release(&mut self) {
+    /// Gives the buffers of both streams back.
+    fn release(&mut self) -> Result<(), GpuError> {
+        // A batch that had no room may have sent some of its commands.
+        self.lanes.iter().try_for_each(|lane| self.gpu.wait(lane.stream).map(|_| ()))?;
         self.lanes = [0, 1].map(|number| Lane::new(Stream(number)));
+        Ok(())
     }
 
-    /// Forgets batches under way, after an error that is not the device's.
+    /// Forgets batches under way.
     fn forget(&mut self) {
         for lane in &mut self.lanes {
-            if lane.running.take().is_some() {
-                _ = self.gpu.wait(lane.stream);
-            }
+            lane.running = None;
+            // Buffers must stay until the stream has left them, whatever it says.
+            _ = self.gpu.wait(lane.stream);
         }
     }
 
@@ -411,6 +430,12 @@ impl Session {
             answers[number] = Some(answer);
         }
         Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 

@@ -30,7 +30,6 @@ impl Resident {
             true => Some([upload(gpu, sections[0])?, upload(gpu, sections[1])?]),
             false => None,
         };
-        gpu.wait(Stream(0))?;
         Ok(Resident { lists, length_codes, norms })
     }
 
@@ -54,7 +53,10 @@ impl Resident {
 /// Copies bytes to the device, with zeros behind them.
 fn upload(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
     let memory = gpu.allocate(bytes.len() + PADDING)?;
-    gpu.submit(Stream(0), Command::Write { from: bytes, to: memory.address() })?;
-    gpu.submit(Stream(0), Command::Clear { at: memory.address().plus(bytes.len()), bytes: PADDING })?;
+    let written = gpu.submit(Stream(0), Command::Write { from: bytes, to: memory.address() });
+    let cleared = gpu.submit(Stream(0), Command::Clear { at: memory.address().plus(bytes.len()), bytes: PADDING });
+    // Memory must stay until the stream has left it, even where a command was refused.
+    let waited = gpu.wait(Stream(0));
+    written.and(cleared).and(waited)?;
     Ok(memory)
 }

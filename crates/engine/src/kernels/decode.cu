@@ -1,0 +1,2 @@
+// Decoding alone: a module of kernels.rs.
+#include "codec/decode.cu"
