@@ -1,8 +1,9 @@
 //! The documents of a suite, ready as one file.
 
 use crate::error::BenchError;
-use crate::scale::{Generator, Source, write_jsonl};
-use crate::suite::CollectionPart;
+use crate::scale::{self, Generator, Source, write_jsonl};
+use crate::suite::{CollectionPart, ScalePart};
+use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::Analyzer;
 use std::io::Write;
@@ -14,23 +15,47 @@ const SYNTHETIC_WORDS: f64 = 3e5;
 
 /// The collection of a suite as one file, made in `temporary` unless it is there already.
 pub fn prepare(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf, BenchError> {
-    let path = match (&part.file, part.synthetic) {
-        (Some(file), _) => data_file(data, file)?,
-        (None, count) => {
-            let path = temporary.join("synthetic.jsonl");
-            write_synthetic(&path, count.unwrap_or(0))?;
-            path
-        }
-    };
+    let path = unscaled(part, data, temporary)?;
     let Some(scale) = part.scale else {
         return Ok(path);
     };
-    let corpus = Corpus::open(&path, CorpusOptions::default())?;
-    let source = Source::read(corpus, &Analyzer::parse("simple")?)?;
     let scaled = temporary.join("scaled.jsonl.zst");
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    write_jsonl(&Arc::new(Generator::new(source, scale.documents, scale.seed)), &scaled, threads)?;
+    write_jsonl(&generator(&path, scale)?, &scaled, threads)?;
     Ok(scaled)
+}
+
+/// Builds our index of the collection of a suite; scaled documents are not written for it.
+pub fn build_index(
+    part: &CollectionPart,
+    data: &Path,
+    folder: &Path,
+    options: &BuildOptions,
+) -> Result<(), BenchError> {
+    let temporary = tempfile::tempdir().map_err(BenchError::io(folder))?;
+    let path = unscaled(part, data, temporary.path())?;
+    if let Some(scale) = part.scale {
+        return scale::build_index(&generator(&path, scale)?, folder, options);
+    }
+    let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    build(folder, Corpus::open(&path, nothing_stored)?, options, &Quiet)?;
+    Ok(())
+}
+
+/// The collection before it is scaled.
+fn unscaled(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf, BenchError> {
+    let Some(file) = &part.file else {
+        let path = temporary.join("synthetic.jsonl");
+        write_synthetic(&path, part.synthetic.unwrap_or(0))?;
+        return Ok(path);
+    };
+    data_file(data, file)
+}
+
+fn generator(path: &Path, scale: ScalePart) -> Result<Arc<Generator>, BenchError> {
+    let corpus = Corpus::open(path, CorpusOptions::default())?;
+    let source = Source::read(corpus, &Analyzer::parse("simple")?)?;
+    Ok(Arc::new(Generator::new(source, scale.documents, scale.seed)))
 }
 
 /// A file of the data folder.

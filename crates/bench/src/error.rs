@@ -1,6 +1,8 @@
 //! Why a measurement was not made; each message says what to do.
 
+use lanner::executors::ExecutorError;
 use lanner::searcher::SearchError;
+use lanner_gpu::error::GpuError;
 use lanner_index::build::BuildError;
 use lanner_index::corpus::CorpusError;
 use lanner_index::format::IndexError;
@@ -41,11 +43,13 @@ pub enum BenchError {
         /// What it lacks.
         what: String,
     },
-    /// An answer that is not the oracle's: no time is printed then.
-    #[error("{engine} answers {query:?} ({mode}, k {k}) other than the oracle: {difference}; nothing was timed")]
+    /// A wrong answer: no time is printed then.
+    #[error("{engine} answers {query:?} ({mode}, k {k}) other than {reference}: {difference}; no time is printed")]
     Disagreement {
         /// Who answered.
         engine: String,
+        /// Whose answers are right.
+        reference: &'static str,
         /// The query.
         query: String,
         /// How its terms combine.
@@ -79,6 +83,12 @@ pub enum BenchError {
         /// What it said.
         message: String,
     },
+    /// A device that has not done what was to be measured.
+    #[error("{what}; no time is printed")]
+    Device {
+        /// What it has done instead.
+        what: String,
+    },
     /// A plot that could not be drawn.
     #[error("{}: cannot draw: {message}", path.display())]
     Plot {
@@ -105,6 +115,12 @@ pub enum BenchError {
     /// A query.
     #[error(transparent)]
     Search(#[from] SearchError),
+    /// A batch of plans.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    /// A device.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
     /// Tantivy.
     #[error("tantivy: {0}")]
     Tantivy(#[from] tantivy::TantivyError),

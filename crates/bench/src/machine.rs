@@ -107,6 +107,13 @@ impl Device {
             driver: None,
         }
     }
+
+    /// Notes the graphics processor that took part, by the name of it that ends in its driver.
+    pub fn add_gpu(&mut self, name: &str) {
+        let (gpu, driver) = name.split_once(", with a driver for ").map_or((name, None), |(gpu, of)| (gpu, Some(of)));
+        self.gpu = Some(gpu.to_owned());
+        self.driver = driver.map(str::to_owned);
+    }
 }
 
 /// Processor time and memory that this process has used; zero where the operating system does not tell.
@@ -204,6 +211,15 @@ mod tests {
     fn a_commit_can_be_said_where_there_is_no_git() {
         assert_eq!(commit(Some("0123abc".to_owned())), ("0123abc".to_owned(), false));
         assert_eq!(commit(Some("0123abc-dirty".to_owned())), ("0123abc".to_owned(), true));
+    }
+
+    #[test]
+    fn a_graphics_processor_is_noted_beside_its_driver() {
+        let mut device = Device::this();
+        device.add_gpu("NVIDIA H200, with a driver for CUDA 13.0");
+        assert_eq!((device.gpu.as_deref(), device.driver.as_deref()), (Some("NVIDIA H200"), Some("CUDA 13.0")));
+        device.add_gpu("simulator");
+        assert_eq!((device.gpu.as_deref(), device.driver), (Some("simulator"), None));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use clap::{Parser, Subcommand};
 use lanner_bench::child::{self, ChildArguments};
 use lanner_bench::error::BenchError;
+use lanner_bench::experiments::gpu::DeviceName;
 use lanner_bench::only::Only;
 use lanner_bench::report;
 use lanner_bench::reproduce::Choice;
 use lanner_bench::run::{self, RunOptions};
-use lanner_bench::scale::{self, Generator, Profile, Source};
+use lanner_bench::scale::{self, Generator, Profile, Source, Weights};
 use lanner_bench::suite::Suite;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -53,18 +54,28 @@ struct RunArguments {
     /// Where the files of suites are; $LANNER_DATA if absent.
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Where results go.
-    #[arg(long, default_value = "docs/benchmarks")]
-    out: PathBuf,
+    /// Where results go [default: docs/benchmarks, or the suite's folder there]
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Where indexes and installed peers are kept from run to run.
     #[arg(long, default_value = "target/peers")]
     cache: PathBuf,
-    /// Runs a part of a race: collection=, engine=, log=, mode= or k= with values separated by commas.
+    /// Runs a part of a race: collection=, engine=, log=, mode= or k= with values separated by commas; of the suite gpu:
+    /// part= (throughput, latency, cpu, batches, sent, decode), score=, mode= or k=.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
-    /// Takes at most so many queries of each log in a race.
+    /// Takes at most so many queries of each log in a race or on a GPU.
     #[arg(long)]
     queries: Option<usize>,
+    /// Scales the collection to so many documents instead of the suite's number.
+    #[arg(long)]
+    documents: Option<u64>,
+    /// What a suite about a GPU runs on; the numbers of the simulator mean nothing, and the report refuses them.
+    #[arg(long, value_enum, default_value_t = DeviceName::Cuda)]
+    device: DeviceName,
+    /// Ends the names of the results, so that they stand beside those of another collection or machine.
+    #[arg(long)]
+    label: Option<String>,
     /// Lists the suites.
     #[arg(long)]
     list: bool,
@@ -105,6 +116,9 @@ struct ScaleArguments {
     /// A folder for an index of them (analyzer simple, nothing stored), built without writing text.
     #[arg(long, conflicts_with = "out")]
     index: Option<PathBuf>,
+    /// What the postings of the index carry: tf, impact or tf,impact.
+    #[arg(long, value_name = "LIST", default_value = "tf", requires = "index")]
+    weights: Weights,
     /// Another seed gives other documents.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -134,6 +148,32 @@ fn main() -> ExitCode {
     }
 }
 
+impl RunArguments {
+    /// What the command says besides parts of the suite, with a space before each option.
+    fn further(&self) -> String {
+        let documents = self.documents.map(|documents| format!(" --documents {documents}"));
+        let device = (self.device != DeviceName::Cuda).then(|| format!(" --device {}", self.device));
+        let label = self.label.as_ref().map(|label| format!(" --label {label}"));
+        documents.into_iter().chain(device).chain(label).collect()
+    }
+
+    /// Makes the suite what the arguments say.
+    fn adapt(&self, suite: &mut Suite) -> Result<(), BenchError> {
+        if let Some(documents) = self.documents {
+            let Some(scale) = &mut suite.collection.scale else {
+                let what = format!("--documents scales a collection, and suite {} does not", suite.name);
+                return Err(BenchError::Usage(what));
+            };
+            scale.documents = documents;
+        }
+        if let Some(label) = &self.label {
+            suite.name = format!("{}-{label}", suite.name);
+            suite.title = format!("{} ({label})", suite.title);
+        }
+        Ok(())
+    }
+}
+
 fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
     if arguments.list {
         for (name, title) in Suite::list() {
@@ -143,14 +183,18 @@ fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
     let Some(name) = &arguments.suite else {
         return Ok(());
     };
-    let suite = Suite::load(name)?;
+    let mut suite = Suite::load(name)?;
     let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
     let only = Only::parse(&arguments.only, arguments.queries)?;
     let ending = if *name == suite.name { "" } else { ".toml" };
-    let command = format!("lanner-bench run {}{ending}{}", suite.name, only.to_arguments());
+    let further = arguments.further();
+    let command = format!("lanner-bench run {}{ending}{}{further}", suite.name, only.to_arguments());
+    arguments.adapt(&mut suite)?;
+    let usual = || Path::new("docs/benchmarks").join(suite.results.as_deref().unwrap_or_default());
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
-    let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
-    let options = RunOptions { data, out, cache, only, program, command };
+    let (data, cache, device) = (data.unwrap_or_default(), arguments.cache.clone(), arguments.device);
+    let out = arguments.out.clone().unwrap_or_else(usual);
+    let options = RunOptions { data, out, cache, only, device, program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
     let result = run::run(&suite, &options, &say)?;
@@ -169,7 +213,8 @@ fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
     let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
     let command = "lanner-bench reproduce".to_owned();
-    let options = RunOptions { data, out, cache, only: Only::default(), program, command };
+    let (only, device) = (Only::default(), DeviceName::Cuda);
+    let options = RunOptions { data, out, cache, only, device, program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
     for result in lanner_bench::reproduce::reproduce(&arguments.names, &options, &arguments.choice, &say)? {
@@ -182,7 +227,9 @@ fn scale_collection(arguments: &ScaleArguments) -> Result<(), BenchError> {
     let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
-    let options = BuildOptions { analyzer: Analyzer::parse("simple")?, threads, ..BuildOptions::default() };
+    let Weights { frequencies, impacts } = arguments.weights;
+    let analyzer = Analyzer::parse("simple")?;
+    let options = BuildOptions { analyzer, threads, frequencies, impacts, ..BuildOptions::default() };
     let corpus_options = || CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
     say("reading the source");
     let source = Source::read(Corpus::open(&arguments.input, corpus_options())?, &options.analyzer)?;
@@ -204,8 +251,7 @@ fn scale_collection(arguments: &ScaleArguments) -> Result<(), BenchError> {
         (None, folder) => {
             let folder = folder.clone().unwrap_or_default();
             say("building the index");
-            let documents = scale::documents(&generator, threads);
-            build(&folder, Corpus::from_documents(documents, corpus_options())?, &options, &Quiet)?;
+            scale::build_index(&generator, &folder, &options)?;
             folder
         }
     };

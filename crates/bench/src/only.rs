@@ -4,7 +4,7 @@ use crate::error::BenchError;
 use std::collections::BTreeMap;
 
 /// What parts can be named by.
-const KEYS: [&str; 5] = ["collection", "engine", "log", "mode", "k"];
+const KEYS: [&str; 7] = ["collection", "engine", "log", "part", "score", "mode", "k"];
 
 /// Which parts of a suite to run; all, unless something is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

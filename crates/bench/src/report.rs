@@ -7,15 +7,19 @@ use crate::table::bytes;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Reads every result of a folder, refusing those that do not say where they come from, and writes `report.md` there.
+/// Reads every result of a folder and of the folders in it, each for one machine, and writes `report.md` there. Results
+/// that do not say where they come from are refused, and so are simulated ones.
 pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
     let mut results = Vec::new();
-    let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    paths.sort();
-    for path in &paths {
-        results.push(SuiteResult::read(path)?);
+    let (here, folders): (Vec<PathBuf>, Vec<PathBuf>) = entries(folder)?.into_iter().partition(|path| !path.is_dir());
+    for path in here {
+        results.extend(read(&path, "")?);
+    }
+    for folder in folders {
+        let place = format!("{}/", folder.file_name().unwrap_or_default().to_string_lossy());
+        for path in entries(&folder)? {
+            results.extend(read(&path, &place)?);
+        }
     }
     if results.is_empty() {
         let what = "it holds no results; make some with 'lanner-bench run SUITE'".to_owned();
@@ -26,21 +30,39 @@ pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
     Ok(path)
 }
 
-fn page(results: &[SuiteResult]) -> String {
+/// What a folder holds, in order.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// A result and the folder that links to it go through; `None` for a file that is none.
+fn read(path: &Path, place: &str) -> Result<Option<(String, SuiteResult)>, BenchError> {
+    if path.extension().is_none_or(|extension| extension != "json") {
+        return Ok(None);
+    }
+    let result = SuiteResult::read(path)?;
+    if result.ran_on == Processor::Simulator {
+        let what = "it comes from the simulator, whose times mean nothing; run the suite on a GPU, or remove the file";
+        return Err(BenchError::Result { path: path.to_owned(), what: what.to_owned() });
+    }
+    Ok(Some((place.to_owned(), result)))
+}
+
+fn page(results: &[(String, SuiteResult)]) -> String {
     let mut page =
         String::from("# Measurements\n\nWritten by `lanner-bench report` from the results in this folder.\n");
-    for result in results {
-        section(result, &mut page).expect("a string takes everything");
+    for (place, result) in results {
+        section(place, result, &mut page).expect("a string takes everything");
     }
     page
 }
 
-fn section(result: &SuiteResult, page: &mut String) -> std::fmt::Result {
+fn section(place: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Result {
     writeln!(page, "\n## {}\n", result.title)?;
     writeln!(page, "{}\n", origin(&result.provenance))?;
-    if result.ran_on == Processor::Simulator {
-        writeln!(page, "Simulated: the times mean nothing.\n")?;
-    }
     for note in &result.notes {
         writeln!(page, "{note}\n")?;
     }
@@ -48,14 +70,14 @@ fn section(result: &SuiteResult, page: &mut String) -> std::fmt::Result {
         writeln!(page, "{}", result.target_table().to_markdown())?;
     }
     for (name, title) in &result.plots {
-        writeln!(page, "![{title}]({name}.svg)\n")?;
+        writeln!(page, "![{title}]({place}{name}.svg)\n")?;
     }
     for table in &result.tables {
         writeln!(page, "{}", table.to_markdown())?;
     }
-    write!(page, "Every number: [{0}.json]({0}.json).", result.suite)?;
+    write!(page, "Every number: [{0}.json]({place}{0}.json).", result.suite)?;
     if !result.plots.is_empty() {
-        let links: Vec<String> = result.plots.iter().map(|(name, _)| format!("[{name}.png]({name}.png)")).collect();
+        let links: Vec<String> = result.plots.iter().map(|(name, _)| format!("[{name}.png]({place}{name}.png)")).collect();
         write!(page, " Plots as pixels: {}.", links.join(", "))?;
     }
     writeln!(page)
@@ -102,6 +124,31 @@ mod tests {
             assert!(page.contains(part), "{page}");
         }
         assert!(page.contains("![Building](example-build.svg)") && page.contains("[example.json](example.json)"));
+    }
+
+    #[test]
+    fn the_results_of_another_machine_stand_in_a_folder_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("h200");
+        std::fs::create_dir(&inner).unwrap();
+        let mut result = example();
+        result.ran_on = Processor::Gpu;
+        result.provenance.device.add_gpu("NVIDIA H200, with a driver for CUDA 13.0");
+        result.plots.push(("example-batches".to_owned(), "Batches".to_owned()));
+        result.write(&inner).unwrap();
+        let page = std::fs::read_to_string(write(folder.path()).unwrap()).unwrap();
+        assert!(page.contains("[example.json](h200/example.json)") && page.contains("(h200/example-batches.svg)"));
+        assert!(page.contains("NVIDIA H200 (driver CUDA 13.0)"), "{page}");
+    }
+
+    #[test]
+    fn a_simulated_result_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut result = example();
+        result.ran_on = Processor::Simulator;
+        result.write(folder.path()).unwrap();
+        let error = write(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("example.json") && error.contains("from the simulator"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::collection;
 use crate::error::BenchError;
 use crate::experiments::build::Builds;
 use crate::experiments::codecs::CodecLists;
+use crate::experiments::gpu::{DeviceName, GpuRun};
 use crate::experiments::query::{Log, Queries};
 use crate::experiments::race::Race;
 use crate::experiments::{Findings, open};
@@ -28,6 +29,8 @@ pub struct RunOptions {
     pub cache: PathBuf,
     /// Which parts of the suite to run, where it can be run in parts.
     pub only: Only,
+    /// What a suite about a GPU runs on.
+    pub device: DeviceName,
     /// This program.
     pub program: PathBuf,
     /// The command that makes the result again, without paths of this machine.
@@ -59,9 +62,19 @@ pub fn run(suite: &Suite, options: &RunOptions, say: &dyn Fn(&str)) -> Result<Su
         let (data, program) = (&options.data, &options.program);
         findings.extend(CodecLists { suite, part, data, cache: &cache, program, say }.run()?);
     }
+    let mut ran_on = Processor::Cpu;
+    if let Some(part) = &suite.gpu {
+        let cache = Cache::new(&options.cache);
+        let (data, only, program) = (&options.data, &options.only, &options.program);
+        let run = GpuRun { suite, part, only, data, cache: &cache, program, device: options.device, say };
+        let (of_gpu, limits) = run.run()?;
+        findings.extend(of_gpu);
+        ran_on = if limits.is_simulated { Processor::Simulator } else { Processor::Gpu };
+        provenance.device.add_gpu(&limits.name);
+    }
     provenance.finish();
     let about = (suite.name.clone(), suite.title.clone());
-    write_result(about, &suite.notes, &suite.targets, provenance, findings, &options.out)
+    write_result(about, &suite.notes, &suite.targets, (provenance, ran_on), findings, &options.out)
 }
 
 /// Builds indexes, opens them, asks them.
@@ -94,7 +107,7 @@ pub(crate) fn write_result(
     (name, title): (String, String),
     notes: &[String],
     targets: &[Target],
-    provenance: Provenance,
+    (provenance, ran_on): (Provenance, Processor),
     findings: Findings,
     out: &Path,
 ) -> Result<SuiteResult, BenchError> {
@@ -109,7 +122,7 @@ pub(crate) fn write_result(
         suite: name,
         title,
         notes: notes.to_vec(),
-        ran_on: Processor::Cpu,
+        ran_on,
         provenance,
         targets: targets.iter().map(|target| judge(target, &findings.measurements)).collect(),
         measurements: findings.measurements,

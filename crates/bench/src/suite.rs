@@ -2,7 +2,7 @@
 
 use crate::error::BenchError;
 use crate::result::Measurement;
-use lanner::Mode;
+use lanner::{Mode, ScoreModel};
 use lanner_index::codec::Codecs;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -10,12 +10,14 @@ use std::fmt;
 use std::path::Path;
 
 /// The suites that the program carries; others are given by path.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("codecs", include_str!("../suites/codecs.toml")),
     ("foundation", include_str!("../suites/foundation.toml")),
+    ("gpu", include_str!("../suites/gpu.toml")),
     ("memory", include_str!("../suites/memory.toml")),
     ("peers-cpu", include_str!("../suites/peers-cpu.toml")),
     ("tiny", include_str!("../suites/tiny.toml")),
+    ("tiny-gpu", include_str!("../suites/tiny-gpu.toml")),
 ];
 
 /// One experiment.
@@ -30,6 +32,8 @@ pub struct Suite {
     /// What a reader must know to judge it.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The folder of its results among those of all suites, if it is for one machine.
+    pub results: Option<String>,
     /// The documents.
     pub collection: CollectionPart,
     /// How fast indexes are built, and how large they are.
@@ -42,6 +46,8 @@ pub struct Suite {
     pub peers: Option<PeersPart>,
     /// How small lists become, and how fast they are decoded.
     pub codecs: Option<CodecsPart>,
+    /// How fast a GPU answers, beside the CPU.
+    pub gpu: Option<GpuPart>,
     /// What is claimed.
     #[serde(default)]
     pub targets: Vec<Target>,
@@ -237,6 +243,38 @@ pub struct CodecsPart {
     pub numbers: u64,
 }
 
+/// The GPU engine to measure beside the CPU engine, on an index of the collection with frequencies and impacts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuPart {
+    /// The queries. Those with the most postings are left out until the others have `postings` on average.
+    pub log: LogPart,
+    /// Postings of a query on average, where there are `of_documents` documents; in proportion where there are others.
+    pub postings: f64,
+    /// See `postings`.
+    pub of_documents: u64,
+    /// How hits are scored.
+    pub scores: Vec<ScoreModel>,
+    /// How terms combine.
+    pub modes: Vec<Mode>,
+    /// How many hits.
+    pub k: Vec<usize>,
+    /// Runs that count, at most.
+    pub repetitions: usize,
+    /// What has taken so long is not run again, once it has run three times.
+    pub seconds: f64,
+    /// Queries that are asked one at a time.
+    pub alone: usize,
+    /// Queries that the CPU answers on one thread, spread over short and long ones.
+    pub one_thread: usize,
+    /// Sizes of batches, for OR and the least k.
+    pub batches: Vec<usize>,
+    /// Queries of a batch whose lists are sent with it, for OR and AND and the least k.
+    pub sent: usize,
+    /// Full blocks that are decoded, at least, where the collection has as many.
+    pub decoded_blocks: usize,
+}
+
 /// A sample of a query log.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -313,7 +351,8 @@ impl Suite {
     fn fault(&self) -> Option<&'static str> {
         let collection = &self.collection;
         let logs = self.query.iter().flat_map(|query| &query.logs);
-        let mut logs = logs.chain(self.peers.iter().flat_map(|peers| &peers.logs));
+        let logs = logs.chain(self.peers.iter().flat_map(|peers| &peers.logs));
+        let mut logs = logs.chain(self.gpu.iter().map(|gpu| &gpu.log));
         if collection.file.is_some() == collection.synthetic.is_some() {
             Some("[collection] needs either `file` or `synthetic`")
         } else if let Some(fault) = self.build.as_ref().and_then(BuildPart::fault) {
@@ -325,6 +364,8 @@ impl Suite {
             Some("[peers] needs at least one collection, one k and one repetition")
         } else if self.query.as_ref().is_some_and(|q| q.repetitions == 0 || q.k.is_empty() || q.engines.is_empty()) {
             Some("[query] needs at least one repetition, one k and one engine")
+        } else if self.gpu.as_ref().is_some_and(GpuPart::is_empty) {
+            Some("[gpu] needs at least one score, one mode, one k, one query of each kind and one repetition")
         } else if collection.synthetic.is_none() && logs.any(|log| log.file.is_none()) {
             Some("[[query.logs]] needs `file`, except for a synthetic collection")
         } else {
@@ -349,6 +390,17 @@ impl BuildPart {
     /// Memory that a build may use.
     pub fn memory_bytes(&self) -> usize {
         parse_bytes(&self.memory).expect("checked when the suite was read")
+    }
+}
+
+impl GpuPart {
+    fn is_empty(&self) -> bool {
+        let counts = [self.repetitions, self.log.sample, self.alone, self.one_thread, self.sent, self.decoded_blocks];
+        self.scores.is_empty()
+            || self.modes.is_empty()
+            || self.k.is_empty()
+            || counts.contains(&0)
+            || self.batches.contains(&0)
     }
 }
 
@@ -431,7 +483,9 @@ mod tests {
         assert!(message(&tiny.replace("synthetic = 300", "")).contains("either `file` or `synthetic`"));
         assert!(message(&tiny.replace("64MiB", "64 megabytes")).contains("such as 256MiB"));
         let unknown = Suite::load("nonsense").unwrap_err().to_string();
-        assert!(unknown.contains("foundation, memory, peers-cpu, tiny"), "{unknown}");
+        assert!(unknown.contains("foundation, gpu, memory, peers-cpu, tiny"), "{unknown}");
+        let tiny = include_str!("../suites/tiny-gpu.toml");
+        assert!(message(&tiny.replace("k = [3, 10]", "k = []")).contains("one k"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod commands;
 mod demo_text;
+mod executor_options;
 mod failure;
 mod hits;
 mod list_sizes;

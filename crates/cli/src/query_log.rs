@@ -1,4 +1,4 @@
-//! A whole log of queries, answered on several threads and written as a TREC run or as JSON.
+//! A whole log of queries, answered on several threads or as one batch, and written as a TREC run or as JSON.
 
 use crate::failure::Failure;
 use crate::hits::{Answered, Presenter, answer};
@@ -9,6 +9,7 @@ use crate::terminal::tell;
 use crate::whole_file::{Output, stdout};
 use lanner::eval::{RunHit, RunWriter, Topic, TopicFormat, Topics};
 use lanner::plan::decimal;
+use lanner::searcher::SearchError;
 use lanner::{Ids, Query, Searcher};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -35,6 +36,8 @@ pub struct QueryLog<'a> {
     pub json: bool,
     /// Threads.
     pub threads: usize,
+    /// Whether the executor gets all queries at once.
+    pub is_batch: bool,
     /// Whether to show no progress.
     pub quiet: bool,
 }
@@ -73,9 +76,15 @@ impl QueryLog<'_> {
         let json = self.json.then(stdout);
         let mut sinks = Sinks { run, json, presenter: &self.presenter, times: Vec::new(), hits: 0 };
         let start = Instant::now();
-        self.answer_topics(&topics, &mut sinks)?;
+        match self.is_batch {
+            true => self.answer_batch(&topics, &mut sinks)?,
+            false => self.answer_topics(&topics, &mut sinks)?,
+        }
         let (times, hits) = sinks.finish()?;
-        let summary = summary(times, hits, start.elapsed(), self.threads);
+        let summary = match self.is_batch {
+            true => batch_summary(topics.len(), hits, start.elapsed()),
+            false => summary(times, hits, start.elapsed(), self.threads),
+        };
         match (is_stdout || self.json, self.quiet) {
             (_, true) => {}
             (true, false) => tell(&summary),
@@ -90,6 +99,23 @@ impl QueryLog<'_> {
             false => Topics::open(self.queries, self.format)?,
         };
         Ok(topics.topics)
+    }
+
+    /// Answers all topics together: each has its answer when the last one has.
+    fn answer_batch(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
+        let searcher: &Searcher = self.presenter.searcher;
+        let queries = topics.iter().map(|topic| self.options.query(&topic.text)).collect::<Result<Vec<_>, _>>()?;
+        let start = Instant::now();
+        let answers = searcher.search_batch(&queries, self.threads).map_err(|error| match error {
+            SearchError::Query { number, error } => named(&topics[number - 1], error.into()),
+            error => error.into(),
+        })?;
+        let time = start.elapsed();
+        for ((topic, query), answer) in topics.iter().zip(&queries).zip(answers) {
+            let ids = searcher.ids(&answer.hits)?;
+            sinks.write(&topic.id, query, &Answered { answer, time }, &ids)?;
+        }
+        Ok(())
     }
 
     fn answer_topics(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
@@ -184,16 +210,25 @@ fn summary(mut times: Vec<Duration>, hits: u64, wall: Duration, threads: usize) 
     times.sort_unstable();
     let mean = times.iter().sum::<Duration>() / times.len().max(1) as u32;
     let [p50, p95, p99] = [50, 95, 99].map(|percent| duration(percentile(&times, percent)));
-    let queries = times.len() as f64;
     format!(
         "{} queries, {} hits in {} on {} ({}/s)\ntime a query: mean {}, p50 {p50}, p95 {p95}, p99 {p99}",
         count(times.len() as u64),
         count(hits),
         duration(wall),
         crate::quantity::counted(threads as u64, "thread"),
-        count((queries / wall.as_secs_f64().max(1e-9)) as u64),
+        rate(times.len(), wall),
         duration(mean),
     )
+}
+
+/// No query of a batch has a time of its own.
+fn batch_summary(queries: usize, hits: u64, wall: Duration) -> String {
+    let (time, rate) = (duration(wall), rate(queries, wall));
+    format!("{} queries, {} hits in {time} as one batch ({rate}/s)", count(queries as u64), count(hits))
+}
+
+fn rate(queries: usize, wall: Duration) -> String {
+    count((queries as f64 / wall.as_secs_f64().max(1e-9)) as u64)
 }
 
 /// The least of the sorted times that so many percent do not exceed.

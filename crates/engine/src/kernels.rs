@@ -109,6 +109,25 @@ pub struct PartRow {
     pub keys: u64,
 }
 
+/// The most lists of each kind that travel with a launch.
+pub const ALONE_LISTS: usize = 12;
+
+/// A query that comes alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AloneRows {
+    pub query: QueryRow,
+    pub first: u32,
+    pub end: u32,
+    pub length: u32,
+    pub room: u32,
+    pub clip: u32,
+    pub reserved: u32,
+    pub keys: u64,
+    pub sparse: [SparseRow; ALONE_LISTS],
+    pub dense: [DenseRow; ALONE_LISTS],
+}
+
 /// What all kernels that answer queries take.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,6 +146,9 @@ pub struct BatchArguments {
     pub answer_counts: Address,
     pub documents_codec: u32,
     pub weights_codec: u32,
+    pub is_alone: u32,
+    pub reserved: u32,
+    pub alone: AloneRows,
 }
 
 /// A stream of one block.
@@ -183,7 +205,8 @@ kernels! {
     [DenseRow: 56 bytes]
     [QueryRow: 56 bytes]
     [PartRow: 24 bytes]
-    [BatchArguments: 104 bytes]
+    [AloneRows: 1816 bytes]
+    [BatchArguments: 1928 bytes]
     /// OR by frequencies, of lists packed by bitpack.
     SCATTER_BITPACK_FREQUENCY = scatter_bitpack_frequency: BatchArguments;
     /// OR by impacts, of lists packed by bitpack.

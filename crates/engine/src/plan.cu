@@ -75,6 +75,21 @@ constexpr unsigned NONE = ~0u;
 // Threads of a block of every kernel that answers queries.
 constexpr unsigned THREADS = 128, WARPS = THREADS / 32;
 
+// A query that comes alone: its rows travel with the launch, so that nothing is uploaded before it. All parts but the
+// last are equally long.
+constexpr unsigned ALONE_LISTS = 12;
+struct AloneRows {
+    QueryRow query;
+    unsigned first, end, length; // the first part begins at `first`, all together end at `end`
+    unsigned room;               // of each part, as in its row
+    unsigned clip;               // no part begins before it
+    unsigned reserved;
+    uint64_t keys;               // of the arena, for each part
+    SparseRow sparse[ALONE_LISTS];
+    DenseRow dense[ALONE_LISTS];
+};
+static_assert(sizeof(AloneRows) == 1816, "as kernels.rs has it");
+
 // What all kernels that answer queries take.
 struct BatchArguments {
     const QueryRow *queries;
@@ -91,5 +106,33 @@ struct BatchArguments {
     unsigned *answer_counts;     // one a query
     unsigned documents_codec;    // tags
     unsigned weights_codec;
+    unsigned is_alone;           // the rows are in `alone` and not at the first four addresses; floors and done are zeros again afterwards
+    unsigned reserved;
+    AloneRows alone;
 };
-static_assert(sizeof(BatchArguments) == 104, "as rows.rs has it");
+static_assert(sizeof(BatchArguments) == 1928, "as kernels.rs has it");
+
+// What a thread block answers.
+struct Task {
+    PartRow part;
+    const QueryRow *query;
+    const SparseRow *sparse;
+    const DenseRow *dense;
+
+    __device__ explicit Task(const BatchArguments &arguments) {
+        if (!arguments.is_alone) {
+            part = arguments.parts[blockIdx.x];
+            query = arguments.queries + part.query;
+            sparse = arguments.sparse + query->sparse;
+            dense = arguments.dense + query->dense;
+            return;
+        }
+        const AloneRows &alone = arguments.alone;
+        const unsigned start = alone.first + blockIdx.x * alone.length;
+        const unsigned end = alone.end - start > alone.length ? start + alone.length : alone.end;
+        part = PartRow{0, max(start, alone.clip), end, alone.room, blockIdx.x * alone.keys};
+        query = &alone.query;
+        sparse = alone.sparse;
+        dense = alone.dense;
+    }
+};

@@ -19,6 +19,8 @@ use std::time::Instant;
 pub struct Searcher {
     index: Arc<Index>,
     cpu: Cpu,
+    /// What answers instead of the processor.
+    executor: Option<Box<dyn Executor + Send + Sync>>,
 }
 
 /// Why a query was not answered.
@@ -64,7 +66,12 @@ impl Searcher {
 
     /// Searches an index that is already open.
     pub fn new(index: Arc<Index>) -> Searcher {
-        Searcher { cpu: Cpu::new(Arc::clone(&index), 1), index }
+        Searcher { cpu: Cpu::new(Arc::clone(&index), 1), index, executor: None }
+    }
+
+    /// Leaves queries to an executor of the same index instead of the calling thread; batches go to it whole.
+    pub fn with_executor(self, executor: Box<dyn Executor + Send + Sync>) -> Searcher {
+        Searcher { executor: Some(executor), ..self }
     }
 
     /// The index.
@@ -77,21 +84,31 @@ impl Searcher {
         Planner::new(&self.index).plan(query)
     }
 
-    /// Answers a query on this thread.
+    /// Answers a query, on this thread unless there is an executor.
     pub fn search(&self, query: &Query) -> Result<Answer, SearchError> {
         let start = Instant::now();
         let plan = self.plan(query)?;
         let planned = Step { name: "plan", place: Place::Cpu, duration: start.elapsed() };
-        let mut answer = self.cpu.run(std::slice::from_ref(&plan))?.pop().unwrap_or_default();
+        let plans = std::slice::from_ref(&plan);
+        let answers = match &self.executor {
+            Some(executor) => executor.run(plans)?,
+            None => self.cpu.run(plans)?,
+        };
+        let mut answer = answers.into_iter().next().unwrap_or_default();
         answer.trace.steps.insert(0, planned);
         Ok(answer)
     }
 
-    /// Answers many queries on up to `threads` threads, one query a thread at a time; answers stand in their order.
+    /// Answers many queries on up to `threads` threads, one query a thread at a time, or plans them there for the
+    /// executor, if there is one; answers stand in their order.
     pub fn search_batch(&self, queries: &[Query], threads: usize) -> Result<Vec<Answer>, SearchError> {
         let numbered: Vec<(usize, &Query)> = (1..).zip(queries).collect();
         let plan =
             |(number, query): (usize, &Query)| self.plan(query).map_err(|error| SearchError::Query { number, error });
+        if let Some(executor) = &self.executor {
+            let plans = map_in_threads(&numbered, threads, || (), |(), query| plan(*query));
+            return Ok(executor.run(&plans.into_iter().collect::<Result<Vec<Plan>, SearchError>>()?)?);
+        }
         if let [only] = numbered[..] {
             return Ok(Cpu::new(Arc::clone(&self.index), threads).run(&[plan(only)?])?);
         }

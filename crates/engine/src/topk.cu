@@ -91,6 +91,10 @@ struct Top {
     __device__ void finish(const QueryRow &query, const PartRow &part, const BatchArguments &arguments) {
         cut();
         if (query.parts > 1 && !is_last_part(query, part, arguments)) return;
+        if (arguments.is_alone && threadIdx.x == 0) {
+            *floor_of_all = 0;
+            arguments.done[0] = 0;
+        }
         uint64_t *answer = arguments.answers + query.answer;
         for (unsigned i = threadIdx.x; i < shared.count; i += blockDim.x) answer[i] = keys[i];
         if (threadIdx.x == 0) arguments.answer_counts[part.query] = shared.count;
@@ -112,10 +116,16 @@ struct Top {
         __threadfence();
         // Parts of a query stand side by side.
         unsigned first = this_part;
-        while (first > 0 && arguments.parts[first - 1].query == part.query) first--;
+        if (arguments.is_alone) first = 0;
+        else while (first > 0 && arguments.parts[first - 1].query == part.query) first--;
         take_over(first, query.parts, this_part, arguments);
         cut();
         return true;
+    }
+
+    // Where the keys of a part begin in the arena.
+    __device__ static uint64_t keys_of(unsigned part, const BatchArguments &arguments) {
+        return arguments.is_alone ? part * arguments.alone.keys : arguments.parts[part].keys;
     }
 
     // Pushes the hits of the other parts. Each part's are sorted: thread by thread a part, best keys first, or, where
@@ -126,7 +136,7 @@ struct Top {
         for (unsigned start = 0; start < parts; start += step) {
             const unsigned other = first + start + (is_many ? threadIdx.x : 0);
             const bool is_other = other < first + parts && other != this_part;
-            const uint64_t *theirs = is_other ? arguments.arena + arguments.parts[other].keys : nullptr;
+            const uint64_t *theirs = is_other ? arguments.arena + keys_of(other, arguments) : nullptr;
             const unsigned count = is_other ? *const_cast<volatile unsigned *>(arguments.counts + other) : 0;
             unsigned i = is_many ? 0 : threadIdx.x;
             bool is_more = true;

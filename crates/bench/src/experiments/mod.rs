@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod codecs;
+pub mod gpu;
 pub mod open;
 pub mod query;
 pub mod race;

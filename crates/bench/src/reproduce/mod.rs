@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::experiments::Findings;
 use crate::experiments::codecs::CodecLists;
 use crate::machine::Provenance;
-use crate::result::{Measurement, SuiteResult};
+use crate::result::{Measurement, Processor, SuiteResult};
 use crate::run::{RunOptions, write_result};
 use crate::suite::{Suite, Target};
 use std::cell::OnceCell;
@@ -123,7 +123,7 @@ pub fn reproduce(
         if let Some(label) = &choice.label {
             about = (format!("{}-{label}", about.0), format!("{} ({label})", about.1));
         }
-        results.push(write_result(about, &[], &entry.targets, provenance, findings, &options.out)?);
+        results.push(write_result(about, &[], &entry.targets, (provenance, Processor::Cpu), findings, &options.out)?);
     }
     Ok(results)
 }

@@ -10,9 +10,11 @@ mod names;
 mod profile;
 mod random;
 mod source;
+mod weights;
 mod write;
 
 pub use generate::{Generator, Made};
 pub use profile::{Profile, compare};
 pub use source::Source;
-pub use write::{documents, write_jsonl};
+pub use weights::Weights;
+pub use write::{build_index, documents, write_jsonl};

@@ -2,6 +2,8 @@
 
 use super::generate::{Generator, Made};
 use crate::error::BenchError;
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +76,14 @@ pub fn documents(
     chunks.flatten()
 }
 
+/// Builds an index of all documents, of which nothing is stored, without writing them.
+pub fn build_index(generator: &Arc<Generator>, folder: &Path, options: &BuildOptions) -> Result<(), BenchError> {
+    let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    let corpus = Corpus::from_documents(documents(generator, options.threads), nothing_stored)?;
+    build(folder, corpus, options, &Quiet)?;
+    Ok(())
+}
+
 /// Writes all documents as JSON lines, compressed if the name ends in `.zst`, and returns the bytes written.
 pub fn write_jsonl(generator: &Arc<Generator>, path: &Path, threads: usize) -> Result<u64, BenchError> {
     let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
@@ -113,7 +123,6 @@ fn json_lines(generator: &Generator, numbers: std::ops::Range<u64>) -> Vec<u8> {
 mod tests {
     use super::super::source::tests::source;
     use super::*;
-    use lanner_index::corpus::{Corpus, CorpusOptions};
 
     fn generator() -> Arc<Generator> {
         Arc::new(Generator::new(source(900), 9000, 4))

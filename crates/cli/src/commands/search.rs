@@ -1,5 +1,6 @@
 //! `lanner search`: one query, a whole log, or line after line.
 
+use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
 use crate::hits::{Presenter, answer};
 use crate::quantity::counted;
@@ -20,6 +21,8 @@ pub struct Arguments {
     index: PathBuf,
     #[command(flatten)]
     options: QueryOptions,
+    #[command(flatten)]
+    executor: ExecutorOptions,
     /// As JSON, one line an answer, with exact scores
     #[arg(long)]
     json: bool,
@@ -51,13 +54,14 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let searcher = Searcher::open(&arguments.index)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = arguments.threads.map_or(cores, usize::from);
+    let searcher = arguments.executor.apply(Searcher::open(&arguments.index)?, threads)?;
     // A plan without words tells the score model and refuses options that no query could have.
     let model = searcher.plan(&arguments.options.query("")?)?.score;
     let style = Style::of_stdout();
     let presenter = Presenter { searcher: &searcher, model, style, trace: arguments.trace };
     if let Some(queries) = &arguments.queries {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         return QueryLog {
             presenter,
             options: &arguments.options,
@@ -66,7 +70,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             run: arguments.run.as_deref(),
             tag: &arguments.tag,
             json: arguments.json,
-            threads: arguments.threads.map_or(cores, usize::from),
+            threads,
+            is_batch: arguments.executor.takes_batches(),
             quiet: arguments.quiet,
         }
         .answer();

@@ -31,7 +31,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     ConjunctionShared &shared;
     const BatchArguments &arguments;
     const QueryRow &query;
-    const PartRow &part;
+    const PartRow part;
     const SparseRow *sparse;
     const DenseRow *dense;
     Top top;
@@ -39,11 +39,10 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     Match *queue;
     unsigned queued; // of the warp
 
-    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const QueryRow &given_query,
-                           const PartRow &given_part)
-        : shared(given), arguments(given_arguments), query(given_query), part(given_part),
-          sparse(given_arguments.sparse + given_query.sparse), dense(given_arguments.dense + given_query.dense),
-          top(given.top, given_query, given_part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
+    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task &task)
+        : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
+          sparse(task.sparse), dense(task.dense),
+          top(given.top, query, part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
           queue(given.queue[threadIdx.x / 32]), queued(0) {}
 
     __device__ void run() {
@@ -242,6 +241,5 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
 
 template <unsigned TAG, Stream STREAM> __device__ inline void conjunction(const BatchArguments &arguments) {
     SHARED(ConjunctionShared, shared);
-    const PartRow &part = arguments.parts[blockIdx.x];
-    Conjunction<TAG, STREAM>(shared, arguments, arguments.queries[part.query], part).run();
+    Conjunction<TAG, STREAM>(shared, arguments, Task(arguments)).run();
 }

@@ -54,7 +54,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     ScatterShared &shared;
     const BatchArguments &arguments;
     const QueryRow &query;
-    const PartRow &part;
+    const PartRow part;
     const SparseRow *sparse;
     const DenseRow *dense;
     unsigned *cursor, *next, *after;
@@ -63,12 +63,11 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     unsigned queued; // candidates of the warp
     unsigned turn;   // which of the two bounds is this window's
 
-    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const QueryRow &given_query,
-                       const PartRow &given_part)
-        : shared(given), arguments(given_arguments), query(given_query), part(given_part),
-          sparse(given_arguments.sparse + given_query.sparse), dense(given_arguments.dense + given_query.dense),
-          cursor(reinterpret_cast<unsigned *>(&given + 1)), next(cursor + given_query.sparse_count),
-          after(next + given_query.sparse_count), top(given.top, given_query, given_part, given_arguments),
+    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task &task)
+        : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
+          sparse(task.sparse), dense(task.dense),
+          cursor(reinterpret_cast<unsigned *>(&given + 1)), next(cursor + query.sparse_count),
+          after(next + query.sparse_count), top(given.top, query, part, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 
     __device__ void run() {
@@ -377,8 +376,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 
 template <unsigned TAG, Stream STREAM> __device__ inline void scatter(const BatchArguments &arguments) {
     SHARED(ScatterShared, shared);
-    const PartRow &part = arguments.parts[blockIdx.x];
-    const QueryRow &query = arguments.queries[part.query];
+    const Task task(arguments);
+    const QueryRow &query = *task.query;
     if (query.after != NONE && arguments.answer_counts[query.after] >= query.k) return;
-    Scatter<TAG, STREAM>(shared, arguments, query, part).run();
+    Scatter<TAG, STREAM>(shared, arguments, task).run();
 }

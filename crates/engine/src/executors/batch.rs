@@ -2,7 +2,7 @@
 
 use super::resident::Resident;
 use super::rows::ListRow;
-use crate::kernels::{DenseRow, NONE, PartRow, QueryRow, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW};
+use crate::kernels::{ALONE_LISTS, AloneRows, DenseRow, NONE, PartRow, QueryRow, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW};
 use crate::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
 use lanner_index::format::IndexError;
@@ -47,6 +47,9 @@ pub struct Batch {
     pub sent: Vec<u8>,
     /// Where each of these starts in `sent`.
     starts: HashMap<(bool, usize), usize>,
+    /// What the last query was divided into: this range, in parts of this length.
+    divided: Range<u32>,
+    part_length: u32,
 }
 
 /// The lists of a query.
@@ -113,6 +116,30 @@ impl Batch {
         }
     }
 
+    /// The rows of a query that is alone, if they are few enough to travel with the launch.
+    pub fn alone(&self) -> Option<AloneRows> {
+        let [query] = self.queries[..] else {
+            return None;
+        };
+        let first = self.and_parts.first().or(self.or_parts.first())?;
+        let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.sent.is_empty();
+        fits.then(|| {
+            let mut rows = AloneRows {
+                query,
+                first: self.divided.start,
+                end: self.divided.end,
+                length: self.part_length,
+                room: first.room,
+                clip: first.first,
+                keys: u64::from(if first.room > 0 { first.room } else { query.k }),
+                ..AloneRows::default()
+            };
+            rows.sparse[..self.sparse.len()].copy_from_slice(&self.sparse);
+            rows.dense[..self.dense.len()].copy_from_slice(&self.dense);
+            rows
+        })
+    }
+
     /// Puts a list among those that are sent, once, and returns where.
     fn send(&mut self, index: &Index, list: &PlannedList) -> Result<usize, IndexError> {
         let key = (list.place.is_long, list.place.start);
@@ -135,7 +162,10 @@ impl Batch {
             (Operation::And, Some(shortest)) => (0..shortest.blocks, FEWEST_BLOCKS),
             _ => (first / 64 * 64..end, FEWEST_DOCUMENTS),
         };
-        let parts = divide(over, share, fewest, if fewest == FEWEST_DOCUMENTS { 64 } else { 1 });
+        let is_documents = fewest == FEWEST_DOCUMENTS;
+        self.part_length = part_length(over.len() as u32, share, fewest, if is_documents { 64 } else { 1 });
+        self.divided = over.clone();
+        let parts = divide(over, self.part_length);
         let k = plan.k.min(plan.range.len()) as u32;
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
@@ -163,7 +193,6 @@ impl Batch {
                 Operation::Or => &mut self.or_parts,
             };
             // The first part of an OR may begin inside a chunk.
-            let is_documents = fewest == FEWEST_DOCUMENTS;
             let start = if is_documents { part.start.max(first) } else { part.start };
             into.push(PartRow { query, first: start, end: part.end, room, keys });
         }
@@ -194,11 +223,15 @@ fn stage_cost(plan: &Plan, operation: Operation) -> u64 {
     (work as f64 * share) as u64 + 1
 }
 
-/// Divides a range into up to `share` parts of at least `fewest`, each but the last a multiple of `unit`.
-fn divide(range: Range<u32>, share: u32, fewest: u32, unit: u32) -> Vec<Range<u32>> {
-    let length = (range.len() as u32).div_ceil(share).max(fewest).next_multiple_of(unit) as usize;
+/// How long parts are, of which there are to be up to `share`: at least `fewest`, and a multiple of `unit`.
+fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
+    length.div_ceil(share).max(fewest).next_multiple_of(unit)
+}
+
+/// Divides a range into parts of a length; the last may be shorter.
+fn divide(range: Range<u32>, length: u32) -> Vec<Range<u32>> {
     let end = range.end;
-    range.step_by(length).map(|start| start..start.saturating_add(length as u32).min(end)).collect()
+    range.step_by(length as usize).map(|start| start..start.saturating_add(length).min(end)).collect()
 }
 
 /// Documents that are looked at together: so many that their postings fill half of the table.
@@ -221,12 +254,12 @@ mod tests {
 
     #[test]
     fn parts_cover_a_range_and_are_no_smaller_than_asked_for() {
-        assert_eq!(divide(0..100, 4, 10, 1), [0..25, 25..50, 50..75, 75..100]);
-        assert_eq!(divide(0..100, 40, 30, 1), [0..30, 30..60, 60..90, 90..100]);
-        assert_eq!(divide(64..1000, 3, 10, 64), [64..384, 384..704, 704..1000]);
-        assert_eq!(divide(0..1, 8, 8, 1), [0..1]);
+        assert_eq!([part_length(100, 4, 10, 1), part_length(100, 40, 30, 1), part_length(936, 3, 10, 64)], [25, 30, 320]);
+        assert_eq!(divide(0..100, 30), [0..30, 30..60, 60..90, 90..100]);
+        assert_eq!(divide(64..1000, 320), [64..384, 384..704, 704..1000]);
+        assert_eq!(divide(0..1, 8), [0..1]);
         let last = u32::MAX - 5..u32::MAX;
-        assert_eq!(divide(last.clone(), 1, 100, 64), [last]);
+        assert_eq!(divide(last.clone(), 128), [last]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::batch::{Batch, cost};
 use super::resident::{PADDING, Resident};
 use super::{Cpu, Executor, ExecutorError};
 use crate::answer::{Answer, Place, Step, Work};
-use crate::kernels::{self, BatchArguments, DenseRow, PartRow, QueryRow, SparseRow, THREADS};
+use crate::kernels::{self, AloneRows, BatchArguments, DenseRow, PartRow, QueryRow, SparseRow, THREADS};
 use crate::plan::Plan;
 use crate::query::Algorithm;
 use crate::score::ScoreModel;
@@ -95,6 +95,8 @@ struct Lane {
     rows: Buffers,
     /// What kernels count with, zeros before a launch, then what parts leave.
     scratch: Option<Memory>,
+    /// What a query alone counts with.
+    zeros: Option<Memory>,
     /// Counts and keys of the answers.
     answers: Buffers,
     /// The plans that the stream is answering.
@@ -115,6 +117,7 @@ struct Running {
     uploaded: u64,
     /// What was launched.
     steps: Vec<&'static str>,
+    start: Instant,
 }
 
 impl GpuExecutor {
@@ -326,7 +329,7 @@ impl Session {
                 Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
                     // Perhaps the other batch has what this one lacks; else there must be less of it.
                     self.collect(1 - turn, answers)?;
-                    self.release()?;
+                    self.release();
                     match self.start(turn, index, plans, &numbers) {
                         Ok(()) => turn = 1 - turn,
                         Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
@@ -345,12 +348,9 @@ impl Session {
         Ok(self.collect(1 - turn, answers)?)
     }
 
-    /// Gives the buffers of both streams back.
-    fn release(&mut self) -> Result<(), GpuError> {
-        // A batch that had no room may have sent some of its commands.
-        self.lanes.iter().try_for_each(|lane| self.gpu.wait(lane.stream).map(|_| ()))?;
+    /// Gives the buffers of both streams back, which have nothing to do.
+    fn release(&mut self) {
         self.lanes = [0, 1].map(|number| Lane::new(Stream(number)));
-        Ok(())
     }
 
     /// Forgets batches under way.
@@ -362,44 +362,53 @@ impl Session {
         }
     }
 
-    /// Sends a batch.
+    /// Sends a batch; its stream has nothing to do where that fails.
     fn start(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
+        let started = self.submit(turn, index, plans, numbers);
+        if started.is_err() {
+            _ = self.gpu.wait(self.lanes[turn].stream);
+        }
+        started
+    }
+
+    /// Puts the commands of a batch into a stream.
+    fn submit(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
         let chosen: Vec<&Plan> = numbers.iter().map(|&number| &plans[number]).collect();
         let processors = self.gpu.limits().multiprocessors;
         let mut batch = Batch::new(index, &self.resident, &chosen, processors)?;
-        let lane = &mut self.lanes[turn];
         let layout = Layout::new(&batch);
-        let (rows, answers) = (&mut lane.rows, &mut lane.answers);
-        rows.grow(&self.gpu, layout.rows_bytes)?;
-        answers.grow(&self.gpu, layout.answers_bytes)?;
-        grow(&self.gpu, &mut lane.scratch, layout.scratch_bytes)?;
-        let rows_at = rows.address();
-        batch.place_sent(rows_at.plus(layout.sent));
-        layout.write(&batch, rows.bytes());
-        let stream = lane.stream;
-        let scratch = lane.scratch.as_ref().map_or(Address::NULL, Memory::address);
-        self.gpu.submit(stream, Command::Copy { from: rows.host_address(), to: rows_at, bytes: layout.rows_bytes })?;
-        self.gpu.submit(stream, Command::Clear { at: scratch, bytes: layout.counts })?;
-        let mut arguments = layout.arguments(rows_at, scratch, answers.address());
-        arguments.length_codes = self.resident.length_codes();
-        arguments.norms = self.resident.norms();
         let codecs = index.segment().list_context().codecs;
-        arguments.documents_codec = codecs.documents as u32;
-        arguments.weights_codec = codecs.weights as u32;
+        let mut arguments = BatchArguments {
+            length_codes: self.resident.length_codes(),
+            norms: self.resident.norms(),
+            documents_codec: codecs.documents as u32,
+            weights_codec: codecs.weights as u32,
+            ..BatchArguments::default()
+        };
+        let lane = &mut self.lanes[turn];
+        let alone = batch.alone();
+        match alone {
+            Some(rows) => lane.prepare_alone(&self.gpu, &layout, rows, &mut arguments)?,
+            None => lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?,
+        }
         let is_bitpack = [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack);
         let launches = launches(&batch, is_bitpack, chosen[0].score.stream(), arguments, &layout);
-        self.gpu.submit(stream, Command::Mark)?;
+        let stream = lane.stream;
         for launch in &launches {
             let shape = Shape { grid: launch.grid, block: THREADS, shared: launch.shared };
             self.gpu.launch(stream, launch.kernel, shape, &launch.arguments)?;
-            self.gpu.submit(stream, Command::Mark)?;
+            if alone.is_none() {
+                self.gpu.submit(stream, Command::Mark)?;
+            }
         }
-        let (from, to) = (answers.address(), answers.host_address());
-        self.gpu.submit(stream, Command::Copy { from, to, bytes: layout.answers_bytes })?;
+        if alone.is_none() {
+            let (from, to) = (lane.answers.address(), lane.answers.host_address());
+            self.gpu.submit(stream, Command::Copy { from, to, bytes: layout.answers_bytes })?;
+        }
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();
-        let uploaded = layout.rows_bytes as u64;
-        lane.running = Some(Running { numbers: numbers.to_vec(), batch, ks, uploaded, steps });
+        let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.rows_bytes } as u64;
+        lane.running = Some(Running { numbers: numbers.to_vec(), batch, ks, uploaded, steps, start: Instant::now() });
         Ok(())
     }
 
@@ -410,6 +419,8 @@ impl Session {
             return Ok(());
         };
         let durations = self.gpu.wait(lane.stream)?;
+        // A query alone is not slowed down by marks: the host's clock has to do.
+        let durations = if durations.is_empty() { vec![running.start.elapsed()] } else { durations };
         let steps = running.steps.iter().zip(durations);
         let steps: Vec<Step> = steps.map(|(&name, duration)| Step { name, place: self.place, duration }).collect();
         let bytes = lane.answers.bytes();
@@ -450,7 +461,55 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 impl Lane {
     fn new(stream: Stream) -> Lane {
-        Lane { stream, rows: Buffers::default(), scratch: None, answers: Buffers::default(), running: None }
+        let (rows, answers) = (Buffers::default(), Buffers::default());
+        Lane { stream, rows, scratch: None, zeros: None, answers, running: None }
+    }
+
+    /// Uploads the rows of a batch, and says in the arguments where everything lies.
+    fn prepare(
+        &mut self,
+        gpu: &Gpu,
+        layout: &Layout,
+        batch: &mut Batch,
+        arguments: &mut BatchArguments,
+    ) -> Result<(), GpuError> {
+        let (rows, stream) = (&mut self.rows, self.stream);
+        rows.grow(gpu, layout.rows_bytes)?;
+        self.answers.grow(gpu, layout.answers_bytes)?;
+        grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
+        let scratch = self.scratch.as_ref().map_or(Address::NULL, Memory::address);
+        batch.place_sent(rows.address().plus(layout.sent));
+        layout.write(batch, rows.bytes());
+        layout.place(rows.address(), scratch, self.answers.address(), arguments);
+        gpu.submit(
+            stream,
+            Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes },
+        )?;
+        gpu.submit(stream, Command::Clear { at: scratch, bytes: layout.counts })?;
+        gpu.submit(stream, Command::Mark)
+    }
+
+    /// The same for a query alone: its rows travel with the launch, and the kernel writes its answer to the host. It
+    /// leaves the zeros that it counts with as it found them.
+    fn prepare_alone(
+        &mut self,
+        gpu: &Gpu,
+        layout: &Layout,
+        rows: AloneRows,
+        arguments: &mut BatchArguments,
+    ) -> Result<(), GpuError> {
+        self.answers.grow_host(gpu, layout.answers_bytes)?;
+        grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
+        if self.zeros.is_none() {
+            let zeros = gpu.allocate(STEP)?;
+            gpu.submit(self.stream, Command::Clear { at: zeros.address(), bytes: STEP })?;
+            self.zeros = Some(zeros);
+        }
+        let address = |memory: &Option<Memory>| memory.as_ref().map_or(Address::NULL, Memory::address);
+        let (scratch, zeros) = (address(&self.scratch), address(&self.zeros));
+        layout.place(Address::NULL, scratch, self.answers.host_address(), arguments);
+        *arguments = BatchArguments { floors: zeros, done: zeros.plus(8), is_alone: 1, alone: rows, ..*arguments };
+        Ok(())
     }
 }
 
@@ -458,6 +517,11 @@ impl Buffers {
     /// Makes both sides hold so many bytes.
     fn grow(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
         grow(gpu, &mut self.device, bytes)?;
+        self.grow_host(gpu, bytes)
+    }
+
+    /// Makes the host's side hold so many bytes.
+    fn grow_host(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
         if self.host.as_ref().is_none_or(|host| host.len() < bytes) {
             self.host = None;
             self.host = Some(gpu.pin(bytes.next_multiple_of(STEP))?);
@@ -546,20 +610,21 @@ impl Layout {
         bytes[self.sent + batch.sent.len()..self.rows_bytes].fill(0);
     }
 
-    fn arguments(&self, rows: Address, scratch: Address, answers: Address) -> BatchArguments {
-        BatchArguments {
+    /// Says in the arguments where everything lies.
+    fn place(&self, rows: Address, scratch: Address, answers: Address, arguments: &mut BatchArguments) {
+        *arguments = BatchArguments {
             queries: rows,
             sparse: rows.plus(self.sparse),
             dense: rows.plus(self.dense),
+            parts: rows,
             floors: scratch,
             done: scratch.plus(self.done),
             counts: scratch.plus(self.counts),
             arena: scratch.plus(self.arena),
             answers: answers.plus(self.answers_keys),
             answer_counts: answers,
-            parts: rows,
-            ..BatchArguments::default()
-        }
+            ..*arguments
+        };
     }
 }
 

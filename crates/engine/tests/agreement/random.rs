@@ -100,6 +100,12 @@ agreement!(random_orders, |engine: Engine| {
     for_each(4, collection(vectors()), |collection| engine.check_order(&collection, &KS));
 });
 
+agreement!(random_texts_alone, |engine: Engine| {
+    if engine.is_device() {
+        for_each(6, collection(texts()), |collection| engine.check_split(&collection, &KS));
+    }
+});
+
 agreement!(random_parts, |engine: Engine| {
     let cuts = prop::collection::vec(0u32..700, 0..4);
     for_each(8, (collection(texts()), cuts), |(collection, cuts)| engine.check_parts(&collection, &KS, &cuts));

@@ -1,6 +1,7 @@
 //! What is measured: plans for an index with impact-ordered lists, the variants that answer them, and their times.
 
 use super::variants::{How, variants};
+use crate::agreement::first_difference;
 use crate::error::BenchError;
 use crate::table::count;
 use lanner::algorithms::accumulator_heap::{ClauseCounts, NoCounts};
@@ -237,10 +238,9 @@ fn on_threads(threads: usize, work: impl Fn() -> Result<(), BenchError> + Sync) 
 }
 
 fn disagreement(variant: &str, text: &str, found: &[Hit], expected: &[Hit]) -> BenchError {
-    let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
-    let difference = format!("{:?} at rank {}, not {:?}", found.get(same), same + 1, expected.get(same));
+    let (reference, difference) = ("the exhaustive algorithm", first_difference(found, expected));
     let (engine, query, mode) = (variant.to_owned(), text.to_owned(), "or".to_owned());
-    BenchError::Disagreement { engine, query, mode, k: K, difference }
+    BenchError::Disagreement { engine, reference, query, mode, k: K, difference }
 }
 
 impl Runner<'_> {

@@ -1,0 +1,120 @@
+//! The device under measurement, and an executor on it that must answer everything itself.
+
+use crate::error::BenchError;
+use lanner::executors::{Executor, GpuExecutor};
+use lanner::{Answer, Index, Plan};
+use lanner_gpu::cuda::Cuda;
+use lanner_gpu::device::Device;
+use lanner_gpu::error::GpuError;
+use lanner_gpu::simulator::Simulator;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Devices by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DeviceName {
+    /// The first device of NVIDIA's driver.
+    Cuda,
+    /// The simulator: for tests.
+    Simulator,
+}
+
+impl DeviceName {
+    /// Opens it.
+    pub fn open(self) -> Result<Arc<dyn Device>, GpuError> {
+        Ok(match self {
+            DeviceName::Cuda => Arc::new(Cuda::open(0)?),
+            DeviceName::Simulator => Arc::new(Simulator::new(1)),
+        })
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeviceName::Cuda => "cuda",
+            DeviceName::Simulator => "simulator",
+        })
+    }
+}
+
+/// Where the lists of queries are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// On the device.
+    Resident,
+    /// On the host, and sent with each batch.
+    Sent,
+}
+
+/// An executor whose answers are all the device's.
+pub struct OnDevice {
+    executor: GpuExecutor,
+    /// The last failure it has told of.
+    told: Arc<Mutex<String>>,
+}
+
+impl OnDevice {
+    /// Uploads what stays on the device.
+    pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>, lists: Lists) -> Result<OnDevice, BenchError> {
+        let (device, told) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
+        let executor = GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device))));
+        let executor = if lists == Lists::Sent { executor.send_lists() } else { executor };
+        let teller = Arc::clone(&told);
+        let tell = move |what: &str| what.clone_into(&mut teller.lock().unwrap_or_else(PoisonError::into_inner));
+        let executor = executor.report(Box::new(tell));
+        executor.connect()?;
+        Ok(OnDevice { executor, told })
+    }
+
+    /// Answers plans; that the processor has answered one of them is an error.
+    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer>, BenchError> {
+        let answers = self.executor.run(plans)?;
+        let counters = self.executor.counters();
+        let [unsupported, fallen_back, failures] =
+            [&counters.unsupported, &counters.fallen_back, &counters.failures].map(|count| count.load(Ordering::Relaxed));
+        if unsupported + fallen_back + failures > 0 {
+            let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let what = format!(
+                "the CPU answered for the GPU: {unsupported} plans of a kind that it does not know, {fallen_back} after \
+                 {failures} failures; {}",
+                if told.is_empty() { "it told of none" } else { told.as_str() }
+            );
+            return Err(BenchError::Device { what });
+        }
+        Ok(answers)
+    }
+
+    /// Plans that the device has answered.
+    pub fn answered(&self) -> u64 {
+        self.executor.counters().answered.load(Ordering::Relaxed)
+    }
+}
+
+/// Seconds that kernels took for the answers of one call. All answers of a batch have its steps: each batch counts once.
+pub fn kernel_seconds(answers: &[Answer]) -> f64 {
+    let steps_of = |answer: &Answer| {
+        answer.trace.steps.iter().map(|step| (step.name, step.duration)).collect::<Vec<_>>()
+    };
+    let batches: HashSet<_> = answers.iter().map(steps_of).collect();
+    batches.iter().flatten().map(|(_, duration)| *duration).sum::<Duration>().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanner::answer::{Place, Step, Trace};
+
+    #[test]
+    fn the_kernels_of_a_batch_count_once() {
+        let answer = |durations: &[u64]| {
+            let step = |&ms: &u64| Step { name: "scatter", place: Place::Gpu, duration: Duration::from_millis(ms) };
+            Answer { trace: Trace { steps: durations.iter().map(step).collect() }, ..Answer::default() }
+        };
+        let answers = [answer(&[2, 3]), answer(&[]), answer(&[4]), answer(&[2, 3]), answer(&[4])];
+        assert_eq!(kernel_seconds(&answers), 0.009);
+    }
+}

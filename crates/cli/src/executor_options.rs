@@ -1,0 +1,59 @@
+//! The options that say where queries are answered.
+
+use crate::failure::Failure;
+use crate::quantity::parse_bytes;
+use crate::terminal::tell;
+use lanner::Searcher;
+use lanner::executors::GpuExecutor;
+use std::sync::Arc;
+
+/// Where queries are answered.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ExecutorOptions {
+    /// Where queries are answered: `cpu`, `gpu` (the CPU answers what the GPU cannot), or `simulator`, which runs the
+    /// kernels of the GPU on the CPU, slowly, for learning; the answer is the same
+    #[arg(long, value_name = "NAME", default_value = "cpu", hide_possible_values = true)]
+    executor: ExecutorName,
+    /// How much memory of the GPU may be used, such as 8GiB [default: all of it]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    gpu_memory: Option<usize>,
+}
+
+/// An executor by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ExecutorName {
+    Cpu,
+    Gpu,
+    Simulator,
+}
+
+impl ExecutorOptions {
+    /// Whether queries that come together are answered together.
+    pub fn takes_batches(&self) -> bool {
+        self.executor != ExecutorName::Cpu
+    }
+
+    /// Lets a searcher answer there; so many threads of the CPU have what a device does not answer.
+    pub fn apply(&self, searcher: Searcher, threads: usize) -> Result<Searcher, Failure> {
+        let index = Arc::clone(searcher.index());
+        let executor = match self.executor {
+            ExecutorName::Cpu if self.gpu_memory.is_some() => {
+                return Err(Failure::new("--gpu-memory belongs to --executor gpu; leave it out or choose that executor"));
+            }
+            ExecutorName::Cpu => return Ok(searcher),
+            ExecutorName::Gpu => GpuExecutor::on_driver(index),
+            ExecutorName::Simulator => GpuExecutor::on_simulator(index).ok_or_else(no_simulator)?,
+        };
+        let executor = executor.threads(threads).report(Box::new(|line| tell(&format!("warning: {line}"))));
+        let executor = match self.gpu_memory {
+            Some(bytes) => executor.memory(bytes as u64),
+            None => executor,
+        };
+        Ok(searcher.with_executor(Box::new(executor)))
+    }
+}
+
+fn no_simulator() -> Failure {
+    let reason = "this build has no simulator, since no C++ compiler was found for it";
+    Failure::new(format!("{reason}; install one and build again, or search with '--executor cpu'"))
+}

@@ -1,0 +1,526 @@
+//! Losing the GPU costs speed, not answers: every call of a device fails in turn, in every way, on the simulator.
+#![cfg(simulator)]
+
+use lanner::answer::Place;
+use lanner::build::{BuildOptions, Quiet, build};
+use lanner::corpus::{Corpus, CorpusOptions};
+use lanner::executors::{Counters, Cpu, Executor, GpuExecutor};
+use lanner::planner::Planner;
+use lanner::{Answer, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::faulty::{Fault, Faulty};
+use lanner_gpu::simulator::Simulator;
+use lanner_index::codec::{CodecName, Codecs};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const FAULTS: [Fault; 3] = [Fault::Once, Fault::Lost, Fault::Late];
+/// The call that no device comes to.
+const NEVER: u64 = u64::MAX;
+/// So little memory that a batch goes in several parts, two of them at once.
+const TIGHT_BYTES: u64 = 420 << 10;
+
+/// A call of a device that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Allocate(Side),
+    Launch(Stream),
+    Submit(Stream),
+    Wait(Stream),
+}
+
+/// Writes down the calls of a device that fails on command.
+#[derive(Debug)]
+struct Recorder {
+    device: Faulty,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Recorder {
+    fn new(fault: Fault, at: u64) -> Arc<Recorder> {
+        let device = Faulty::new(Arc::new(Simulator::new(at)), fault, at);
+        Arc::new(Recorder { device, calls: Mutex::default() })
+    }
+
+    fn note(&self, call: Call) {
+        self.calls.lock().unwrap().push(call);
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+}
+
+impl Device for Recorder {
+    fn limits(&self) -> &Limits {
+        self.device.limits()
+    }
+
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
+        self.note(Call::Allocate(side));
+        self.device.allocate(side, bytes)
+    }
+
+    fn free(&self, piece: Piece) {
+        self.device.free(piece);
+    }
+
+    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
+        self.note(match command {
+            Command::Launch { .. } => Call::Launch(stream),
+            _ => Call::Submit(stream),
+        });
+        self.device.submit(stream, command)
+    }
+
+    fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
+        self.note(Call::Wait(stream));
+        self.device.wait(stream)
+    }
+}
+
+/// An index, questions about it, and what the processor answers.
+struct Questions {
+    _folder: TempDir,
+    index: Arc<Index>,
+    plans: Vec<Plan>,
+    expected: Vec<Vec<Hit>>,
+}
+
+impl Questions {
+    fn new(documents: Vec<String>, codecs: Option<CodecName>, queries: &[Query]) -> Questions {
+        let folder = tempfile::tempdir().unwrap();
+        let named = (0..).zip(documents).map(|(number, text): (u32, _)| (number.to_string(), String::new(), text));
+        let corpus = Corpus::from_documents(named.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
+        let codec = |codec| Codecs { documents: codec, weights: codec };
+        let options = BuildOptions {
+            threads: 1,
+            impacts: true,
+            dense: codecs.is_none(),
+            codecs: codecs.map_or_else(Codecs::default, codec),
+            ..BuildOptions::default()
+        };
+        build(folder.path(), corpus, &options, &Quiet).unwrap();
+        let index = Arc::new(Index::open(folder.path()).unwrap());
+        let plans: Vec<Plan> = queries.iter().map(|query| Planner::new(&index).plan(query).unwrap()).collect();
+        let answers = Cpu::new(Arc::clone(&index), 1).run(&plans).unwrap();
+        let expected: Vec<Vec<Hit>> = answers.into_iter().map(|answer| answer.hits).collect();
+        assert!(expected.iter().filter(|hits| !hits.is_empty()).count() > queries.len() / 2);
+        Questions { _folder: folder, index, plans, expected }
+    }
+
+    /// Short, long and dense lists, and plans of every kind that a device answers.
+    fn mixed() -> Questions {
+        let text = |document: usize| {
+            let often = ["falcon ", "pairs "].map(|word| word.repeat(document % 5));
+            let seldom = [(3, "water "), (50, "dawn "), (67, "heron ")];
+            let seldom = seldom.map(|(step, word)| if document.is_multiple_of(step) { word } else { "" });
+            format!("hunt {} {}", often.concat(), seldom.concat())
+        };
+        let mut queries = Vec::new();
+        for words in ["falcon pairs water", "dawn heron", "water^2 dawn hunt"] {
+            for mode in [Mode::And, Mode::Or, Mode::AndOr] {
+                for k in [1, 10, 1000] {
+                    let query = Query::new(words).mode(mode).k(k);
+                    queries.extend([ScoreModel::Bm25, ScoreModel::Impact].map(|score| query.clone().score(score)));
+                }
+            }
+        }
+        Questions::new((0..700).map(text).collect(), None, &queries)
+    }
+
+    /// The executor on devices as they are handed out: `devices` gives one for each number from 0.
+    fn executor(&self, devices: impl Fn(usize) -> Result<Arc<dyn Device>, GpuError> + Send + Sync + 'static) -> Run<'_> {
+        let (lines, opened) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let (told, times) = (Arc::clone(&lines), Arc::clone(&opened));
+        let open = move || {
+            let mut times = times.lock().unwrap();
+            times.push(Instant::now());
+            devices(times.len() - 1)
+        };
+        let executor = GpuExecutor::new(Arc::clone(&self.index), Box::new(open))
+            .pause(Duration::ZERO)
+            .report(Box::new(move |line| told.lock().unwrap().push(line.to_owned())));
+        Run { questions: self, executor, lines, opened }
+    }
+}
+
+/// An executor at work.
+struct Run<'a> {
+    questions: &'a Questions,
+    executor: GpuExecutor,
+    /// What was reported.
+    lines: Arc<Mutex<Vec<String>>>,
+    /// When a device was asked for.
+    opened: Arc<Mutex<Vec<Instant>>>,
+}
+
+/// What the counters say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    answered: usize,
+    fallen_back: usize,
+    failures: usize,
+    opened: usize,
+}
+
+impl Run<'_> {
+    fn with(self, change: impl FnOnce(GpuExecutor) -> GpuExecutor) -> Self {
+        Run { executor: change(self.executor), ..self }
+    }
+
+    /// Asks the first `count` questions at once; every answer is right, and the device gave as many as the counter says.
+    fn ask(&self, count: usize) -> Vec<Answer> {
+        let before = self.counts();
+        let answers = self.executor.run(&self.questions.plans[..count]).unwrap();
+        let hits: Vec<&Vec<Hit>> = answers.iter().map(|answer| &answer.hits).collect();
+        assert_eq!(hits, self.questions.expected[..count].iter().collect::<Vec<_>>());
+        let after = self.counts();
+        assert_eq!(after.answered - before.answered, by_device(&answers));
+        assert_eq!(after.fallen_back - before.fallen_back, count - by_device(&answers));
+        assert_eq!(after.failures, self.lines.lock().unwrap().len(), "one line for each failure");
+        answers
+    }
+
+    fn counts(&self) -> Counts {
+        let Counters { answered, unsupported, fallen_back, failures, opened } = self.executor.counters();
+        let [answered, unsupported, fallen_back, failures, opened] =
+            [answered, unsupported, fallen_back, failures, opened].map(|count| count.load(Ordering::Relaxed) as usize);
+        assert_eq!(unsupported, 0);
+        Counts { answered, fallen_back, failures, opened }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    fn times_opened(&self) -> usize {
+        self.opened.lock().unwrap().len()
+    }
+}
+
+/// The answers that a device gave.
+fn by_device(answers: &[Answer]) -> usize {
+    let is_there = |answer: &&Answer| answer.trace.steps.iter().any(|step| step.place == Place::Simulator);
+    answers.iter().filter(is_there).count()
+}
+
+/// Every call of a device that is opened and answers two batches, and where these end.
+struct Course {
+    calls: Vec<Call>,
+    opening_end: usize,
+    first_end: usize,
+}
+
+/// How an executor uses its device.
+type Use = fn(GpuExecutor) -> GpuExecutor;
+
+/// The first batch is smaller, so that buffers grow in the second.
+fn first_batch(questions: &Questions) -> usize {
+    questions.plans.len() / 3
+}
+
+impl Course {
+    fn new(questions: &Questions, usage: Use) -> Course {
+        let device = Recorder::new(Fault::Once, NEVER);
+        let given: Arc<dyn Device> = device.clone();
+        let run = questions.executor(move |_| Ok(Arc::clone(&given))).with(usage);
+        run.executor.connect().unwrap();
+        let opening_end = device.calls().len();
+        run.ask(first_batch(questions));
+        let first_end = device.calls().len();
+        run.ask(questions.plans.len());
+        let calls = device.calls();
+        assert_eq!(device.device.calls(), calls.len() as u64);
+        let answered = first_batch(questions) + questions.plans.len();
+        assert_eq!(run.counts(), Counts { answered, fallen_back: 0, failures: 0, opened: 1 });
+        Course { calls, opening_end, first_end }
+    }
+
+    /// Whether the executor tries again by itself after the one fault: it makes room and sends the batch anew.
+    fn is_mended(&self, fault: Fault, at: usize) -> bool {
+        fault == Fault::Once && at >= self.opening_end && matches!(self.calls[at], Call::Allocate(_))
+    }
+
+    /// How often both streams had something to do when a call came.
+    fn overlaps(&self) -> usize {
+        let mut under_way = [false; STREAMS];
+        let is_overlap = |call: &&Call| {
+            match **call {
+                Call::Launch(stream) => under_way[stream.0] = true,
+                Call::Wait(stream) => under_way[stream.0] = false,
+                Call::Allocate(_) | Call::Submit(_) => {}
+            }
+            under_way.iter().all(|&is_under_way| is_under_way)
+        };
+        self.calls.iter().filter(is_overlap).count()
+    }
+
+    fn launches(&self) -> usize {
+        self.calls.iter().filter(|call| matches!(call, Call::Launch(_))).count()
+    }
+}
+
+/// Lets every call fail in turn, in every way. Returns how many batches were answered by both processors.
+fn walk(questions: &Questions, usage: Use) -> (Course, usize) {
+    let course = Course::new(questions, usage);
+    assert_eq!(Course::new(questions, usage).calls, course.calls, "the same calls each time");
+    let mut shared = 0;
+    for fault in FAULTS {
+        for at in 0..course.calls.len() {
+            shared += fail_at(questions, usage, &course, fault, at);
+        }
+        let (device, run) = faulty_run(questions, usage, fault, course.calls.len());
+        run.ask(first_batch(questions));
+        run.ask(questions.plans.len());
+        assert!(!device.device.has_failed(), "there is no call behind the last");
+    }
+    (course, shared)
+}
+
+/// An executor whose first device fails at a call, and whose others do not.
+fn faulty_run(questions: &Questions, usage: Use, fault: Fault, at: usize) -> (Arc<Recorder>, Run<'_>) {
+    let device = Recorder::new(fault, at as u64);
+    let given: Arc<dyn Device> = device.clone();
+    let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
+        Ok(if number == 0 { Arc::clone(&given) } else { Recorder::new(Fault::Once, NEVER) })
+    };
+    (device, questions.executor(devices).with(usage))
+}
+
+/// Lets one call fail, and asks on.
+fn fail_at(questions: &Questions, usage: Use, course: &Course, fault: Fault, at: usize) -> usize {
+    let what = format!("{fault:?} at call {at}, {:?}", course.calls[at]);
+    let (first, all) = (first_batch(questions), questions.plans.len());
+    let (device, run) = faulty_run(questions, usage, fault, at);
+    let by_device = [first, all].map(|count| by_device(&run.ask(count)));
+    assert!(device.device.has_failed(), "{what}");
+    assert_eq!(device.calls()[..=at], course.calls[..=at], "{what}");
+    let is_mended = course.is_mended(fault, at);
+    let failures = usize::from(!is_mended);
+    let is_shared = |given: usize, count: usize| given > 0 && given < count;
+    match (at, by_device) {
+        _ if is_mended => assert_eq!(by_device, [first, all], "{what}"),
+        (..) if at < course.first_end => {
+            assert!(by_device[0] < first && by_device[1] == all, "{what}: {by_device:?}");
+            assert!(at >= course.opening_end || by_device[0] == 0, "{what}: {by_device:?}");
+        }
+        _ => assert!(by_device[0] == first && by_device[1] < all, "{what}: {by_device:?}"),
+    }
+    let opened = 1 + usize::from(failures > 0 && (course.opening_end..course.first_end).contains(&at));
+    let answered = by_device.iter().sum();
+    let fallen_back = first + all - answered;
+    assert_eq!(run.counts(), Counts { answered, fallen_back, failures, opened }, "{what}");
+    assert_eq!(by_device_again(&run), all, "{what}");
+    assert_eq!(run.counts().failures, failures, "{what}");
+    assert_eq!(run.times_opened(), 1 + failures, "{what}");
+    usize::from(is_shared(by_device[0], first)) + usize::from(is_shared(by_device[1], all))
+}
+
+fn by_device_again(run: &Run<'_>) -> usize {
+    by_device(&run.ask(run.questions.plans.len()))
+}
+
+#[test]
+fn any_call_may_fail_with_lists_on_the_device() {
+    let (course, _) = walk(&Questions::mixed(), |executor| executor);
+    // Both models were answered at once, on a stream each.
+    assert!(course.overlaps() > 0);
+}
+
+#[test]
+fn any_call_may_fail_with_lists_that_are_sent() {
+    let (course, _) = walk(&Questions::mixed(), GpuExecutor::send_lists);
+    assert!(course.overlaps() > 0);
+}
+
+#[test]
+fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
+    let (course, shared) = walk(&Questions::mixed(), |executor| executor.memory(TIGHT_BYTES));
+    assert!(course.overlaps() > 0);
+    assert!(course.launches() > 12, "{} launches", course.launches());
+    // The parts that were answered before stay answered.
+    assert!(shared > 0);
+}
+
+#[test]
+fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
+    let questions = Questions::mixed();
+    let calls = Course::new(&questions, |executor| executor).calls.len();
+    for fault in FAULTS {
+        for at in (0..2 * calls).step_by(calls / 5) {
+            let (device, run) = faulty_run(&questions, |executor| executor, fault, at);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        for _ in 0..3 {
+                            let answers = run.executor.run(&questions.plans).unwrap();
+                            assert!(answers.iter().map(|answer| &answer.hits).eq(&questions.expected));
+                        }
+                    });
+                }
+            });
+            assert!(device.device.has_failed());
+            let Counts { answered, fallen_back, failures, .. } = run.counts();
+            assert_eq!(answered + fallen_back, 9 * questions.plans.len());
+            assert_eq!(failures, run.lines().len());
+            assert!(failures <= 1, "{failures}");
+        }
+    }
+}
+
+#[test]
+fn without_a_driver_the_processor_answers_and_nobody_asks_for_it_again_at_once() {
+    let questions = Questions::mixed();
+    let run = questions.executor(|_| Err(no_driver())).with(|executor| executor.pause(Duration::from_secs(3600)));
+    for _ in 0..3 {
+        run.ask(questions.plans.len());
+    }
+    let fallen_back = 3 * questions.plans.len();
+    assert_eq!(run.counts(), Counts { answered: 0, fallen_back, failures: 1, opened: 0 });
+    assert_eq!(run.times_opened(), 1);
+    let line = "no GPU driver: libcuda.so is not there; install NVIDIA's driver 580 or newer, or search with \
+                '--executor cpu'; the CPU answers, and the GPU is tried again in 3600s";
+    assert_eq!(run.lines(), [line]);
+}
+
+fn no_driver() -> GpuError {
+    GpuError::NoDriver { reason: "libcuda.so is not there".to_owned(), needed: "580" }
+}
+
+/// Asks single questions until so many lines were reported.
+fn ask_until(run: &Run<'_>, lines: usize) {
+    while run.lines().len() < lines {
+        run.ask(1);
+    }
+}
+
+/// The pauses that lines speak of.
+fn pauses(lines: &[String]) -> Vec<&str> {
+    lines.iter().map(|line| line.rsplit(' ').next().unwrap()).collect()
+}
+
+/// As a process whose kernel made an illegal access: no driver of ours opens a device there again.
+#[test]
+fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
+    let questions = Questions::mixed();
+    let calls = Course::new(&questions, |executor| executor).calls.len() as u64;
+    let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
+        match number {
+            0 => Ok(Recorder::new(Fault::Lost, calls / 2)),
+            _ => Err(GpuError::Lost { reason: "an illegal access before".to_owned() }),
+        }
+    };
+    let pause = Duration::from_millis(2);
+    let run = questions.executor(devices).with(|executor| executor.pause(pause));
+    run.ask(first_batch(&questions));
+    run.ask(questions.plans.len());
+    ask_until(&run, 6);
+    let lines = run.lines();
+    assert!(lines[1].contains("an illegal access before"), "{}", lines[1]);
+    assert_eq!(pauses(&lines), ["2ms", "4ms", "8ms", "16ms", "32ms", "64ms"]);
+    let times = run.opened.lock().unwrap().clone();
+    assert_eq!((times.len(), run.counts().opened), (6, 1));
+    for (number, pair) in (0..).zip(times.windows(2)) {
+        assert!(pair[1] - pair[0] >= pause * 2u32.pow(number), "asked for before the pause had passed");
+    }
+}
+
+#[test]
+fn pauses_are_short_again_after_a_batch_that_went_well() {
+    let questions = Questions::mixed();
+    // The third device, for one, is there until its second batch.
+    let calls = Course::new(&questions, |executor| executor).first_end as u64;
+    let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
+        match number {
+            2 => Ok(Recorder::new(Fault::Lost, calls)),
+            _ => Err(no_driver()),
+        }
+    };
+    let run = questions.executor(devices).with(|executor| executor.pause(Duration::from_millis(1)));
+    ask_until(&run, 2);
+    while run.counts().opened == 0 {
+        run.ask(first_batch(&questions));
+    }
+    ask_until(&run, 4);
+    assert_eq!(pauses(&run.lines()), ["1ms", "2ms", "1ms", "2ms"]);
+}
+
+#[test]
+fn memory_too_small_for_lengths_leaves_everything_to_the_processor() {
+    let questions = Questions::mixed();
+    let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+    let run = run.with(|executor| executor.memory(8 << 10).pause(Duration::from_secs(3600)));
+    for _ in 0..2 {
+        run.ask(questions.plans.len());
+    }
+    let fallen_back = 2 * questions.plans.len();
+    assert_eq!(run.counts(), Counts { answered: 0, fallen_back, failures: 1, opened: 0 });
+    assert!(run.lines()[0].starts_with("'--gpu-memory' leaves "), "{:?}", run.lines());
+}
+
+#[test]
+fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
+    let questions = large_and_small();
+    let uploaded = |bytes: u64| {
+        let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+        let run = run.with(|executor| executor.memory(bytes));
+        let answers = run.ask(questions.plans.len());
+        let answered = questions.plans.len();
+        assert_eq!(run.counts(), Counts { answered, fallen_back: 0, failures: 0, opened: 1 });
+        answers.iter().map(|answer| answer.work.bytes_uploaded).sum::<u64>()
+    };
+    let [plenty, little] = [64 << 20, 700 << 10].map(uploaded);
+    assert!(plenty < 16 << 10 && little > LARGE_LIST_BYTES, "{plenty} and {little} bytes");
+}
+
+/// What documents and frequencies of `large` take at least.
+const LARGE_LIST_BYTES: u64 = 128 << 10;
+
+/// A list that is larger than some budgets, and a small one.
+fn large_and_small() -> Questions {
+    let text = |document: usize| if document.is_multiple_of(100) { "large small" } else { "large" };
+    let documents = (0..20_000).map(|document| text(document).to_owned()).collect();
+    let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
+    let queries = [
+        query("small", Mode::Or),
+        query("large", Mode::Or),
+        query("small", Mode::And),
+        query("large small", Mode::AndOr),
+        query("small^2", Mode::AndOr),
+    ];
+    Questions::new(documents, Some(CodecName::Raw), &queries)
+}
+
+#[test]
+fn memory_too_small_for_one_list_leaves_its_plans_to_the_processor_and_no_others() {
+    let questions = large_and_small();
+    let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+    let run = run.with(|executor| executor.memory(300 << 10));
+    for round in 1..3 {
+        let answers = run.ask(questions.plans.len());
+        let is_by_device = answers.iter().map(|answer| by_device(std::slice::from_ref(answer)) == 1);
+        assert_eq!(is_by_device.collect::<Vec<_>>(), [true, false, true, false, true]);
+        assert_eq!(run.counts(), Counts { answered: 3 * round, fallen_back: 2 * round, failures: 0, opened: 1 });
+    }
+}
+
+#[test]
+fn a_plan_that_no_device_answers_is_counted_apart() {
+    let questions = Questions::mixed();
+    let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+    let filter: Arc<Bitmap> = Arc::new((10..20).map(DocId).collect());
+    let query = Query::new("falcon water").filter(filter);
+    let plan = Planner::new(&questions.index).plan(&query).unwrap();
+    let expected = Cpu::new(Arc::clone(&questions.index), 1).run(std::slice::from_ref(&plan)).unwrap();
+    let plans = [questions.plans[0].clone(), plan, questions.plans[1].clone()];
+    let answers = run.executor.run(&plans).unwrap();
+    let hits: Vec<&Vec<Hit>> = answers.iter().map(|answer| &answer.hits).collect();
+    assert_eq!(hits, [&questions.expected[0], &expected[0].hits, &questions.expected[1]]);
+    let counters = run.executor.counters();
+    assert_eq!(counters.unsupported.load(Ordering::Relaxed), 1);
+    assert_eq!(counters.answered.load(Ordering::Relaxed), 2);
+}
