@@ -18,14 +18,14 @@ pub const NONE: u32 = u32::MAX;
 
 /// Threads of a block of every kernel that answers queries.
 pub const THREADS: u32 = 128;
-/// Bytes of shared memory of `scatter`, without those for each sparse list.
-pub const SCATTER_SHARED: usize = 26_928;
+/// Bytes of shared memory of `scatter`, without those for keys and for each sparse list.
+pub const SCATTER_SHARED: usize = 24_912;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
-/// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 10_256;
-/// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
-pub const SHARED_KEYS: usize = 256;
+/// Bytes of shared memory of `conjunction`, without those for keys.
+pub const CONJUNCTION_SHARED: usize = 8_240;
+/// The fewest and the most keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
+pub const SHARED_KEYS: [u32; 2] = [256, 2048];
 /// Slots of the hash table of `scatter`.
 pub const SLOTS: u32 = 2048;
 /// The most documents that `scatter` looks at together.
@@ -147,7 +147,7 @@ pub struct BatchArguments {
     pub documents_codec: u32,
     pub weights_codec: u32,
     pub is_alone: u32,
-    pub reserved: u32,
+    pub shared_keys: u32,
     pub alone: AloneRows,
 }
 

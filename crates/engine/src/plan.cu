@@ -107,7 +107,7 @@ struct BatchArguments {
     unsigned documents_codec;    // tags
     unsigned weights_codec;
     unsigned is_alone;           // the rows are in `alone` and not at the first four addresses; floors and done are zeros again afterwards
-    unsigned reserved;
+    unsigned shared_keys;        // keys that a thread block has in shared memory, a power of two
     AloneRows alone;
 };
 static_assert(sizeof(BatchArguments) == 1928, "as kernels.rs has it");

@@ -1,28 +1,36 @@
-// See topk.rs: the best k of a thread block's hits, as keys, in shared memory for a small k and in the arena else.
+// See topk.rs: the best k of a thread block's hits, as keys, in shared memory, or in the arena where k is large.
 //
-// Between two calls of `settle`, which all threads of the block make together, each thread pushes at most once. Ties are settled by the key itself, the greater the better.
+// Between two calls of `settle`, which all threads of the block make together, each thread pushes at most once. Ties are
+// settled by the key itself, the greater the better.
 #pragma once
 #include "plan.cu"
 
-// Keys in shared memory.
-constexpr unsigned SHARED_KEYS = 256;
-
 struct TopShared {
-    uint64_t floor;  // only keys above enter
+    uint64_t floor; // only keys above enter
     unsigned count;
     unsigned is_last;
-    alignas(16) uint64_t keys[SHARED_KEYS];
+    // What a selection finds out.
+    unsigned bin, above, kept;
+    unsigned reserved;
+    uint64_t least;
 };
+
+// Where a selection counts: memory of the block that is free while it settles.
+constexpr unsigned BINS = 256;
 
 struct Top {
     TopShared &shared;
     uint64_t *keys;
+    unsigned *bins;
     unsigned room; // a power of two, at least k and a push of every thread
     unsigned k;
     uint64_t *floor_of_all;
 
-    __device__ Top(TopShared &given, const QueryRow &query, const PartRow &part, const BatchArguments &arguments)
-        : shared(given), keys(given.keys), room(SHARED_KEYS), k(query.k), floor_of_all(arguments.floors + part.query) {
+    // `own` has room for as many keys as the arguments say.
+    __device__ Top(TopShared &given, uint64_t *own, unsigned *given_bins, const QueryRow &query, const PartRow &part,
+                   const BatchArguments &arguments)
+        : shared(given), keys(own), bins(given_bins), room(arguments.shared_keys), k(query.k),
+          floor_of_all(arguments.floors + part.query) {
         if (part.room > 0) {
             keys = arguments.arena + part.keys;
             room = part.room;
@@ -54,14 +62,29 @@ struct Top {
         if (is_full) cut();
     }
 
-    // Keeps the best k, sorted, best first. Starts behind a barrier and ends with one.
+    // Keeps the best k, of which there are more, and raises the floor to the last of them. Starts behind a barrier and
+    // ends with one.
     __device__ void cut() {
+        if (shared.count > 2 * BINS) {
+            select();
+        } else {
+            sort();
+        }
+        if (threadIdx.x == 0) {
+            const uint64_t floor = shared.least;
+            if (floor > shared.floor) shared.floor = floor;
+            atomicMax(reinterpret_cast<unsigned long long *>(floor_of_all), static_cast<unsigned long long>(floor));
+        }
+        __syncthreads();
+    }
+
+    // Sorts, best first, and forgets what lies behind the k-th, `least`. A bitonic sort (Batcher 1968).
+    __device__ void sort() {
         const unsigned count = shared.count;
         unsigned size = 2;
         while (size < count) size *= 2;
         for (unsigned i = count + threadIdx.x; i < size; i += blockDim.x) keys[i] = 0;
         __syncthreads();
-        // A bitonic sort (Batcher 1968).
         for (unsigned run = 2; run <= size; run *= 2) {
             for (unsigned step = run / 2; step > 0; step /= 2) {
                 for (unsigned i = threadIdx.x; i < size / 2; i += blockDim.x) {
@@ -78,18 +101,91 @@ struct Top {
         }
         if (threadIdx.x == 0) {
             shared.count = min(count, k);
-            if (count >= k) {
-                const uint64_t floor = keys[k - 1];
-                if (floor > shared.floor) shared.floor = floor;
-                atomicMax(reinterpret_cast<unsigned long long *>(floor_of_all), static_cast<unsigned long long>(floor));
+            shared.least = count >= k ? keys[k - 1] : 0;
+        }
+        __syncthreads();
+    }
+
+    // Finds the k-th key, `least`, byte by byte from the highest on, and moves it and those above to the front: radix
+    // selection (Alabi et al. 2012).
+    __device__ void select() {
+        const unsigned count = shared.count;
+        uint64_t prefix = 0;   // the bytes of the k-th key that are known
+        unsigned wanted = k;   // its place among the keys with these bytes
+        for (int shift = 56; shift >= 0; shift -= 8) {
+            for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
+            __syncthreads();
+            for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+                const uint64_t key = keys[i];
+                if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&bins[key >> shift & (BINS - 1)], 1u);
+            }
+            __syncthreads();
+            if (threadIdx.x < 32) find_bin(wanted);
+            __syncthreads();
+            const unsigned bin = shared.bin, in_bin = bins[bin];
+            prefix = prefix << 8 | bin;
+            wanted -= shared.above;
+            // All keys with these bytes are wanted.
+            if (in_bin == wanted || shift == 0) {
+                keep(prefix << shift, count);
+                return;
+            }
+            __syncthreads();
+        }
+    }
+
+    // By the first warp: the bin of the key at a place, counted from the highest bin on, and the keys above the bin.
+    __device__ void find_bin(unsigned wanted) {
+        const unsigned lane = threadIdx.x, each = BINS / 32;
+        // Lane 0 has the highest bins.
+        const unsigned first = BINS - each * (lane + 1);
+        unsigned own = 0;
+        for (unsigned i = 0; i < each; i++) own += bins[first + i];
+        unsigned sum = own;
+        for (unsigned by = 1; by < 32; by <<= 1) {
+            const unsigned before = __shfl_up_sync(~0u, sum, by);
+            if (lane >= by) sum += before;
+        }
+        unsigned above = sum - own;
+        if (above >= wanted || sum < wanted) return;
+        for (unsigned i = each; i-- > 0;) {
+            const unsigned here = bins[first + i];
+            if (above + here >= wanted) {
+                shared.bin = first + i;
+                shared.above = above;
+                return;
+            }
+            above += here;
+        }
+    }
+
+    // Moves the keys from `least` on to the front; `least` becomes the smallest of them.
+    __device__ void keep(uint64_t least, unsigned count) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            shared.kept = 0;
+            shared.least = ~uint64_t(0);
+        }
+        __syncthreads();
+        for (unsigned start = 0; start < count; start += blockDim.x) {
+            const unsigned i = start + threadIdx.x;
+            const uint64_t key = i < count ? keys[i] : 0;
+            // What is written lies before what is still to be read.
+            __syncthreads();
+            if (key >= least && i < count) {
+                keys[atomicAdd(&shared.kept, 1u)] = key;
+                atomicMin(reinterpret_cast<unsigned long long *>(&shared.least), static_cast<unsigned long long>(key));
             }
         }
+        __syncthreads();
+        if (threadIdx.x == 0) shared.count = shared.kept;
         __syncthreads();
     }
 
     // Leaves the hits of the part; the last part of a query to come here leaves the query's. Starts behind a barrier.
     __device__ void finish(const QueryRow &query, const PartRow &part, const BatchArguments &arguments) {
-        cut();
+        if (shared.count > k) cut();
+        sort();
         if (query.parts > 1 && !is_last_part(query, part, arguments)) return;
         if (arguments.is_alone && threadIdx.x == 0) {
             *floor_of_all = 0;
@@ -114,12 +210,15 @@ struct Top {
         __syncthreads();
         if (!shared.is_last) return false;
         __threadfence();
+        if (threadIdx.x == 0) look_around();
+        __syncthreads();
         // Parts of a query stand side by side.
         unsigned first = this_part;
         if (arguments.is_alone) first = 0;
         else while (first > 0 && arguments.parts[first - 1].query == part.query) first--;
         take_over(first, query.parts, this_part, arguments);
-        cut();
+        if (shared.count > k) cut();
+        sort();
         return true;
     }
 

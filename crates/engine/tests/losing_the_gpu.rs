@@ -20,8 +20,12 @@ use tempfile::TempDir;
 const FAULTS: [Fault; 3] = [Fault::Once, Fault::Lost, Fault::Late];
 /// The call that no device comes to.
 const NEVER: u64 = u64::MAX;
-/// So little memory that a batch goes in several parts, two of them at once.
-const TIGHT_BYTES: u64 = 420 << 10;
+/// So little memory that a batch of plans with many hits goes in several parts, one after the other.
+const TIGHT_BYTES: u64 = 240 << 10;
+
+const DOCUMENTS: usize = 700;
+/// Hits that lie in shared memory, and more.
+const KS: [usize; 3] = [1, 10, DOCUMENTS];
 
 /// A call of a device that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +92,8 @@ struct Questions {
     index: Arc<Index>,
     plans: Vec<Plan>,
     expected: Vec<Vec<Hit>>,
+    /// So many of the plans are a batch of their own, before that of all.
+    first: usize,
 }
 
 impl Questions {
@@ -109,31 +115,35 @@ impl Questions {
         let answers = Cpu::new(Arc::clone(&index), 1).run(&plans).unwrap();
         let expected: Vec<Vec<Hit>> = answers.into_iter().map(|answer| answer.hits).collect();
         assert!(expected.iter().filter(|hits| !hits.is_empty()).count() > queries.len() / 2);
-        Questions { _folder: folder, index, plans, expected }
+        // Smaller, so that buffers grow in the second batch.
+        let first = plans.len().div_ceil(3);
+        Questions { _folder: folder, index, plans, expected, first }
     }
 
-    /// Short, long and dense lists, and plans of every kind that a device answers.
-    fn mixed() -> Questions {
-        let text = |document: usize| {
-            let often = ["falcon ", "pairs "].map(|word| word.repeat(document % 5));
-            let seldom = [(3, "water "), (50, "dawn "), (67, "heron ")];
-            let seldom = seldom.map(|(step, word)| if document.is_multiple_of(step) { word } else { "" });
-            format!("hunt {} {}", often.concat(), seldom.concat())
-        };
+    /// Short, long and dense lists, and plans of every kind that a device answers, for each of these k.
+    fn mixed(ks: [usize; 3]) -> Questions {
         let mut queries = Vec::new();
-        for words in ["falcon pairs water", "dawn heron", "water^2 dawn hunt"] {
-            for mode in [Mode::And, Mode::Or, Mode::AndOr] {
-                for k in [1, 10, 1000] {
-                    let query = Query::new(words).mode(mode).k(k);
-                    queries.extend([ScoreModel::Bm25, ScoreModel::Impact].map(|score| query.clone().score(score)));
-                }
+        for (place, words) in ["falcon pairs water", "dawn heron", "water^2 dawn hunt"].into_iter().enumerate() {
+            for (number, mode) in [Mode::And, Mode::Or, Mode::AndOr].into_iter().enumerate() {
+                let query = Query::new(words).mode(mode).k(ks[(place + number) % 3]);
+                queries.extend([ScoreModel::Bm25, ScoreModel::Impact].map(|score| query.clone().score(score)));
             }
         }
-        Questions::new((0..700).map(text).collect(), None, &queries)
+        Questions::new(texts(), None, &queries)
+    }
+
+    /// Two plans, each of which is answered alone, since it is the only one of its score model.
+    fn alone() -> Questions {
+        let query = Query::new("falcon pairs dawn");
+        let queries = [ScoreModel::Bm25, ScoreModel::Impact].map(|score| query.clone().score(score));
+        Questions::new(texts(), None, &queries)
     }
 
     /// The executor on devices as they are handed out: `devices` gives one for each number from 0.
-    fn executor(&self, devices: impl Fn(usize) -> Result<Arc<dyn Device>, GpuError> + Send + Sync + 'static) -> Run<'_> {
+    fn executor(
+        &self,
+        devices: impl Fn(usize) -> Result<Arc<dyn Device>, GpuError> + Send + Sync + 'static,
+    ) -> Run<'_> {
         let (lines, opened) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let (told, times) = (Arc::clone(&lines), Arc::clone(&opened));
         let open = move || {
@@ -146,6 +156,17 @@ impl Questions {
             .report(Box::new(move |line| told.lock().unwrap().push(line.to_owned())));
         Run { questions: self, executor, lines, opened }
     }
+}
+
+/// Documents of words that all, many or few of them have.
+fn texts() -> Vec<String> {
+    let text = |document: usize| {
+        let often = ["falcon ", "pairs "].map(|word| word.repeat(document % 5));
+        let seldom = [(3, "water "), (50, "dawn "), (67, "heron ")];
+        let seldom = seldom.map(|(step, word)| if document.is_multiple_of(step) { word } else { "" });
+        format!("hunt {} {}", often.concat(), seldom.concat())
+    };
+    (0..DOCUMENTS).map(text).collect()
 }
 
 /// An executor at work.
@@ -218,11 +239,6 @@ struct Course {
 /// How an executor uses its device.
 type Use = fn(GpuExecutor) -> GpuExecutor;
 
-/// The first batch is smaller, so that buffers grow in the second.
-fn first_batch(questions: &Questions) -> usize {
-    questions.plans.len() / 3
-}
-
 impl Course {
     fn new(questions: &Questions, usage: Use) -> Course {
         let device = Recorder::new(Fault::Once, NEVER);
@@ -230,12 +246,12 @@ impl Course {
         let run = questions.executor(move |_| Ok(Arc::clone(&given))).with(usage);
         run.executor.connect().unwrap();
         let opening_end = device.calls().len();
-        run.ask(first_batch(questions));
+        run.ask(questions.first);
         let first_end = device.calls().len();
         run.ask(questions.plans.len());
         let calls = device.calls();
         assert_eq!(device.device.calls(), calls.len() as u64);
-        let answered = first_batch(questions) + questions.plans.len();
+        let answered = questions.first + questions.plans.len();
         assert_eq!(run.counts(), Counts { answered, fallen_back: 0, failures: 0, opened: 1 });
         Course { calls, opening_end, first_end }
     }
@@ -274,7 +290,7 @@ fn walk(questions: &Questions, usage: Use) -> (Course, usize) {
             shared += fail_at(questions, usage, &course, fault, at);
         }
         let (device, run) = faulty_run(questions, usage, fault, course.calls.len());
-        run.ask(first_batch(questions));
+        run.ask(questions.first);
         run.ask(questions.plans.len());
         assert!(!device.device.has_failed(), "there is no call behind the last");
     }
@@ -294,7 +310,7 @@ fn faulty_run(questions: &Questions, usage: Use, fault: Fault, at: usize) -> (Ar
 /// Lets one call fail, and asks on.
 fn fail_at(questions: &Questions, usage: Use, course: &Course, fault: Fault, at: usize) -> usize {
     let what = format!("{fault:?} at call {at}, {:?}", course.calls[at]);
-    let (first, all) = (first_batch(questions), questions.plans.len());
+    let (first, all) = (questions.first, questions.plans.len());
     let (device, run) = faulty_run(questions, usage, fault, at);
     let by_device = [first, all].map(|count| by_device(&run.ask(count)));
     assert!(device.device.has_failed(), "{what}");
@@ -314,44 +330,45 @@ fn fail_at(questions: &Questions, usage: Use, course: &Course, fault: Fault, at:
     let answered = by_device.iter().sum();
     let fallen_back = first + all - answered;
     assert_eq!(run.counts(), Counts { answered, fallen_back, failures, opened }, "{what}");
-    assert_eq!(by_device_again(&run), all, "{what}");
+    assert_eq!(self::by_device(&run.ask(first)), first, "{what}");
     assert_eq!(run.counts().failures, failures, "{what}");
     assert_eq!(run.times_opened(), 1 + failures, "{what}");
     usize::from(is_shared(by_device[0], first)) + usize::from(is_shared(by_device[1], all))
 }
 
-fn by_device_again(run: &Run<'_>) -> usize {
-    by_device(&run.ask(run.questions.plans.len()))
-}
-
 #[test]
 fn any_call_may_fail_with_lists_on_the_device() {
-    let (course, _) = walk(&Questions::mixed(), |executor| executor);
+    let (course, _) = walk(&Questions::mixed(KS), |executor| executor);
     // Both models were answered at once, on a stream each.
     assert!(course.overlaps() > 0);
 }
 
 #[test]
 fn any_call_may_fail_with_lists_that_are_sent() {
-    let (course, _) = walk(&Questions::mixed(), GpuExecutor::send_lists);
+    let (course, _) = walk(&Questions::mixed(KS), GpuExecutor::send_lists);
     assert!(course.overlaps() > 0);
 }
 
 #[test]
 fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
-    let (course, shared) = walk(&Questions::mixed(), |executor| executor.memory(TIGHT_BYTES));
-    assert!(course.overlaps() > 0);
-    assert!(course.launches() > 12, "{} launches", course.launches());
+    let (course, shared) = walk(&Questions::mixed([DOCUMENTS; 3]), |executor| executor.memory(TIGHT_BYTES));
+    // Two for each part: more than for two batches of two models.
+    assert!(course.launches() > 8, "{} launches", course.launches());
     // The parts that were answered before stay answered.
     assert!(shared > 0);
 }
 
 #[test]
+fn any_call_may_fail_for_queries_that_come_alone() {
+    walk(&Questions::alone(), |executor| executor);
+}
+
+#[test]
 fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
-    let questions = Questions::mixed();
+    let questions = Questions::mixed(KS);
     let calls = Course::new(&questions, |executor| executor).calls.len();
     for fault in FAULTS {
-        for at in (0..2 * calls).step_by(calls / 5) {
+        for at in (0..2 * calls).step_by(calls / 3) {
             let (device, run) = faulty_run(&questions, |executor| executor, fault, at);
             std::thread::scope(|scope| {
                 for _ in 0..3 {
@@ -374,7 +391,7 @@ fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
 
 #[test]
 fn without_a_driver_the_processor_answers_and_nobody_asks_for_it_again_at_once() {
-    let questions = Questions::mixed();
+    let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Err(no_driver())).with(|executor| executor.pause(Duration::from_secs(3600)));
     for _ in 0..3 {
         run.ask(questions.plans.len());
@@ -406,7 +423,7 @@ fn pauses(lines: &[String]) -> Vec<&str> {
 /// As a process whose kernel made an illegal access: no driver of ours opens a device there again.
 #[test]
 fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
-    let questions = Questions::mixed();
+    let questions = Questions::mixed(KS);
     let calls = Course::new(&questions, |executor| executor).calls.len() as u64;
     let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
         match number {
@@ -416,7 +433,7 @@ fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
     };
     let pause = Duration::from_millis(2);
     let run = questions.executor(devices).with(|executor| executor.pause(pause));
-    run.ask(first_batch(&questions));
+    run.ask(questions.first);
     run.ask(questions.plans.len());
     ask_until(&run, 6);
     let lines = run.lines();
@@ -431,7 +448,7 @@ fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
 
 #[test]
 fn pauses_are_short_again_after_a_batch_that_went_well() {
-    let questions = Questions::mixed();
+    let questions = Questions::mixed(KS);
     // The third device, for one, is there until its second batch.
     let calls = Course::new(&questions, |executor| executor).first_end as u64;
     let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
@@ -443,7 +460,7 @@ fn pauses_are_short_again_after_a_batch_that_went_well() {
     let run = questions.executor(devices).with(|executor| executor.pause(Duration::from_millis(1)));
     ask_until(&run, 2);
     while run.counts().opened == 0 {
-        run.ask(first_batch(&questions));
+        run.ask(questions.first);
     }
     ask_until(&run, 4);
     assert_eq!(pauses(&run.lines()), ["1ms", "2ms", "1ms", "2ms"]);
@@ -451,7 +468,7 @@ fn pauses_are_short_again_after_a_batch_that_went_well() {
 
 #[test]
 fn memory_too_small_for_lengths_leaves_everything_to_the_processor() {
-    let questions = Questions::mixed();
+    let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
     let run = run.with(|executor| executor.memory(8 << 10).pause(Duration::from_secs(3600)));
     for _ in 0..2 {
@@ -480,10 +497,10 @@ fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
 /// What documents and frequencies of `large` take at least.
 const LARGE_LIST_BYTES: u64 = 128 << 10;
 
-/// A list that is larger than some budgets, and a small one.
+/// Lists that are larger than some budgets, and a small one.
 fn large_and_small() -> Questions {
-    let text = |document: usize| if document.is_multiple_of(100) { "large small" } else { "large" };
-    let documents = (0..20_000).map(|document| text(document).to_owned()).collect();
+    let text = |document: usize| if document.is_multiple_of(100) { "small" } else { "" };
+    let documents = (0..20_000).map(|document| format!("large larger largest {}", text(document))).collect();
     let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
     let queries = [
         query("small", Mode::Or),
@@ -510,7 +527,7 @@ fn memory_too_small_for_one_list_leaves_its_plans_to_the_processor_and_no_others
 
 #[test]
 fn a_plan_that_no_device_answers_is_counted_apart() {
-    let questions = Questions::mixed();
+    let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
     let filter: Arc<Bitmap> = Arc::new((10..20).map(DocId).collect());
     let query = Query::new("falcon water").filter(filter);

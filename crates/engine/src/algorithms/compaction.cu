@@ -58,8 +58,9 @@ __device__ inline unsigned look_back(const Order &order, unsigned tile) {
     const unsigned lane = threadIdx.x;
     unsigned before = 0, end = tile;
     for (;;) {
-        const bool is_tile = lane < end;
-        const unsigned long long state = is_tile ? *const_cast<volatile unsigned long long *>(order.states + (end - 1 - lane)) : SUMMED;
+        // There are no tiles before the first.
+        unsigned long long state = SUMMED;
+        if (lane < end) state = *const_cast<volatile unsigned long long *>(order.states + (end - 1 - lane));
         const unsigned missing = __ballot_sync(~0u, state == 0), summed = __ballot_sync(~0u, state >= SUMMED);
         // The lanes up to the first that knows its sum; all if none does.
         const unsigned near = (summed & (0u - summed)) * 2 - 1;

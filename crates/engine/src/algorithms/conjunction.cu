@@ -18,8 +18,9 @@ struct ConjunctionShared {
     Scratch scratch[WARPS];
     Match queue[WARPS][32 + BLOCK];
     float norms[256];
+    // Behind the struct lie the keys of the best hits.
 };
-static_assert(sizeof(ConjunctionShared) == 10256, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 8240, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -42,7 +43,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task &task)
         : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
           sparse(task.sparse), dense(task.dense),
-          top(given.top, query, part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
+          top(given.top, reinterpret_cast<uint64_t *>(&given + 1), given.scratch[0].numbers, query, part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
           queue(given.queue[threadIdx.x / 32]), queued(0) {}
 
     __device__ void run() {
@@ -115,9 +116,9 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
             unsigned score = mine.scores[i];
             if (is_alive) {
                 const float norm = norm_of(mine.documents[i]);
-                score += weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm) + dense_weights(mine.documents[i], norm);
+                score = with_dense(mine.documents[i], score + weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm), norm);
             }
-            enqueue(is_alive && score >= top.threshold(), mine.documents[i], score);
+            enqueue(is_alive && score >= max(top.threshold(), 1u), mine.documents[i], score);
         }
     }
 
@@ -128,14 +129,18 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         return true;
     }
 
-    // The weights of a document that is in all dense lists.
-    __device__ unsigned dense_weights(unsigned document, float norm) const {
-        const unsigned chunk = document / 64, bit = document % 64;
-        unsigned sum = 0;
+    // The weights of a document that is in all dense lists, which has `score` without them; 0 where the sum cannot enter.
+    __device__ unsigned with_dense(unsigned document, unsigned score, float norm) const {
+        const unsigned chunk = document / 64, bit = document % 64, threshold = top.threshold();
+        unsigned bound = score; // the most that it can have
+#pragma unroll 4
+        for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
         for (unsigned list = 0; list < query.dense_count; list++) {
-            sum += weigh_dense<STREAM>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
+            if (bound < threshold) return 0;
+            const unsigned weight = weigh_dense<STREAM>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
+            bound = bound - bound_in(dense[list], chunk) + weight;
         }
-        return sum;
+        return bound;
     }
 
     // Keeps alive what is in another list too, and adds its weights.
@@ -233,8 +238,8 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         for (unsigned half = 0; half < 2; half++) {
             const unsigned document = 64 * chunk + 32 * half + lane;
             const bool is_match = (half == 0 ? word.x : word.y) >> lane & 1 && document >= part.first && document < part.end;
-            const unsigned score = is_match ? dense_weights(document, norm_of(document)) : 0;
-            enqueue(is_match && score >= top.threshold(), document, score);
+            const unsigned score = is_match ? with_dense(document, 0, norm_of(document)) : 0;
+            enqueue(score >= max(top.threshold(), 1u), document, score);
         }
     }
 };

@@ -2,15 +2,22 @@
 
 pub mod accumulator_heap;
 pub mod accumulators;
+pub mod batched_intersection;
+pub mod binary_intersection;
 pub mod block_max_maxscore;
+pub mod compaction;
 pub mod conjunction;
 pub mod cursor;
 pub mod dense_list;
 pub mod exhaustive;
 pub mod lanes;
 pub mod maxscore;
+pub mod merge_path;
+pub mod papers;
+pub mod parallel_merge_find;
 pub mod scatter;
 pub mod score_at_a_time;
+pub mod selection;
 pub mod sweep;
 pub mod weigher;
 

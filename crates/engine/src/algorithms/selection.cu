@@ -39,7 +39,7 @@ __device__ inline void sort_in_shared(Key *keys, unsigned size) {
         }
         for (unsigned i = threadIdx.x; i < size; i += blockDim.x) {
             Key key = keys[i];
-            for (unsigned step = min(run / 2, 16); step > 0; step /= 2) {
+            for (unsigned step = min(run / 2, 16u); step > 0; step /= 2) {
                 key = exchanged(key, __shfl_xor_sync(~0u, key, step), i, step, run);
             }
             keys[i] = key;
@@ -384,7 +384,7 @@ __device__ inline unsigned lanes_with(unsigned digit, bool is_key) {
     return lanes;
 }
 
-BOUNDED_KERNEL(selection_radix_move, THREADS, 4, RadixArguments, arguments) {
+BOUNDED_KERNEL(selection_radix_move, THREADS, 3, RadixArguments, arguments) {
     SHARED(RadixShared, shared);
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     for (unsigned other = 0; other < WARPS; other++) shared.counts[other][threadIdx.x] = 0;

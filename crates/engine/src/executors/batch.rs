@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
 /// at about the same time.
-const PARTS_A_PLACE: u64 = 4;
+const PARTS_A_PLACE: u64 = 16;
 /// Thread blocks that a processor of the device runs at once.
 const PLACES_A_PROCESSOR: u64 = 8;
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
@@ -37,6 +37,8 @@ pub struct Batch {
     pub or_parts: Vec<PartRow>,
     /// The most lists in blocks of an OR.
     pub most_sparse: usize,
+    /// Keys that a thread block has in shared memory.
+    pub shared_keys: u32,
     /// For each plan its stages, as places in `queries`.
     pub stages: Vec<Range<usize>>,
     /// Keys of the answers.
@@ -63,7 +65,9 @@ impl Batch {
     /// Makes the rows of plans, each with stages, a k and documents. Lists that do not lie on the device are counted
     /// from address 0 on; see [`Batch::place_sent`].
     pub fn new(index: &Index, resident: &Resident, plans: &[&Plan], processors: u32) -> Result<Batch, IndexError> {
-        let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
+        let most = plans.iter().map(|plan| plan.k).max().unwrap_or(0).min(u32::MAX as usize) as u32;
+        let mut batch =
+            Batch { stages: vec![0..0; plans.len()], shared_keys: shared_keys(most), ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
         let parts = waves * PLACES_A_PROCESSOR * u64::from(processors);
@@ -184,7 +188,7 @@ impl Batch {
             reserved: 0,
         });
         self.answer_keys += k as usize;
-        let room = room(k);
+        let room = room(k, self.shared_keys);
         for part in parts {
             let keys = self.arena_keys;
             self.arena_keys += u64::from(if room > 0 { room } else { k });
@@ -211,13 +215,16 @@ pub fn cost(plan: &Plan) -> u64 {
 
 /// What a stage costs, coarsely, in postings that are decoded: it divides the device's thread blocks among plans.
 fn stage_cost(plan: &Plan, operation: Operation) -> u64 {
-    let sparse = || plan.lists.iter().filter(|list| !list.is_dense).map(|list| u64::from(list.postings));
-    let chunks = u64::from(plan.documents) / 64 * (plan.lists.len() - sparse().count()) as u64;
-    let work = match (operation, sparse().min()) {
+    let of = |is_dense: bool| {
+        plan.lists.iter().filter(move |list| list.is_dense == is_dense).map(|list| u64::from(list.postings))
+    };
+    let chunks = u64::from(plan.documents) / 64;
+    let work = match (operation, of(false).min()) {
         // Every block that can hold a document of the shortest list is decoded.
-        (Operation::And, Some(shortest)) => sparse().map(|postings| postings.min(128 * shortest)).sum(),
-        (Operation::And, None) => chunks / 4,
-        (Operation::Or, _) => sparse().sum::<u64>() + u64::from(plan.documents) / 64 + chunks / 4,
+        (Operation::And, Some(shortest)) => of(false).map(|postings| postings.min(128 * shortest)).sum(),
+        // Some of the documents that match are looked up.
+        (Operation::And, None) => chunks + of(true).min().unwrap_or(0) / 2,
+        (Operation::Or, _) => chunks + of(false).sum::<u64>() + of(true).sum::<u64>() / 8,
     };
     let share = plan.range.len() as f64 / f64::from(plan.documents.max(1));
     (work as f64 * share) as u64 + 1
@@ -242,10 +249,20 @@ fn window(postings: u64, documents: u32) -> u32 {
     1 << wanted.ilog2()
 }
 
+/// Keys of a thread block in shared memory: enough for every k up to the largest, unless that is too much.
+fn shared_keys(k: u32) -> u32 {
+    let [fewest, most] = SHARED_KEYS;
+    keys(k).clamp(fewest, most)
+}
+
 /// Keys that a part needs in the arena; 0 where they fit into shared memory.
-fn room(k: u32) -> u32 {
-    let needed = k.saturating_add(THREADS);
-    if needed as usize <= SHARED_KEYS { 0 } else { needed.next_power_of_two() }
+fn room(k: u32, shared_keys: u32) -> u32 {
+    if keys(k) <= shared_keys { 0 } else { keys(k) }
+}
+
+/// Room for k keys and a push of every thread, a power of two.
+fn keys(k: u32) -> u32 {
+    k.saturating_add(THREADS).checked_next_power_of_two().unwrap_or(1 << 31)
 }
 
 #[cfg(test)]
@@ -272,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
-        assert_eq!([0, 10, 128].map(room), [0, 0, 0]);
-        assert_eq!([129, 1000, 10_000].map(room), [512, 2048, 16_384]);
+        assert_eq!([0, 10, 128, 129, 1000, 10_000].map(shared_keys), [256, 256, 256, 512, 2048, 2048]);
+        assert_eq!([10, 1920, 1921, 10_000].map(|k| room(k, 2048)), [0, 0, 4096, 16_384]);
     }
 }

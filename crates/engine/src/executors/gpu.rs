@@ -366,7 +366,7 @@ impl Session {
     fn start(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
         let started = self.submit(turn, index, plans, numbers);
         if started.is_err() {
-            _ = self.gpu.wait(self.lanes[turn].stream);
+            self.gpu.wait(self.lanes[turn].stream)?;
         }
         started
     }
@@ -383,6 +383,7 @@ impl Session {
             norms: self.resident.norms(),
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
+            shared_keys: batch.shared_keys,
             ..BatchArguments::default()
         };
         let lane = &mut self.lanes[turn];
@@ -653,7 +654,8 @@ fn launches(
         (false, Impact) => (&kernels::CONJUNCTION_ANY_IMPACT, &kernels::SCATTER_ANY_IMPACT),
     };
     let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
-    let shared = kernels::SCATTER_SHARED + kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
+    let keys = 8 * batch.shared_keys as usize;
+    let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
     // The rows of both lie in one buffer; each launch sees its own from the first on.
     let rows = arguments.parts;
     let all = [
@@ -661,14 +663,14 @@ fn launches(
             name: "conjunction",
             kernel: conjunction,
             grid: ands as u32,
-            shared: kernels::CONJUNCTION_SHARED,
+            shared: kernels::CONJUNCTION_SHARED + keys,
             arguments: BatchArguments { parts: rows.plus(layout.and_parts), ..arguments },
         },
         Launch {
             name: "scatter",
             kernel: scatter,
             grid: ors as u32,
-            shared,
+            shared: kernels::SCATTER_SHARED + keys + lists,
             arguments: BatchArguments {
                 parts: rows.plus(layout.or_parts),
                 counts: arguments.counts.plus(4 * ands),

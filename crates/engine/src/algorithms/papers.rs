@@ -1,0 +1,61 @@
+//! The kernels of the papers' algorithms for lists and scores that are not compressed: a module of its own, which is
+//! loaded only where a figure of theirs is reproduced.
+
+use super::batched_intersection::{BatchedArguments, BatchedList, BatchedQuery};
+use super::binary_intersection::BinaryArguments;
+use super::merge_path::MergePathArguments;
+use super::parallel_merge_find::MergeFindArguments;
+use super::selection::{RadixArguments, SelectArguments, SelectionState, SortArguments, TreeArguments};
+use lanner_gpu::kernel::{Module, kernels};
+
+/// The kernels of `papers.cu`.
+pub static MODULE: Module = Module { name: "papers", ptx: include_str!("papers.ptx") };
+
+kernels! {
+    MODULE;
+    [BatchedList: 16 bytes]
+    [BatchedQuery: 16 bytes]
+    [BatchedArguments: 72 bytes]
+    [BinaryArguments: 72 bytes]
+    [MergePathArguments: 72 bytes]
+    [MergeFindArguments: 96 bytes]
+    [SortArguments: 40 bytes]
+    [TreeArguments: 64 bytes]
+    [SelectionState: 32 bytes]
+    [SelectArguments: 48 bytes]
+    [RadixArguments: 72 bytes]
+    /// Finds where partitions begin.
+    MERGE_PATH_PARTITION = merge_path_partition: MergePathArguments;
+    /// Intersects two lists, partition by partition.
+    MERGE_PATH_INTERSECT = merge_path_intersect: MergePathArguments;
+    /// Searches a longer list for the documents of a shorter one.
+    BINARY_INTERSECTION = binary_intersection: BinaryArguments;
+    /// Finds the splitters of one level.
+    PARALLEL_MERGE_FIND_SPLIT = parallel_merge_find_split: MergeFindArguments;
+    /// Finds documents in the segments of the last level.
+    PARALLEL_MERGE_FIND = parallel_merge_find: MergeFindArguments;
+    /// Intersects a query, a thread block.
+    BATCHED_INTERSECTION_PART = batched_intersection_part: BatchedArguments;
+    /// Intersects a document, a thread.
+    BATCHED_INTERSECTION_PARA = batched_intersection_para: BatchedArguments;
+    /// Sorts keys in thread blocks.
+    SELECTION_SORT = selection_sort: SortArguments;
+    /// Makes a level of the tree.
+    SELECTION_TREE_LEVEL = selection_tree_level: TreeArguments;
+    /// Takes the best keys off the tree.
+    SELECTION_TREE_EXTRACT = selection_tree_extract: TreeArguments;
+    /// Finds the least and the greatest key.
+    SELECTION_BUCKET_RANGE = selection_bucket_range: SelectArguments;
+    /// Chooses a bucket of one width.
+    SELECTION_BUCKET_ROUND = selection_bucket_round: SelectArguments;
+    /// Chooses a digit.
+    SELECTION_RADIX_ROUND = selection_radix_round: SelectArguments;
+    /// Gathers the keys that are not below the chosen range.
+    SELECTION_COLLECT = selection_collect: SelectArguments;
+    /// Counts digits, tile by tile.
+    SELECTION_RADIX_COUNT = selection_radix_count: RadixArguments;
+    /// Adds up the counts.
+    SELECTION_RADIX_SCAN = selection_radix_scan: RadixArguments;
+    /// Moves keys to where their digits belong.
+    SELECTION_RADIX_MOVE = selection_radix_move: RadixArguments;
+}

@@ -1,0 +1,291 @@
+//! The papers' algorithms give on the simulator, or on a GPU where `LANNER_REQUIRE_GPU=1` asks for one, what sets and
+//! sorted arrays give.
+#![cfg(simulator)]
+
+use lanner::algorithms::batched_intersection::Batch;
+use lanner::algorithms::compaction::DeviceList;
+use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
+use lanner::algorithms::selection::{MOST_KEPT, Method, Selection};
+use lanner::algorithms::{batched_intersection, binary_intersection, merge_path, parallel_merge_find, selection};
+use lanner_gpu::cuda::Cuda;
+use lanner_gpu::device::{Command, Device, Stream};
+use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::simulator::Simulator;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const STREAM: Stream = Stream(0);
+
+fn open(seed: u64) -> Gpu {
+    let device: Arc<dyn Device> = match std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1") {
+        true => Arc::new(Cuda::open(0).expect("LANNER_REQUIRE_GPU=1 and no device")),
+        false => Arc::new(Simulator::new(seed)),
+    };
+    Gpu::new(device, 1 << 30)
+}
+
+fn upload(gpu: &Gpu, bytes: &[u8]) -> Memory {
+    let memory = gpu.allocate(bytes.len()).unwrap();
+    gpu.submit(STREAM, Command::Write { from: bytes, to: memory.address() }).unwrap();
+    memory
+}
+
+/// A list on a device, with its skip pointers.
+struct Uploaded {
+    list: DeviceList,
+    lasts: Memory,
+    _documents: Memory,
+}
+
+impl Uploaded {
+    fn new(gpu: &Gpu, documents: &[u32]) -> Uploaded {
+        let bytes = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+        let lasts = upload(gpu, &bytes(&binary_intersection::last_documents(documents)));
+        let memory = upload(gpu, &bytes(documents));
+        let list = DeviceList { documents: memory.address(), length: documents.len() as u32 };
+        Uploaded { list, lasts, _documents: memory }
+    }
+}
+
+/// The documents that are in all lists.
+fn intersection_of(lists: &[Vec<u32>]) -> Vec<u32> {
+    let sets: Vec<BTreeSet<u32>> = lists.iter().map(|list| list.iter().copied().collect()).collect();
+    sets[0].iter().copied().filter(|document| sets.iter().all(|set| set.contains(document))).collect()
+}
+
+/// Every intersection of two lists, on the device and on the CPU, is that of the sets.
+fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
+    let expected = intersection_of(&[a.to_vec(), b.to_vec()]);
+    let what = format!("{} and {} documents", a.len(), b.len());
+    let [a_there, b_there] = [a, b].map(|list| Uploaded::new(gpu, list));
+    let lists = [a_there.list, b_there.list];
+
+    let room = gpu.allocate(merge_path::room_bytes(lists[0], lists[1])).unwrap();
+    let found = merge_path::gpu(gpu, STREAM, lists, &room).unwrap();
+    assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "merge path, {what}");
+
+    let room = gpu.allocate(binary_intersection::room_bytes(lists[0])).unwrap();
+    for lasts in [None, Some(b_there.lasts.address())] {
+        let found = binary_intersection::gpu(gpu, STREAM, lists, lasts, &room).unwrap();
+        assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "binary search, {what}, {lasts:?}");
+    }
+    for levels in 1..=MOST_LEVELS {
+        let room = gpu.allocate(parallel_merge_find::room_bytes(lists[0], levels)).unwrap();
+        let found = parallel_merge_find::gpu(gpu, STREAM, lists, levels, &room).unwrap();
+        assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "parallel merge find, {what}, {levels} levels");
+    }
+
+    assert_eq!(merge_path::cpu(a, b), expected);
+    assert_eq!(binary_intersection::cpu(a, b), expected);
+    assert_eq!(binary_intersection::cpu_by_skips(a, b, &binary_intersection::last_documents(b)), expected);
+}
+
+/// Documents at random distances, up to the last there can be where they do not fit otherwise.
+fn spread(count: u32, distance: u32, seed: u32) -> Vec<u32> {
+    let random = |i: u32| (i ^ seed).wrapping_mul(0x9E37_79B9) >> 7;
+    (0..count).map(|i| i * distance + random(i) % distance).collect()
+}
+
+#[test]
+fn lists_of_nasty_lengths_are_intersected() {
+    let lengths = [0, 1, 31, 32, 33, 127, 128, 129, 1023, 1025, 3840];
+    for (number, &a) in lengths.iter().enumerate() {
+        let gpu = open(number as u64);
+        for &b in &lengths {
+            assert_intersections(&gpu, &spread(a, 3, 1), &spread(b, 2, 2));
+        }
+    }
+}
+
+#[test]
+fn lists_of_nasty_contents_are_intersected() {
+    let gpu = open(3);
+    let even: Vec<u32> = (0..5000).map(|i| 2 * i).collect();
+    let odd: Vec<u32> = (0..5000).map(|i| 2 * i + 1).collect();
+    let all: Vec<u32> = (0..12_000).collect();
+    let highest: Vec<u32> = (0..4000).map(|i| u32::MAX - 3999 + i).collect();
+    let ends = vec![0, u32::MAX - 1, u32::MAX];
+    for (a, b) in [
+        (&even, &even),
+        (&even, &odd),
+        (&even, &all),
+        (&all, &even),
+        (&even, &highest),
+        (&highest, &even),
+        (&highest, &highest),
+        (&ends, &highest),
+        (&highest, &ends),
+        (&ends, &all),
+        (&ends, &ends),
+    ] {
+        assert_intersections(&gpu, a, b);
+    }
+}
+
+#[test]
+fn a_result_is_a_list_for_the_next_intersection() {
+    let gpu = open(4);
+    let lists = [spread(3000, 5, 1), spread(8000, 2, 2), spread(9000, 2, 3)];
+    let [a, b, c] = [0, 1, 2].map(|number: usize| Uploaded::new(&gpu, &lists[number]));
+    let room = gpu.allocate(merge_path::room_bytes(a.list, b.list)).unwrap();
+    let found = merge_path::gpu(&gpu, STREAM, [a.list, b.list], &room).unwrap().list(&gpu, STREAM).unwrap();
+    let next_room = gpu.allocate(binary_intersection::room_bytes(found)).unwrap();
+    let lasts = Some(c.lasts.address());
+    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, &next_room).unwrap();
+    assert_eq!(found.read(&gpu, STREAM).unwrap(), intersection_of(&lists));
+}
+
+fn list() -> impl Strategy<Value = Vec<u32>> {
+    let length = prop_oneof![3 => 0usize..300, 2 => 300usize..3000, 1 => 3000usize..9000];
+    let range = prop_oneof![Just(1u32 << 8), Just(1 << 12), Just(1 << 14), Just(u32::MAX)];
+    (length, range, any::<bool>()).prop_flat_map(|(length, range, is_high)| {
+        let place = move |document: u32| if is_high { u32::MAX - document } else { document };
+        prop::collection::vec((0..=range).prop_map(place), length)
+            .prop_map(|documents| documents.into_iter().collect::<BTreeSet<u32>>().into_iter().collect())
+    })
+}
+
+/// PART and PARA give the intersections of all queries.
+fn assert_batch(gpu: &Gpu, queries: &[Vec<Vec<u32>>]) {
+    let uploaded: Vec<Vec<Uploaded>> =
+        queries.iter().map(|lists| lists.iter().map(|list| Uploaded::new(gpu, list)).collect()).collect();
+    let there: Vec<Vec<DeviceList>> =
+        uploaded.iter().map(|lists| lists.iter().map(|uploaded| uploaded.list).collect()).collect();
+    let expected: Vec<Vec<u32>> = queries.iter().map(|lists| intersection_of(lists)).collect();
+    let batch = Batch::new(&there);
+    let room = gpu.allocate(batch.room_bytes()).unwrap();
+    let found = batch.part(gpu, STREAM, &room).unwrap();
+    assert_eq!(found.read(gpu, STREAM, &batch).unwrap(), expected, "PART");
+    let found = batch.para(gpu, STREAM, &room).unwrap();
+    assert_eq!(found.read(gpu, STREAM, &batch).unwrap(), expected, "PARA");
+}
+
+#[test]
+fn a_batch_may_have_no_query_and_queries_without_results() {
+    let gpu = open(5);
+    assert_batch(&gpu, &[]);
+    let (none, one, some) = (vec![], vec![u32::MAX], spread(700, 3, 1));
+    let queries = [
+        vec![none.clone()],
+        vec![some.clone(), none.clone(), some.clone()],
+        vec![one.clone(), some.clone()],
+        vec![some.clone()],
+        vec![none],
+        vec![one.clone(), one],
+        vec![some.clone(), some.clone(), spread(2000, 2, 2), some],
+        vec![spread(257, 2, 3), spread(256, 2, 3)],
+    ];
+    assert_batch(&gpu, &queries);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_intersection_of_two_lists_is_that_of_sets(a in list(), b in list(), seed: u64) {
+        assert_intersections(&open(seed), &a, &b);
+    }
+
+    #[test]
+    fn every_intersection_of_a_batch_is_that_of_sets(
+        queries in prop::collection::vec(prop::collection::vec(list(), 1..5), 1..12), seed: u64,
+    ) {
+        assert_batch(&open(seed), &queries);
+    }
+}
+
+/// How scores of documents are spread.
+#[derive(Clone, Copy, Debug)]
+enum Scores {
+    /// All the same: documents decide.
+    Equal(u32),
+    /// Of so many bits.
+    Bits(u32),
+    /// Most are low, few are very high.
+    Skewed,
+}
+
+impl Scores {
+    /// Keys of documents in any order, each once.
+    fn keys(self, count: u32, seed: u32) -> Vec<u64> {
+        let key = |i: u32| {
+            let (document, random) = (i.wrapping_mul(0x9E37_79B1) ^ seed, (i ^ seed).wrapping_mul(0x85EB_CA6B));
+            let random = (random ^ random >> 15).wrapping_mul(0xC2B2_AE35);
+            let score = match self {
+                Scores::Equal(score) => score,
+                Scores::Bits(bits) => (u64::from(random) & ((1 << bits) - 1)) as u32,
+                Scores::Skewed => (random & 0xFFFF) >> (random >> 28) << if random >> 16 & 0xFFF == 0 { 16 } else { 0 },
+            };
+            u64::from(score) << 32 | u64::from(!document)
+        };
+        (0..count).map(key).collect()
+    }
+}
+
+fn assert_selections(gpu: &Gpu, keys: &[u64], k: usize, methods: &[Method]) {
+    let mut expected = keys.to_vec();
+    expected.sort_unstable_by(|a, b| b.cmp(a));
+    expected.truncate(k);
+    let mut partial = keys.to_vec();
+    selection::cpu(&mut partial, k);
+    assert_eq!(partial, expected);
+    let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+    let there = upload(gpu, &bytes);
+    for &method in methods {
+        let selection = Selection { keys: there.address(), count: keys.len() as u32, k: k as u32 };
+        let room = gpu.allocate(selection.room_bytes(method)).unwrap();
+        let best = selection.gpu(gpu, STREAM, method, &room).unwrap();
+        assert_eq!(best.read(gpu, STREAM).unwrap(), expected, "{method:?}, {k} of {}", keys.len());
+    }
+}
+
+#[test]
+fn few_keys_are_selected() {
+    let gpu = open(6);
+    for count in [0, 1, 32, 33, 64, 511, 513, 1025] {
+        for k in [0, 1, 64, 2000] {
+            assert_selections(&gpu, &Scores::Bits(7).keys(count, 0), k, &Method::ALL);
+        }
+    }
+    // Of a key that is zero, and one that has all bits.
+    assert_selections(&gpu, &[0, u64::MAX, 5], 3, &Method::ALL);
+    assert_selections(&gpu, &[7, 0], 1, &Method::ALL);
+}
+
+#[test]
+fn many_keys_are_selected() {
+    for (number, scores) in [Scores::Bits(32), Scores::Bits(12), Scores::Skewed].into_iter().enumerate() {
+        let gpu = open(number as u64);
+        // Three levels of the tree.
+        let methods = [Method::Tree, Method::RadixSelect, Method::BucketSelect];
+        assert_selections(&gpu, &scores.keys(270_000, number as u32), 10, &methods);
+    }
+    let gpu = open(9);
+    assert_selections(&gpu, &Scores::Bits(20).keys(20_000, 7), 100, &Method::ALL);
+    let methods = [Method::RadixSelect, Method::BucketSelect, Method::Bitonic];
+    assert_selections(&gpu, &Scores::Bits(9).keys(40_000, 8), MOST_KEPT, &methods);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn every_selection_is_the_start_of_the_sorted_keys(
+        scores in prop_oneof![
+            any::<u32>().prop_map(Scores::Equal), (0u32..=32).prop_map(Scores::Bits), Just(Scores::Skewed),
+        ],
+        count in prop_oneof![1u32..3000, 3000u32..9000],
+        k in prop_oneof![1usize..20, 20usize..200],
+        seed: u64,
+    ) {
+        assert_selections(&open(seed), &scores.keys(count, seed as u32), k, &Method::ALL);
+    }
+}
+
+#[test]
+fn batches_follow_the_load_of_their_queries() {
+    let loads = [700, 300, 5000, 10, 10];
+    let threshold = batched_intersection::Threshold { multiprocessors: 2, threads: 256, blocks: 2 };
+    assert_eq!(batched_intersection::batches(&loads, threshold.documents()), [0..3, 3..5]);
+}
