@@ -1,4 +1,4 @@
-// What a kernel is written with: CUDA's own words, and three of ours that mean the same to nvcc and to the simulator.
+// What a kernel is written with: CUDA's own words, and four of ours that mean the same to nvcc and to the simulator.
 #pragma once
 #ifdef __CUDACC__
 #include <cstdint>
@@ -6,6 +6,8 @@
 // At most so many threads a block, and registers for so many blocks a processor.
 #define BOUNDED_KERNEL(name, threads, blocks, Arguments, arguments)                                                     \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments arguments)
+// Sends for the memory at an address, which is going to be read.
+#define PREFETCH(address) asm volatile("prefetch.global.L2 [%0];" ::"l"(address))
 #define SHARED(Type, name)                                                                                              \
     extern __shared__ __align__(128) unsigned char shared_bytes[];                                                      \
     Type &name = *reinterpret_cast<Type *>(shared_bytes)

@@ -383,6 +383,7 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define __ballot_sync(mask, is_true) simulator::ballot(mask, (is_true) != 0, __LINE__)
 #define __any_sync(mask, is_true) (__ballot_sync(mask, is_true) != 0)
 #define __all_sync(mask, is_true) (__ballot_sync(mask, !(is_true)) == 0)
+#define PREFETCH(address) ((void)(address))
 #define SHARED(Type, name) Type &name = *simulator::shared<Type>(__LINE__)
 #define BOUNDED_KERNEL(name, threads, blocks, Arguments, arguments) KERNEL(name, Arguments, arguments)
 #define KERNEL(name, Arguments, arguments)                                                                              \

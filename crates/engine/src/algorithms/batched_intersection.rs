@@ -233,14 +233,16 @@ mod tests {
     fn a_batch_is_closed_once_its_load_reaches_the_threshold() {
         for (loads, threshold, expected) in [
             (vec![], 0, vec![]),
-            (vec![5, 0, 7], 0, vec![0..1, 1..2, 2..3]),
-            (vec![5, 5, 5], 10, vec![0..2, 2..3]),
-            (vec![4, 5, 5], 10, vec![0..3]),
-            (vec![100, 1, 2, 3], 10, vec![0..1, 1..4]),
-            (vec![0, 0, 0], 1, vec![0..3]),
-            (vec![u32::MAX, u32::MAX, 1], 1 << 33, vec![0..3]),
+            (vec![5, 0, 7], 0, vec![(0, 1), (1, 2), (2, 3)]),
+            (vec![5, 5, 5], 10, vec![(0, 2), (2, 3)]),
+            (vec![4, 5, 5], 10, vec![(0, 3)]),
+            (vec![100, 1, 2, 3], 10, vec![(0, 1), (1, 4)]),
+            (vec![0, 0, 0], 1, vec![(0, 3)]),
+            (vec![u32::MAX, u32::MAX, 1], 1 << 33, vec![(0, 3)]),
         ] {
-            assert_eq!(batches(&loads, threshold), expected, "{loads:?} {threshold}");
+            let found: Vec<(usize, usize)> =
+                batches(&loads, threshold).into_iter().map(|batch| (batch.start, batch.end)).collect();
+            assert_eq!(found, expected, "{loads:?} {threshold}");
         }
     }
 

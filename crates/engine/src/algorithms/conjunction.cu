@@ -143,45 +143,67 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         return bound;
     }
 
-    // Keeps alive what is in another list too, and adds its weights.
+    // Keeps alive what is in another list too, and adds its weights. First every lane finds the blocks of its documents,
+    // all at once, and sends for them; then the warp decodes one after the other.
     __device__ void intersect(Lane &mine, const SparseRow &list) {
         Scratch &scratch = shared.scratch[warp];
-        unsigned unknown = mine.alive, block = 0;
+        unsigned blocks[4]; // that can have the lane's documents
+        find_blocks(mine, list, blocks);
+        unsigned unknown = mine.alive;
         for (;;) {
             // The first document that is not known to be in the list or not: lanes hold documents in order.
             const unsigned lanes = __ballot_sync(~0u, unknown != 0);
             if (lanes == 0) return;
-            const unsigned here = mine.documents[(__ffs(unknown) - 1) & 3];
-            const unsigned target = __shfl_sync(~0u, here, __ffs(lanes) - 1);
-            block = find_block(list, block, list.blocks, target, lane);
-            if (block >= list.blocks) {
-                mine.alive &= ~unknown;
-                return;
-            }
+            const unsigned place = (__ffs(unknown) - 1) & 3;
+            const unsigned here = place == 0 ? blocks[0] : place == 1 ? blocks[1] : place == 2 ? blocks[2] : blocks[3];
+            const unsigned block = __shfl_sync(~0u, here, __ffs(lanes) - 1);
             Streams streams = streams_of(list, block_row(list, 0, block));
-            const unsigned last = list.is_short ? list.last : number_in(list, list.last, block);
-            __syncwarp();
             const uint4 documents = decode_documents<TAG>(list, streams, arguments, lane, scratch);
             __syncwarp();
             reinterpret_cast<uint4 *>(scratch.numbers)[lane] = documents;
             __syncwarp();
+#pragma unroll
             for (unsigned i = 0; i < 4; i++) {
-                const unsigned document = mine.documents[i];
-                if (!(unknown >> i & 1) || document > last) continue;
+                if (!(unknown >> i & 1) || blocks[i] != block) continue;
                 unknown &= ~(1u << i);
-                const unsigned place = place_of(scratch, streams.count, document);
+                const unsigned place = place_of(scratch, streams.count, mine.documents[i]);
                 if (place == NONE) {
                     mine.alive &= ~(1u << i);
                 } else {
                     const unsigned value = value_at<TAG>(list, streams, arguments, place);
-                    mine.scores[i] += weigh<STREAM>(list.multiplier, value, norm_of(document));
+                    mine.scores[i] += weigh<STREAM>(list.multiplier, value, norm_of(mine.documents[i]));
                 }
             }
-            // In a damaged file the last document may lie: what was searched for is settled all the same.
-            if (unknown && mine.documents[__ffs(unknown) - 1] == target) {
-                mine.alive &= ~(unknown & -unknown);
-                unknown &= unknown - 1;
+        }
+    }
+
+    // The blocks of a list that can have the lane's documents; documents behind the last block are dead.
+    __device__ void find_blocks(Lane &mine, const SparseRow &list, unsigned (&blocks)[4]) {
+        // The warp's first and last document bound the search.
+        const unsigned lanes = __ballot_sync(~0u, mine.alive != 0);
+        if (lanes == 0) return;
+        const unsigned smallest = mine.documents[(__ffs(mine.alive) - 1) & 3];
+        const unsigned largest = mine.documents[(31 - __clz(mine.alive)) & 3];
+        const unsigned target = __shfl_sync(~0u, smallest, __ffs(lanes) - 1);
+        const unsigned last_target = __shfl_sync(~0u, largest, 31 - __clz(lanes));
+        const unsigned first = find_block(list, 0, list.blocks, target, lane);
+        const unsigned end = find_block(list, first, list.blocks, last_target, lane);
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++) {
+            blocks[i] = NONE;
+            if (!(mine.alive >> i & 1)) continue;
+            unsigned low = first, high = end;
+            while (low < high) {
+                const unsigned middle = (low + high) / 2;
+                if (last_document(list, middle) < mine.documents[i]) low = middle + 1;
+                else high = middle;
             }
+            if (low >= list.blocks) {
+                mine.alive &= ~(1u << i);
+                continue;
+            }
+            blocks[i] = low;
+            if (!list.is_short) PREFETCH(list.bytes + list.payload + 16ull * min(number_in(list, list.offset, low), list.end));
         }
     }
 

@@ -205,7 +205,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             unsigned last = ~0u, bound = 0;
             if (is_there) {
                 entry = block_row(row, list, mine);
-                last = row.is_short ? row.last : number_in(row, row.last, mine);
+                last = last_document(row, mine);
                 bound = block_bound<STREAM>(row, mine);
             }
             const bool is_inside = is_there && last >= start && first_document(row, entry) < end;

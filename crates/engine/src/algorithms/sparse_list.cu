@@ -6,6 +6,11 @@ __device__ inline unsigned number_in(const SparseRow &list, unsigned array, unsi
     return __ldg(reinterpret_cast<const unsigned *>(list.bytes + array) + place);
 }
 
+// The last document of a block.
+__device__ inline unsigned last_document(const SparseRow &list, unsigned block) {
+    return list.is_short ? list.last : number_in(list, list.last, block);
+}
+
 // The first block from `block` on, before `end`, whose last document is at least `target`; `end` if there is none.
 // All lanes of a warp come with the same numbers: they look at 32 blocks at once, and at every 32nd where it is far.
 __device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned end, unsigned target, unsigned lane) {
