@@ -101,6 +101,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         Streams streams = streams_of(sparse[0], block_row(sparse[0], 0, block));
         const uint4 documents = decode_documents<TAG>(sparse[0], streams, arguments, lane, scratch);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
+#pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             const unsigned document = mine.documents[i];
             if (4 * lane + i < streams.count && document >= query.first && document < query.end && is_in_dense(document)) {
@@ -111,6 +112,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         if (!__any_sync(~0u, mine.alive)) return;
         const uint4 values = decode_values<TAG>(sparse[0], streams, arguments, lane, scratch);
         const unsigned of_lane[4] = {values.x, values.y, values.z, values.w};
+#pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             const bool is_alive = mine.alive >> i & 1;
             unsigned score = mine.scores[i];
@@ -154,9 +156,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
             // The first document that is not known to be in the list or not: lanes hold documents in order.
             const unsigned lanes = __ballot_sync(~0u, unknown != 0);
             if (lanes == 0) return;
-            const unsigned place = (__ffs(unknown) - 1) & 3;
-            const unsigned here = place == 0 ? blocks[0] : place == 1 ? blocks[1] : place == 2 ? blocks[2] : blocks[3];
-            const unsigned block = __shfl_sync(~0u, here, __ffs(lanes) - 1);
+            const unsigned block = __shfl_sync(~0u, at_first(unknown, blocks), __ffs(lanes) - 1);
             Streams streams = streams_of(list, block_row(list, 0, block));
             const uint4 documents = decode_documents<TAG>(list, streams, arguments, lane, scratch);
             __syncwarp();
@@ -177,15 +177,23 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         }
     }
 
+    // The number at the lowest bit that is set; no indexing, so that the numbers stay in registers.
+    __device__ static unsigned at_first(unsigned bits, const unsigned (&numbers)[4]) {
+        return bits & 1 ? numbers[0] : bits & 2 ? numbers[1] : bits & 4 ? numbers[2] : numbers[3];
+    }
+
+    // Likewise at the highest.
+    __device__ static unsigned at_last(unsigned bits, const unsigned (&numbers)[4]) {
+        return bits & 8 ? numbers[3] : bits & 4 ? numbers[2] : bits & 2 ? numbers[1] : numbers[0];
+    }
+
     // The blocks of a list that can have the lane's documents; documents behind the last block are dead.
     __device__ void find_blocks(Lane &mine, const SparseRow &list, unsigned (&blocks)[4]) {
         // The warp's first and last document bound the search.
         const unsigned lanes = __ballot_sync(~0u, mine.alive != 0);
         if (lanes == 0) return;
-        const unsigned smallest = mine.documents[(__ffs(mine.alive) - 1) & 3];
-        const unsigned largest = mine.documents[(31 - __clz(mine.alive)) & 3];
-        const unsigned target = __shfl_sync(~0u, smallest, __ffs(lanes) - 1);
-        const unsigned last_target = __shfl_sync(~0u, largest, 31 - __clz(lanes));
+        const unsigned target = __shfl_sync(~0u, at_first(mine.alive, mine.documents), __ffs(lanes) - 1);
+        const unsigned last_target = __shfl_sync(~0u, at_last(mine.alive, mine.documents), 31 - __clz(lanes));
         const unsigned first = find_block(list, 0, list.blocks, target, lane);
         const unsigned end = find_block(list, first, list.blocks, last_target, lane);
 #pragma unroll
