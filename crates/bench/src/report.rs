@@ -77,7 +77,8 @@ fn section(place: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Re
     }
     write!(page, "Every number: [{0}.json]({place}{0}.json).", result.suite)?;
     if !result.plots.is_empty() {
-        let links: Vec<String> = result.plots.iter().map(|(name, _)| format!("[{name}.png]({place}{name}.png)")).collect();
+        let links: Vec<String> =
+            result.plots.iter().map(|(name, _)| format!("[{name}.png]({place}{name}.png)")).collect();
         write!(page, " Plots as pixels: {}.", links.join(", "))?;
     }
     writeln!(page)

@@ -55,6 +55,56 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
     }
 }
 
+#[test]
+fn the_tiny_suite_of_the_gpu_runs_on_the_simulator() {
+    if lanner::kernels::DECODE.kernel.simulate.is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let run = ["run", "tiny-gpu", "--device", "simulator", "--out", "results", "--cache", "cache"];
+    let output = lanner_bench(folder.path(), &run);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("the device gave all of its"), "{}", text(&output.stderr));
+    for part in ["The collection and the queries", "Batches on the GPU", "The CPU beside it", "Decoding on the device"]
+    {
+        assert!(text(&output.stdout).contains(part), "{}", text(&output.stdout));
+    }
+    let results = folder.path().join("results");
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(results.join(format!("{name}.json"))).unwrap()).unwrap()
+    };
+    let json = read("tiny-gpu");
+    assert_eq!((&json["ran_on"], &json["provenance"]["device"]["gpu"]), (&"simulator".into(), &"simulator".into()));
+    assert_eq!(json["provenance"]["command"], "lanner-bench run tiny-gpu --device simulator");
+    assert_eq!(json["targets"][0]["is_met"], true);
+    let rows = json["measurements"].as_array().unwrap();
+    let count = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
+    // Two scores, three modes, two k; one and all threads; three sizes that the queries fill; OR and AND; four codecs.
+    let counts = ["throughput", "latency", "cpu", "batch", "sent", "decode", "collection"].map(count);
+    assert_eq!(counts, [12, 12, 24, 6, 4, 8, 1]);
+    let numbers = rows.iter().flat_map(|row| row["values"].as_object().unwrap().values());
+    assert!(numbers.into_iter().all(|value| value.is_number()), "a value is no number");
+    let queries = rows.iter().find(|row| row["kind"] == "queries").unwrap();
+    assert!((2000.0..4000.0).contains(&queries["values"]["kept_postings"].as_f64().unwrap()), "{queries}");
+    let sent = rows.iter().find(|row| row["kind"] == "sent").unwrap();
+    assert!(sent["values"]["bytes_a_query"].as_f64().unwrap() > 1000.0, "{sent}");
+    for plot in ["tiny-gpu-latency", "tiny-gpu-batches"] {
+        assert!(results.join(format!("{plot}.svg")).metadata().unwrap().len() > 1000);
+    }
+    let report = lanner_bench(folder.path(), &["report", "--out", "results"]);
+    assert!(!report.status.success());
+
+    let part = ["--only", "part=latency", "--only", "mode=and", "--only", "score=impact", "--queries", "2"];
+    let output = lanner_bench(folder.path(), &[&run[..], &part, &["--label", "part"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json = read("tiny-gpu-part");
+    let rows = json["measurements"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(|row| row["labels"]["mode"] == "and" && row["kind"] == "latency").count(), 2);
+    assert_eq!(rows.len(), 5, "the collection, the queries, the connection and two cells");
+    let command = json["provenance"]["command"].as_str().unwrap();
+    assert!(command.ends_with("--only score=impact --queries 2 --device simulator --label part"), "{command}");
+}
+
 /// Made-up documents as a file.
 fn write_documents(path: &Path, count: usize) {
     let lines: String = lanner_bench::collection::synthetic_documents(count)
@@ -111,15 +161,23 @@ fn a_collection_is_scaled_to_a_file_and_to_an_index() {
     assert!(text(&to_file.stdout).contains("bits a posting"));
     let index = lanner_index::open::Index::open(folder.path().join("index")).unwrap();
     assert_eq!(index.documents(), 1000);
+    let with_impacts = ["--index", "weighed", "--weights", "tf,impact", "--no-compare"];
+    let weighed = lanner_bench(folder.path(), &[&scale[..], &with_impacts].concat());
+    assert!(weighed.status.success(), "{}", text(&weighed.stderr));
+    let index = lanner_index::open::Index::open(folder.path().join("weighed")).unwrap();
+    let context = index.segment().list_context();
+    assert!(context.has_frequencies && context.has_impacts);
 }
 
 #[test]
 fn mistakes_get_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
-        (&["run", "nonsense"][..], "give one of codecs, foundation, memory, peers-cpu, tiny"),
+        (&["run", "nonsense"][..], "give one of codecs, foundation, gpu, memory, peers-cpu, tiny, tiny-gpu"),
         (&["run", "foundation", "--data", "nowhere"], "set LANNER_DATA or give --data"),
         (&["run", "tiny", "--only", "colour=red"], "one of the keys collection, engine"),
+        (&["run", "tiny-gpu", "--only", "part=nothing"], "give some of throughput, latency"),
+        (&["run", "codecs", "--documents", "9"], "--documents scales a collection"),
         (&["reproduce", "nonsense"], "there are griffin/table1"),
         (&["report", "--out", "nowhere"], "nowhere"),
     ] {

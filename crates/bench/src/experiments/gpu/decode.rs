@@ -1,6 +1,7 @@
 //! How fast kernels decode: full blocks of real lists, packed again by each codec, in the device's memory.
 
 use super::GpuRun;
+use super::tables::runs_of;
 use crate::error::BenchError;
 use crate::experiments::Findings;
 use crate::result::Measurement;
@@ -14,10 +15,11 @@ use lanner::kernels::{
 use lanner_gpu::device::{Command, Device, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
-use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_index::codec::{BLOCK, CodecName};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 const CODECS: [(CodecName, &TypedKernel<DecodeArguments>); 4] = [
     (CodecName::Bitpack, &DECODE_BITPACK),
@@ -80,7 +82,7 @@ pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<F
         let uploaded = Uploaded::new(&gpu, &encoded)?;
         uploaded.check(codec, kernel, &blocks.documents)?;
         for (name, output) in OUTPUTS {
-            let runs = uploaded.seconds(kernel, output, run.part.repetitions)?;
+            let runs = run.repeat(|| Ok(uploaded.seconds(kernel, output)?))?;
             rows.push(measurement(codec, name, &runs, &blocks, encoded.packed));
         }
     }
@@ -237,7 +239,7 @@ impl Uploaded {
         Ok(())
     }
 
-    fn download(&self, memory: &Memory) -> Result<lanner_gpu::memory::Pinned, GpuError> {
+    fn download(&self, memory: &Memory) -> Result<Pinned, GpuError> {
         let pinned = self.gpu.pin(memory.bytes())?;
         let (from, to, bytes) = (memory.address(), pinned.address(), memory.bytes());
         self.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
@@ -245,19 +247,12 @@ impl Uploaded {
         Ok(pinned)
     }
 
-    /// The times of some launches on the device, one after the other.
-    fn seconds(
-        &self,
-        kernel: &TypedKernel<DecodeArguments>,
-        output: DecodeOutput,
-        runs: usize,
-    ) -> Result<Vec<f64>, GpuError> {
+    /// The time of a launch on the device.
+    fn seconds(&self, kernel: &TypedKernel<DecodeArguments>, output: DecodeOutput) -> Result<f64, GpuError> {
         self.gpu.submit(STREAM, Command::Mark)?;
-        for _ in 0..runs {
-            self.launch(kernel, output)?;
-            self.gpu.submit(STREAM, Command::Mark)?;
-        }
-        Ok(self.gpu.wait(STREAM)?.iter().map(|duration| duration.as_secs_f64()).collect())
+        self.launch(kernel, output)?;
+        self.gpu.submit(STREAM, Command::Mark)?;
+        Ok(self.gpu.wait(STREAM)?.iter().map(Duration::as_secs_f64).sum())
     }
 }
 
@@ -294,7 +289,7 @@ fn findings(rows: Vec<Measurement>) -> Findings {
              median of {} runs, after the numbers were compared.",
             count(row.value("blocks") as u64),
             count(row.value("lists") as u64),
-            row.value("runs")
+            runs_of(&rows.iter().collect::<Vec<_>>())
         )];
     }
     Findings { measurements: rows, tables: vec![table], charts: Vec::new() }

@@ -74,8 +74,8 @@ impl OnDevice {
     pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer>, BenchError> {
         let answers = self.executor.run(plans)?;
         let counters = self.executor.counters();
-        let [unsupported, fallen_back, failures] =
-            [&counters.unsupported, &counters.fallen_back, &counters.failures].map(|count| count.load(Ordering::Relaxed));
+        let [unsupported, fallen_back, failures] = [&counters.unsupported, &counters.fallen_back, &counters.failures]
+            .map(|count| count.load(Ordering::Relaxed));
         if unsupported + fallen_back + failures > 0 {
             let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             let what = format!(
@@ -96,9 +96,8 @@ impl OnDevice {
 
 /// Seconds that kernels took for the answers of one call. All answers of a batch have its steps: each batch counts once.
 pub fn kernel_seconds(answers: &[Answer]) -> f64 {
-    let steps_of = |answer: &Answer| {
-        answer.trace.steps.iter().map(|step| (step.name, step.duration)).collect::<Vec<_>>()
-    };
+    let steps_of =
+        |answer: &Answer| answer.trace.steps.iter().map(|step| (step.name, step.duration)).collect::<Vec<_>>();
     let batches: HashSet<_> = answers.iter().map(steps_of).collect();
     batches.iter().flatten().map(|(_, duration)| *duration).sum::<Duration>().as_secs_f64()
 }

@@ -21,8 +21,12 @@ use lanner::{Mode, ScoreModel};
 use lanner_gpu::device::Limits;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 use timing::Executors;
 use workload::Workload;
+
+/// Runs that everything makes, however slow it is.
+const LEAST_RUNS: usize = 3;
 
 /// What to measure.
 pub struct GpuRun<'a> {
@@ -123,6 +127,16 @@ impl GpuRun<'_> {
 
     fn keeps(&self, part: Part) -> bool {
         self.only.keeps("part", part.name())
+    }
+
+    /// Does the same again, as often as the suite wants and has time for.
+    fn repeat<T>(&self, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
+        let (start, mut runs) = (Instant::now(), Vec::new());
+        let is_early = |runs: usize| runs < LEAST_RUNS || start.elapsed().as_secs_f64() < self.part.seconds;
+        while runs.len() < self.part.repetitions && is_early(runs.len()) {
+            runs.push(work()?);
+        }
+        Ok(runs)
     }
 
     fn cells(&self) -> Vec<Cell> {

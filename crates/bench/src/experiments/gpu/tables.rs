@@ -3,7 +3,7 @@
 use crate::experiments::Findings;
 use crate::plot::{Bar, Chart, Group, Line, LineChart, Picture};
 use crate::result::Measurement;
-use crate::table::{Table, bytes, number};
+use crate::table::{Table, bytes, count, number};
 
 const CELL: [&str; 3] = ["score", "mode", "k"];
 const RATE: [&str; 3] = ["queries_a_second", "queries_a_second_least", "queries_a_second_most"];
@@ -11,8 +11,7 @@ const RATE: [&str; 3] = ["queries_a_second", "queries_a_second_least", "queries_
 /// Tables and pictures of all kinds of which something was measured.
 pub fn of_queries(rows: Vec<Measurement>) -> Findings {
     let of_kind = |kind: &str| rows.iter().filter(|row| row.kind == kind).collect::<Vec<_>>();
-    let [throughput, latency, cpu, batches, sent] =
-        ["throughput", "latency", "cpu", "batch", "sent"].map(of_kind);
+    let [throughput, latency, cpu, batches, sent] = ["throughput", "latency", "cpu", "batch", "sent"].map(of_kind);
     let mut findings = Findings::default();
     let tables = [
         (!throughput.is_empty()).then(|| throughput_table(&throughput)),
@@ -38,7 +37,12 @@ fn cells(row: &Measurement, labels: &[&str], values: &[&str]) -> Vec<String> {
     labels.chain(values.iter().map(|name| number(row.value(name)))).collect()
 }
 
-fn runs_of(rows: &[&Measurement]) -> String {
+fn queries_of(row: &Measurement) -> String {
+    count(row.value("queries") as u64)
+}
+
+/// How many runs there were, from the least to the most of the rows.
+pub fn runs_of(rows: &[&Measurement]) -> String {
     let runs = || rows.iter().map(|row| row.value("runs"));
     let (least, most) = (runs().fold(f64::INFINITY, f64::min), runs().fold(0.0, f64::max));
     if least == most { format!("{least}") } else { format!("{least} to {most}") }
@@ -54,7 +58,7 @@ fn throughput_table(rows: &[&Measurement]) -> Table {
         format!(
             "One call with {} plans, from plans to answers on the host; planning comes before, and its time stands \
              beside. Median, least and most of {} runs.",
-            rows[0].value("queries"),
+            queries_of(rows[0]),
             runs_of(rows)
         ),
         "Kernels are the sum of their times on the device, as the traces have them; two batches can overlap there."
@@ -64,11 +68,7 @@ fn throughput_table(rows: &[&Measurement]) -> Table {
 }
 
 fn cpu_table(rows: &[&Measurement]) -> Table {
-    let of_threads = |rows: &[&Measurement]| {
-        let threads = rows.last().map_or(1.0, |row| row.value("threads"));
-        format!("{threads} threads, queries/s")
-    };
-    let all = of_threads(rows);
+    let all = format!("{} threads, queries/s", rows[rows.len() - 1].value("threads"));
     let figures = ["one thread, queries/s", "least", "most", &all, "least", "most", "GPU x one thread", "GPU x all"];
     let mut table = Table::new("The CPU beside it", 3, &[&CELL[..], &figures].concat());
     for pair in rows.chunks(2) {
@@ -82,9 +82,9 @@ fn cpu_table(rows: &[&Measurement]) -> Table {
         "The CPU executor with the same plans. One thread answers {} of the queries, spread over short and long ones \
          ({} postings on average), all threads {} ({} postings). Median, least and most of {} runs; GPU x is its \
          queries a second in batches divided by the CPU's.",
-        one.value("queries"),
+        queries_of(one),
         number(one.value("postings")),
-        all.value("queries"),
+        queries_of(all),
         number(all.value("postings")),
         runs_of(rows)
     )];
@@ -95,12 +95,11 @@ fn latency_table(rows: &[&Measurement]) -> Table {
     let figures = ["mean", "p50", "p95", "p99", "p99, least run", "most", "longest", "of all runs"];
     let title = "One query at a time on the GPU: microseconds from plan to answer";
     let mut table = Table::new(title, 3, &[&CELL[..], &figures].concat());
-    let values =
-        ["mean_us", "p50_us", "p95_us", "p99_us", "p99_least_us", "p99_most_us", "most_us", "most_of_all_us"];
+    let values = ["mean_us", "p50_us", "p95_us", "p99_us", "p99_least_us", "p99_most_us", "most_us", "most_of_all_us"];
     rows.iter().for_each(|row| table.row(cells(row, &CELL, &values)));
     table.notes = vec![format!(
         "A call for each of {} queries, all asked once before; each figure is the median of those of {} runs.",
-        rows[0].value("queries"),
+        queries_of(rows[0]),
         runs_of(rows)
     )];
     table
@@ -114,7 +113,7 @@ fn batch_table(rows: &[&Measurement]) -> Table {
     rows.iter().for_each(|row| table.row(cells(row, &labels, &values)));
     table.notes = vec![format!(
         "All {} queries in calls of that size, one call after the other; {} runs.",
-        rows[0].value("queries"),
+        queries_of(rows[0]),
         runs_of(rows)
     )];
     table
@@ -122,8 +121,7 @@ fn batch_table(rows: &[&Measurement]) -> Table {
 
 fn sent_table(rows: &[&Measurement]) -> Table {
     let figures = ["queries/s", "least", "most", "us a query", "lists resident", "sent", "a query", "GB/s"];
-    let mut table =
-        Table::new("Lists sent with the batch instead of resident", 3, &[&CELL[..], &figures].concat());
+    let mut table = Table::new("Lists sent with the batch instead of resident", 3, &[&CELL[..], &figures].concat());
     for row in rows {
         let mut of_row = cells(row, &CELL, &[&RATE[..], &["us_a_query", "resident_us_a_query"]].concat());
         of_row.extend(["bytes_uploaded", "bytes_a_query"].map(|name| bytes(row.value(name) as u64)));
@@ -133,7 +131,7 @@ fn sent_table(rows: &[&Measurement]) -> Table {
     table.notes = vec![format!(
         "One call with {} queries; a list that several of them have is sent once. GB/s are bytes sent over the whole \
          time of the call. {} runs.",
-        rows[0].value("queries"),
+        queries_of(rows[0]),
         runs_of(rows)
     )];
     table

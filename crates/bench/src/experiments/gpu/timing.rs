@@ -11,13 +11,11 @@ use crate::statistics::{Spread, Summary};
 use lanner::executors::{Cpu, Executor};
 use lanner::planner::{PlanError, Planner};
 use lanner::searcher::SearchError;
-use lanner::{Answer, Hit, Index, Plan, Query};
+use lanner::{Answer, Hit, Index, Mode, Plan, Query};
 use lanner_gpu::device::Device;
+use std::ops::RangeFrom;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Runs that everything makes, however slow it is.
-const LEAST_RUNS: usize = 3;
 
 /// Who answers.
 pub struct Executors {
@@ -84,10 +82,10 @@ impl Executors {
             rows.extend(self.processor(run, &planned, work, us_on_device)?);
         }
         let is_least_k = run.part.k.iter().min() == Some(&cell.k);
-        if run.keeps(Part::Batches) && is_least_k && cell.mode == lanner::Mode::Or {
+        if run.keeps(Part::Batches) && is_least_k && cell.mode == Mode::Or {
             rows.extend(self.batches(run, &planned)?);
         }
-        if let Some(sending) = self.sending.as_ref().filter(|_| is_least_k && cell.mode != lanner::Mode::AndOr) {
+        if let Some(sending) = self.sending.as_ref().filter(|_| is_least_k && cell.mode != Mode::AndOr) {
             rows.push(self.sent(run, &planned, sending)?);
         }
         Ok(rows)
@@ -101,14 +99,14 @@ impl Executors {
         queries: &[Query],
         index: &Index,
     ) -> Result<Measurement, BenchError> {
-        let runs = repeat(run, || batch_seconds(&self.resident, &planned.plans))?;
+        let runs = run.repeat(|| batch_seconds(&self.resident, &planned.plans))?;
         let plan_on = |threads: usize| {
             let plan = || {
                 let start = Instant::now();
                 plan_all(index, queries, threads)?;
                 Ok(start.elapsed().as_secs_f64())
             };
-            repeat(run, plan).map(|runs| Spread::of(&runs).median * 1e6 / queries.len() as f64)
+            run.repeat(plan).map(|runs| Spread::of(&runs).median * 1e6 / queries.len() as f64)
         };
         let row = rates(planned.cell.measurement("throughput", &[]), &runs, planned.plans.len());
         Ok(row.with("plan_us_one_thread", plan_on(1)?).with("plan_us_all_threads", plan_on(self.threads)?))
@@ -120,7 +118,7 @@ impl Executors {
         for &number in &numbers {
             planned.check(number.., &self.resident.answer(planned.one(number))?)?;
         }
-        let runs = repeat(run, || {
+        let runs = run.repeat(|| {
             let time = |&number: &usize| {
                 let start = Instant::now();
                 let answers = self.resident.answer(planned.one(number))?;
@@ -161,12 +159,15 @@ impl Executors {
         let all: Vec<usize> = (0..planned.plans.len()).collect();
         let measure = |cpu: &Cpu, threads: &str, numbers: &[usize]| {
             let plans = planned.some(numbers);
-            let runs = repeat(run, || {
+            // Memory that its threads keep is there when the time begins.
+            cpu.run(&plans[..1])?;
+            let runs = run.repeat(|| {
                 let start = Instant::now();
                 let answers = cpu.run(&plans)?;
-                Ok((start.elapsed().as_secs_f64(), answers.len()))
+                let seconds = start.elapsed().as_secs_f64();
+                drop(answers);
+                Ok(Timed { seconds, kernels: None })
             })?;
-            let runs: Vec<Timed> = runs.iter().map(|&(seconds, _)| Timed { seconds, kernels: None }).collect();
             let row = rates(planned.cell.measurement("cpu", &[("threads", threads)]), &runs, plans.len());
             let row = row.with("postings", work.mean_postings(numbers.iter().copied()));
             let row = row.with("threads", if threads == "one" { 1.0 } else { self.threads as f64 });
@@ -183,7 +184,7 @@ impl Executors {
             for (batch, plans) in planned.plans.chunks(size).enumerate() {
                 planned.check(batch * size.., &self.resident.answer(plans)?)?;
             }
-            let runs = repeat(run, || {
+            let runs = run.repeat(|| {
                 let mut all = Timed { seconds: 0.0, kernels: Some(0.0) };
                 for plans in planned.plans.chunks(size) {
                     let batch = batch_seconds(&self.resident, plans)?;
@@ -207,8 +208,8 @@ impl Executors {
             planned.check(number.., std::slice::from_ref(answer))?;
         }
         let uploaded = answers.iter().map(|answer| answer.work.bytes_uploaded as f64).sum::<f64>();
-        let runs = repeat(run, || batch_seconds(sending, &plans))?;
-        let resident = repeat(run, || batch_seconds(&self.resident, &plans))?;
+        let runs = run.repeat(|| batch_seconds(sending, &plans))?;
+        let resident = run.repeat(|| batch_seconds(&self.resident, &plans))?;
         let resident = rates(Measurement::default(), &resident, plans.len()).value("us_a_query");
         let row = rates(planned.cell.measurement("sent", &[]), &runs, plans.len());
         let seconds = row.value("us_a_query") * plans.len() as f64 / 1e6;
@@ -222,7 +223,7 @@ impl Executors {
 
 impl Planned<'_> {
     /// Compares answers with those of the processor, of which the first has the first of the numbers.
-    fn check(&self, numbers: std::ops::RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
+    fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
         for (number, answer) in numbers.zip(answers) {
             let expected = &self.expected[number];
             if answer.hits != *expected || !answer.exact {
@@ -256,17 +257,6 @@ fn batch_seconds(on_device: &OnDevice, plans: &[Plan]) -> Result<Timed, BenchErr
     let answers = on_device.answer(plans)?;
     let seconds = start.elapsed().as_secs_f64();
     Ok(Timed { seconds, kernels: Some(kernel_seconds(&answers)) })
-}
-
-/// Does the same again, as often as the suite wants and has time for.
-fn repeat<T>(run: &GpuRun<'_>, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
-    let (start, mut runs) = (Instant::now(), Vec::new());
-    while runs.len() < run.part.repetitions
-        && (runs.len() < LEAST_RUNS || start.elapsed().as_secs_f64() < run.part.seconds)
-    {
-        runs.push(work()?);
-    }
-    Ok(runs)
 }
 
 /// Adds what runs over so many queries come to.

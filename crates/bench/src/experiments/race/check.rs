@@ -73,7 +73,14 @@ fn check_scores(searcher: &Searcher, bisected: &Searcher, texts: &[String], race
             let place = found.iter().zip(&expected).take_while(|(found, expected)| found == expected).count();
             let difference = format!("score {:?} at rank {}", found.get(place), place + 1);
             let (engine, query, mode) = ("lanner-bisected".to_owned(), text.clone(), mode.to_string());
-            return Err(BenchError::Disagreement { engine, reference: "the default index", query, mode, k, difference });
+            return Err(BenchError::Disagreement {
+                engine,
+                reference: "the default index",
+                query,
+                mode,
+                k,
+                difference,
+            });
         }
     }
     Ok(())
