@@ -38,7 +38,9 @@ impl ExecutorOptions {
         let index = Arc::clone(searcher.index());
         let executor = match self.executor {
             ExecutorName::Cpu if self.gpu_memory.is_some() => {
-                return Err(Failure::new("--gpu-memory belongs to --executor gpu; leave it out or choose that executor"));
+                return Err(Failure::new(
+                    "--gpu-memory belongs to --executor gpu; leave it out or choose that executor",
+                ));
             }
             ExecutorName::Cpu => return Ok(searcher),
             ExecutorName::Gpu => GpuExecutor::on_driver(index),

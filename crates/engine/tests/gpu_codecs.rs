@@ -4,7 +4,7 @@
 
 use lanner::kernels::{
     DECODE, DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DECODE_SHARED,
-    DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, DECODE_THREADS,
+    DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow,
 };
 use lanner_gpu::device::{Command, Shape, Stream};
 use lanner_gpu::error::GpuError;

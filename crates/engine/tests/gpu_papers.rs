@@ -106,8 +106,12 @@ fn lists_of_nasty_contents_are_intersected() {
     let all: Vec<u32> = (0..12_000).collect();
     let highest: Vec<u32> = (0..4000).map(|i| u32::MAX - 3999 + i).collect();
     let ends = vec![0, u32::MAX - 1, u32::MAX];
+    // With the one list or the other one longer by its first document, partitions end between equal documents.
+    let later = even[1..].to_vec();
     for (a, b) in [
         (&even, &even),
+        (&even, &later),
+        (&later, &even),
         (&even, &odd),
         (&even, &all),
         (&all, &even),

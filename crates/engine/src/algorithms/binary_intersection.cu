@@ -57,7 +57,8 @@ __device__ inline unsigned matches_at(const unsigned *numbers, unsigned count, c
 
 // The thread's documents of a tile; how many there are.
 template <unsigned ITEMS>
-__device__ inline unsigned load(const unsigned *documents, unsigned length, unsigned place, unsigned (&targets)[ITEMS]) {
+__device__ inline unsigned load(const unsigned *documents, unsigned length, unsigned place,
+                                unsigned (&targets)[ITEMS]) {
     const unsigned count = place < length ? min(length - place, ITEMS) : 0;
 #pragma unroll
     for (unsigned i = 0; i < ITEMS; i++) targets[i] = i < count ? documents[place + i] : 0;

@@ -8,7 +8,7 @@ namespace papers {
 
 struct MergeFindArguments {
     const unsigned *shorter, *longer;
-    const unsigned *parents; // where the segments of the level above begin in the longer list, and its end; null: no level
+    const unsigned *parents; // where the segments of the level above begin in the longer list, and the end; null: none
     unsigned *segments;      // where those of this level begin, and the end; the last launch has none
     unsigned *results;
     Order order;

@@ -53,7 +53,9 @@ BOUNDED_KERNEL(selection_sort, 1024, 1, SortArguments, arguments) {
     Key *keys = &first_key;
     const unsigned all = arguments.count_at ? *arguments.count_at : arguments.count;
     const unsigned start = blockIdx.x * arguments.size, count = min(all - start, arguments.size);
-    for (unsigned i = threadIdx.x; i < arguments.size; i += blockDim.x) keys[i] = i < count ? arguments.keys[start + i] : 0;
+    for (unsigned i = threadIdx.x; i < arguments.size; i += blockDim.x) {
+        keys[i] = i < count ? arguments.keys[start + i] : 0;
+    }
     __syncthreads();
     sort_in_shared(keys, arguments.size);
     Key *best = arguments.best + static_cast<size_t>(blockIdx.x) * arguments.k;
@@ -249,7 +251,8 @@ template <class Map> __device__ inline void select_round(SelectShared &shared, c
     for (unsigned i = threadIdx.x; i < BUCKETS; i += THREADS) shared.counts[i] = 0;
     __syncthreads();
     const unsigned lane = threadIdx.x & 31;
-    for (size_t start = blockIdx.x * THREADS + threadIdx.x - lane; start < arguments.count; start += gridDim.x * THREADS) {
+    const size_t first = blockIdx.x * THREADS + threadIdx.x - lane;
+    for (size_t start = first; start < arguments.count; start += gridDim.x * THREADS) {
         const bool is_key = start + lane < arguments.count;
         const Key key = is_key ? arguments.keys[start + lane] : 0;
         const bool is_inside = is_key && key >= low && key <= high;
@@ -306,7 +309,8 @@ BOUNDED_KERNEL(selection_collect, THREADS, 4, SelectArguments, arguments) {
     SelectionState &state = *arguments.state;
     const unsigned lane = threadIdx.x & 31;
     const Key low = state.low;
-    for (size_t start = blockIdx.x * THREADS + threadIdx.x - lane; start < arguments.count; start += gridDim.x * THREADS) {
+    const size_t first = blockIdx.x * THREADS + threadIdx.x - lane;
+    for (size_t start = first; start < arguments.count; start += gridDim.x * THREADS) {
         const Key key = start + lane < arguments.count ? arguments.keys[start + lane] : 0;
         const bool is_kept = start + lane < arguments.count && key >= low;
         const unsigned kept = __ballot_sync(~0u, is_kept);
@@ -384,7 +388,7 @@ __device__ inline unsigned lanes_with(unsigned digit, bool is_key) {
     return lanes;
 }
 
-BOUNDED_KERNEL(selection_radix_move, THREADS, 3, RadixArguments, arguments) {
+BOUNDED_KERNEL(selection_radix_move, THREADS, 2, RadixArguments, arguments) {
     SHARED(RadixShared, shared);
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     for (unsigned other = 0; other < WARPS; other++) shared.counts[other][threadIdx.x] = 0;

@@ -6,9 +6,9 @@
 //!   Performance IR Query Processing (section 8.2).
 //! - [`Method::Bitonic`]: thread blocks sort as many keys as fit into shared memory and keep k each, until one block
 //!   has all that is left (Batcher 1968); a single launch where there are few keys.
-//! - [`Method::RadixSort`]: sorts all keys, eight bits a pass. [`Method::BucketSelect`]: cuts the range of the keys into
-//!   buckets of one width, counts them, goes on with the bucket that holds the k-th key, and in the end sorts what is
-//!   not below it (Alabi et al. 2012). [`cpu`]: a partial sort. Liu et al., Griffin (section 3.1.3), compares the three.
+//! - [`Method::RadixSort`]: sorts all keys, eight bits a pass. [`Method::BucketSelect`]: cuts the range of the keys
+//!   into buckets of one width, counts them, goes on with the bucket that holds the k-th key, and in the end sorts what
+//!   is not below it (Alabi et al. 2012). [`cpu`]: a partial sort. Liu et al., Griffin (section 3.1.3), compares them.
 //! - [`Method::RadixSelect`]: as bucket select, with buckets by the digits of the key, from the highest on.
 //!
 //! Both selections stop as soon as what is not below the range fits into the final sort.

@@ -3,8 +3,10 @@
 mod batch;
 mod cpu;
 mod gpu;
+mod layout;
 mod resident;
 mod rows;
+mod session;
 mod threads;
 
 pub use cpu::Cpu;

@@ -47,7 +47,7 @@ pub struct Answering {
 
 enum Answerer {
     Cpu(Cpu),
-    Device(GpuExecutor),
+    Device(Box<GpuExecutor>),
 }
 
 impl Answering {
@@ -95,7 +95,6 @@ macro_rules! agreement {
             agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
             agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
             agreement!(@device auto_dense_device, Dense, Device, $body);
-            agreement!(@device auto_dense_sending_device, Dense, Sending, $body);
             agreement!(@device auto_bitpack_device, Bitpack, Device, $body);
             agreement!(@device auto_elias_fano_device, EliasFano, Device, $body);
             agreement!(@device auto_pfor_sending_device, Pfor, Sending, $body);
@@ -157,8 +156,8 @@ impl Engine {
         let device = || GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(open_device(seed))));
         let executor = match self.runs {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
-            Runs::Device => Answerer::Device(device()),
-            Runs::Sending => Answerer::Device(device().send_lists()),
+            Runs::Device => Answerer::Device(Box::new(device())),
+            Runs::Sending => Answerer::Device(Box::new(device().send_lists())),
         };
         Answering { executor }
     }

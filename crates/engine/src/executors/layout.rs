@@ -1,0 +1,139 @@
+//! Where everything lies in the buffers of a batch, and the launches that it needs.
+
+use super::batch::Batch;
+use super::resident::PADDING;
+use crate::kernels::{self, BatchArguments, DenseRow, PartRow, QueryRow, SparseRow};
+use lanner_gpu::device::Address;
+use lanner_gpu::kernel::{Argument, TypedKernel};
+use lanner_index::open::Stream;
+
+/// Where everything lies in the buffers of a batch, in bytes.
+pub struct Layout {
+    sparse: usize,
+    dense: usize,
+    and_parts: usize,
+    or_parts: usize,
+    pub sent: usize,
+    pub rows_bytes: usize,
+    done: usize,
+    pub counts: usize,
+    arena: usize,
+    pub scratch_bytes: usize,
+    pub answers_keys: usize,
+    pub answers_bytes: usize,
+}
+
+impl Layout {
+    /// The layout of a batch.
+    pub fn new(batch: &Batch) -> Layout {
+        let queries = batch.queries.len();
+        let parts = batch.and_parts.len() + batch.or_parts.len();
+        let sparse = queries * size_of::<QueryRow>();
+        let dense = sparse + batch.sparse.len() * size_of::<SparseRow>();
+        let and_parts = dense + batch.dense.len() * size_of::<DenseRow>();
+        let or_parts = and_parts + batch.and_parts.len() * size_of::<PartRow>();
+        let sent = (or_parts + batch.or_parts.len() * size_of::<PartRow>()).next_multiple_of(256);
+        let padding = if batch.sent.is_empty() { 0 } else { PADDING };
+        let (done, counts) = (8 * queries, 12 * queries);
+        let arena = (counts + 4 * parts).next_multiple_of(256);
+        let answers_keys = (4 * queries).next_multiple_of(8);
+        Layout {
+            sparse,
+            dense,
+            and_parts,
+            or_parts,
+            sent,
+            rows_bytes: sent + batch.sent.len() + padding,
+            done,
+            counts,
+            arena,
+            scratch_bytes: arena + 8 * batch.arena_keys as usize,
+            answers_keys,
+            answers_bytes: answers_keys + 8 * batch.answer_keys,
+        }
+    }
+
+    /// Writes the rows, and the lists that are sent.
+    pub fn write(&self, batch: &Batch, bytes: &mut [u8]) {
+        fn put<R: Argument>(bytes: &mut [u8], at: usize, rows: &[R]) {
+            let places = bytes[at..].chunks_exact_mut(size_of::<R>());
+            places.zip(rows).for_each(|(place, row)| place.copy_from_slice(row.bytes()));
+        }
+        put(bytes, 0, &batch.queries);
+        put(bytes, self.sparse, &batch.sparse);
+        put(bytes, self.dense, &batch.dense);
+        put(bytes, self.and_parts, &batch.and_parts);
+        put(bytes, self.or_parts, &batch.or_parts);
+        bytes[self.sent..][..batch.sent.len()].copy_from_slice(&batch.sent);
+        bytes[self.sent + batch.sent.len()..self.rows_bytes].fill(0);
+    }
+
+    /// Says in the arguments where everything lies.
+    pub fn place(&self, rows: Address, scratch: Address, answers: Address, arguments: &mut BatchArguments) {
+        *arguments = BatchArguments {
+            queries: rows,
+            sparse: rows.plus(self.sparse),
+            dense: rows.plus(self.dense),
+            parts: rows,
+            floors: scratch,
+            done: scratch.plus(self.done),
+            counts: scratch.plus(self.counts),
+            arena: scratch.plus(self.arena),
+            answers: answers.plus(self.answers_keys),
+            answer_counts: answers,
+            ..*arguments
+        };
+    }
+}
+
+/// A launch over the parts of one operation.
+pub struct Launch {
+    pub name: &'static str,
+    pub kernel: &'static TypedKernel<BatchArguments>,
+    pub grid: u32,
+    pub shared: usize,
+    pub arguments: BatchArguments,
+}
+
+/// The launches that a batch needs: its ANDs first, since an OR may depend on one.
+pub fn launches(
+    batch: &Batch,
+    is_bitpack: bool,
+    stream: Stream,
+    arguments: BatchArguments,
+    layout: &Layout,
+) -> Vec<Launch> {
+    use Stream::{Frequency, Impact};
+    let (conjunction, scatter) = match (is_bitpack, stream) {
+        (true, Frequency) => (&kernels::CONJUNCTION_BITPACK_FREQUENCY, &kernels::SCATTER_BITPACK_FREQUENCY),
+        (true, Impact) => (&kernels::CONJUNCTION_BITPACK_IMPACT, &kernels::SCATTER_BITPACK_IMPACT),
+        (false, Frequency) => (&kernels::CONJUNCTION_ANY_FREQUENCY, &kernels::SCATTER_ANY_FREQUENCY),
+        (false, Impact) => (&kernels::CONJUNCTION_ANY_IMPACT, &kernels::SCATTER_ANY_IMPACT),
+    };
+    let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
+    let keys = 8 * batch.shared_keys as usize;
+    let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
+    // The rows of both lie in one buffer; each launch sees its own from the first on.
+    let rows = arguments.parts;
+    let all = [
+        Launch {
+            name: "conjunction",
+            kernel: conjunction,
+            grid: ands as u32,
+            shared: kernels::CONJUNCTION_SHARED + keys,
+            arguments: BatchArguments { parts: rows.plus(layout.and_parts), ..arguments },
+        },
+        Launch {
+            name: "scatter",
+            kernel: scatter,
+            grid: ors as u32,
+            shared: kernels::SCATTER_SHARED + keys + lists,
+            arguments: BatchArguments {
+                parts: rows.plus(layout.or_parts),
+                counts: arguments.counts.plus(4 * ands),
+                ..arguments
+            },
+        },
+    ];
+    all.into_iter().filter(|launch| launch.grid > 0).collect()
+}

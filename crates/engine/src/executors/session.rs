@@ -1,0 +1,340 @@
+//! A device with an index on it: a batch of plans in one upload, a launch for its ANDs and one for its ORs, one download.
+//!
+//! Batches alternate between two streams, so that the host makes the rows of one while the device answers another. A plan
+//! that comes alone is not uploaded: its rows travel with the launch, and its answer is written to the host.
+
+use super::batch::Batch;
+use super::layout::{Layout, launches};
+use super::resident::Resident;
+use crate::answer::{Answer, Place, Step, Work};
+use crate::kernels::{AloneRows, BatchArguments, THREADS};
+use crate::plan::Plan;
+use crate::topk::hit;
+use lanner_gpu::device::{Address, Command, Shape, Stream};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::memory::{Gpu, Memory, Pinned};
+use lanner_index::codec::CodecName;
+use lanner_index::format::IndexError;
+use lanner_index::open::Index;
+use std::time::Instant;
+
+/// Plans that are answered together, at most.
+const BATCH: usize = 1024;
+/// Bytes that buffers of batches may take before lists do.
+const RESERVE: u64 = 64 << 20;
+/// Buffers grow in steps, so that few batches make them grow.
+const STEP: usize = 64 << 10;
+
+/// An open device with what lies on it.
+pub struct Session {
+    gpu: Gpu,
+    resident: Resident,
+    place: Place,
+    lanes: [Lane; 2],
+}
+
+/// Buffers of the batch of one stream. They grow with what comes and stay.
+struct Lane {
+    stream: Stream,
+    /// Rows, and lists that are sent: on the host, and on the device.
+    rows: Buffers,
+    /// What kernels count with, zeros before a launch, then what parts leave.
+    scratch: Option<Memory>,
+    /// What a query alone counts with.
+    zeros: Option<Memory>,
+    /// Counts and keys of the answers.
+    answers: Buffers,
+    /// The plans that the stream is answering.
+    running: Option<Running>,
+}
+
+#[derive(Default)]
+struct Buffers {
+    host: Option<Pinned>,
+    device: Option<Memory>,
+}
+
+/// A batch on its way.
+struct Running {
+    numbers: Vec<usize>,
+    batch: Batch,
+    ks: Vec<usize>,
+    uploaded: u64,
+    /// What was launched.
+    steps: Vec<&'static str>,
+    start: Instant,
+}
+
+/// Why a batch was not answered.
+pub enum Failure {
+    /// The index cannot be read.
+    Index(IndexError),
+    /// The device failed.
+    Gpu(GpuError),
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Failure {
+        Failure::Index(error)
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(error: GpuError) -> Failure {
+        Failure::Gpu(error)
+    }
+}
+
+impl Session {
+    /// Puts on the device what stays there: the lists too, if they fit and are not to be sent with each batch.
+    pub fn open(gpu: Gpu, index: &Index, sends_lists: bool) -> Result<Session, GpuError> {
+        let place = if gpu.limits().is_simulated { Place::Simulator } else { Place::Gpu };
+        let reserve = if sends_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
+        let resident = Resident::upload(&gpu, index, reserve)?;
+        Ok(Session { gpu, resident, place, lanes: [0, 1].map(|number| Lane::new(Stream(number))) })
+    }
+
+    /// Answers plans, a batch after the other. Plans that do not fit into the budget stay without an answer.
+    pub fn answer(&mut self, index: &Index, plans: &[Plan], answers: &mut [Option<Answer>]) -> Result<(), Failure> {
+        let mut waiting = Vec::new();
+        for stream in [lanner_index::open::Stream::Impact, lanner_index::open::Stream::Frequency] {
+            let numbers: Vec<usize> = (0..plans.len())
+                .filter(|&number| plans[number].score.stream() == stream && needs_work(&plans[number]))
+                .collect();
+            waiting.extend(numbers.chunks(BATCH).rev().map(<[usize]>::to_vec));
+        }
+        for (plan, answer) in plans.iter().zip(answers.iter_mut()).filter(|(plan, _)| !needs_work(plan)) {
+            debug_assert!(plan.k == 0 || plan.range.is_empty() || plan.stages.is_empty());
+            *answer = Some(Answer { exact: true, ..Answer::default() });
+        }
+        let mut turn = 0;
+        while let Some(numbers) = waiting.pop() {
+            self.collect(turn, answers)?;
+            match self.start(turn, index, plans, &numbers) {
+                Ok(()) => turn = 1 - turn,
+                Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
+                    // Perhaps the other batch has what this one lacks; else there must be less of it.
+                    self.collect(1 - turn, answers)?;
+                    self.release();
+                    match self.start(turn, index, plans, &numbers) {
+                        Ok(()) => turn = 1 - turn,
+                        Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
+                            let (some, others) = numbers.split_at(numbers.len() / 2);
+                            if !some.is_empty() {
+                                waiting.extend([others.to_vec(), some.to_vec()]);
+                            }
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        self.collect(turn, answers)?;
+        Ok(self.collect(1 - turn, answers)?)
+    }
+
+    /// Gives the buffers of both streams back, which have nothing to do.
+    fn release(&mut self) {
+        self.lanes = [0, 1].map(|number| Lane::new(Stream(number)));
+    }
+
+    /// Forgets batches under way.
+    pub fn forget(&mut self) {
+        for lane in &mut self.lanes {
+            lane.running = None;
+            // Buffers must stay until the stream has left them, whatever it says.
+            _ = self.gpu.wait(lane.stream);
+        }
+    }
+
+    /// Sends a batch; its stream has nothing to do where that fails.
+    fn start(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
+        let started = self.submit(turn, index, plans, numbers);
+        if started.is_err() {
+            self.gpu.wait(self.lanes[turn].stream)?;
+        }
+        started
+    }
+
+    /// Puts the commands of a batch into a stream.
+    fn submit(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
+        let chosen: Vec<&Plan> = numbers.iter().map(|&number| &plans[number]).collect();
+        let processors = self.gpu.limits().multiprocessors;
+        let mut batch = Batch::new(index, &self.resident, &chosen, processors)?;
+        let layout = Layout::new(&batch);
+        let codecs = index.segment().list_context().codecs;
+        let mut arguments = BatchArguments {
+            length_codes: self.resident.length_codes(),
+            norms: self.resident.norms(),
+            documents_codec: codecs.documents as u32,
+            weights_codec: codecs.weights as u32,
+            shared_keys: batch.shared_keys,
+            ..BatchArguments::default()
+        };
+        let lane = &mut self.lanes[turn];
+        let alone = batch.alone();
+        match alone {
+            Some(rows) => lane.prepare_alone(&self.gpu, &layout, rows, &mut arguments)?,
+            None => lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?,
+        }
+        let is_bitpack = [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack);
+        let launches = launches(&batch, is_bitpack, chosen[0].score.stream(), arguments, &layout);
+        let stream = lane.stream;
+        for launch in &launches {
+            let shape = Shape { grid: launch.grid, block: THREADS, shared: launch.shared };
+            self.gpu.launch(stream, launch.kernel, shape, &launch.arguments)?;
+            if alone.is_none() {
+                self.gpu.submit(stream, Command::Mark)?;
+            }
+        }
+        if alone.is_none() {
+            let (from, to) = (lane.answers.address(), lane.answers.host_address());
+            self.gpu.submit(stream, Command::Copy { from, to, bytes: layout.answers_bytes })?;
+        }
+        let steps = launches.iter().map(|launch| launch.name).collect();
+        let ks = chosen.iter().map(|plan| plan.k).collect();
+        let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.rows_bytes } as u64;
+        lane.running = Some(Running { numbers: numbers.to_vec(), batch, ks, uploaded, steps, start: Instant::now() });
+        Ok(())
+    }
+
+    /// Waits for the batch of a stream, if there is one, and reads its answers.
+    fn collect(&mut self, turn: usize, answers: &mut [Option<Answer>]) -> Result<(), GpuError> {
+        let lane = &mut self.lanes[turn];
+        let Some(running) = lane.running.take() else {
+            return Ok(());
+        };
+        let durations = self.gpu.wait(lane.stream)?;
+        // A query alone is not slowed down by marks: the host's clock has to do.
+        let durations = if durations.is_empty() { vec![running.start.elapsed()] } else { durations };
+        let steps = running.steps.iter().zip(durations);
+        let steps: Vec<Step> = steps.map(|(&name, duration)| Step { name, place: self.place, duration }).collect();
+        let bytes = lane.answers.bytes();
+        let layout = Layout::new(&running.batch);
+        for (place, &number) in running.numbers.iter().enumerate() {
+            let stages = running.batch.stages[place].clone();
+            let count_of = |query: usize| u32_at(bytes, 4 * query) as usize;
+            let is_full =
+                |&query: &usize| count_of(query) >= running.ks[place].min(running.batch.queries[query].k as usize);
+            let query = stages.clone().find(is_full).unwrap_or(stages.end - 1);
+            if count_of(query) > running.batch.queries[query].k as usize {
+                let reason = format!("{} hits where {} were asked for", count_of(query), running.ks[place]);
+                return Err(GpuError::Failed { at: "an answer", reason });
+            }
+            let first = layout.answers_keys + 8 * running.batch.queries[query].answer as usize;
+            let keys = bytes[first..first + 8 * count_of(query)].as_chunks::<8>().0;
+            let hits = keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect();
+            let bytes_uploaded = running.uploaded / running.numbers.len() as u64;
+            let work = Work { bytes_uploaded, ..Work::default() };
+            let mut answer = Answer { hits, exact: true, work, ..Answer::default() };
+            answer.trace.steps.clone_from(&steps);
+            answers[number] = Some(answer);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Whether a plan can have hits at all.
+fn needs_work(plan: &Plan) -> bool {
+    plan.k > 0 && !plan.range.is_empty() && !plan.stages.is_empty()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+impl Lane {
+    fn new(stream: Stream) -> Lane {
+        let (rows, answers) = (Buffers::default(), Buffers::default());
+        Lane { stream, rows, scratch: None, zeros: None, answers, running: None }
+    }
+
+    /// Uploads the rows of a batch, and says in the arguments where everything lies.
+    fn prepare(
+        &mut self,
+        gpu: &Gpu,
+        layout: &Layout,
+        batch: &mut Batch,
+        arguments: &mut BatchArguments,
+    ) -> Result<(), GpuError> {
+        let (rows, stream) = (&mut self.rows, self.stream);
+        rows.grow(gpu, layout.rows_bytes)?;
+        self.answers.grow(gpu, layout.answers_bytes)?;
+        grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
+        let scratch = self.scratch.as_ref().map_or(Address::NULL, Memory::address);
+        batch.place_sent(rows.address().plus(layout.sent));
+        layout.write(batch, rows.bytes());
+        layout.place(rows.address(), scratch, self.answers.address(), arguments);
+        gpu.submit(stream, Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes })?;
+        gpu.submit(stream, Command::Clear { at: scratch, bytes: layout.counts })?;
+        gpu.submit(stream, Command::Mark)
+    }
+
+    /// The same for a query alone: its rows travel with the launch, and the kernel writes its answer to the host. It
+    /// leaves the zeros that it counts with as it found them.
+    fn prepare_alone(
+        &mut self,
+        gpu: &Gpu,
+        layout: &Layout,
+        rows: AloneRows,
+        arguments: &mut BatchArguments,
+    ) -> Result<(), GpuError> {
+        self.answers.grow_host(gpu, layout.answers_bytes)?;
+        grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
+        if self.zeros.is_none() {
+            let zeros = gpu.allocate(STEP)?;
+            gpu.submit(self.stream, Command::Clear { at: zeros.address(), bytes: STEP })?;
+            self.zeros = Some(zeros);
+        }
+        let address = |memory: &Option<Memory>| memory.as_ref().map_or(Address::NULL, Memory::address);
+        let (scratch, zeros) = (address(&self.scratch), address(&self.zeros));
+        layout.place(Address::NULL, scratch, self.answers.host_address(), arguments);
+        *arguments = BatchArguments { floors: zeros, done: zeros.plus(8), is_alone: 1, alone: rows, ..*arguments };
+        Ok(())
+    }
+}
+
+impl Buffers {
+    /// Makes both sides hold so many bytes.
+    fn grow(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
+        grow(gpu, &mut self.device, bytes)?;
+        self.grow_host(gpu, bytes)
+    }
+
+    /// Makes the host's side hold so many bytes.
+    fn grow_host(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
+        if self.host.as_ref().is_none_or(|host| host.len() < bytes) {
+            self.host = None;
+            self.host = Some(gpu.pin(bytes.next_multiple_of(STEP))?);
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> Address {
+        self.device.as_ref().map_or(Address::NULL, Memory::address)
+    }
+
+    fn host_address(&self) -> Address {
+        self.host.as_ref().map_or(Address::NULL, Pinned::address)
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self.host.as_deref_mut().unwrap_or(&mut [])
+    }
+}
+
+/// Makes memory hold so many bytes; what it held is lost.
+fn grow(gpu: &Gpu, memory: &mut Option<Memory>, bytes: usize) -> Result<(), GpuError> {
+    if memory.as_ref().is_none_or(|memory| memory.bytes() < bytes) {
+        *memory = None;
+        *memory = Some(gpu.allocate(bytes.next_multiple_of(STEP))?);
+    }
+    Ok(())
+}
