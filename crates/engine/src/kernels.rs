@@ -18,14 +18,14 @@ pub const NONE: u32 = u32::MAX;
 
 /// Threads of a block of every kernel that answers queries.
 pub const THREADS: u32 = 128;
-/// Bytes of shared memory of `scatter`, without those for keys and for each sparse list.
-pub const SCATTER_SHARED: usize = 24_912;
+/// Bytes of shared memory of `scatter`, without those for each sparse list.
+pub const SCATTER_SHARED: usize = 26_960;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
-/// Bytes of shared memory of `conjunction`, without those for keys.
-pub const CONJUNCTION_SHARED: usize = 8_240;
-/// The fewest and the most keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
-pub const SHARED_KEYS: [u32; 2] = [256, 2048];
+/// Bytes of shared memory of `conjunction`.
+pub const CONJUNCTION_SHARED: usize = 10_288;
+/// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
+pub const SHARED_KEYS: u32 = 256;
 /// Slots of the hash table of `scatter`.
 pub const SLOTS: u32 = 2048;
 /// The most documents that `scatter` looks at together.
@@ -95,7 +95,7 @@ pub struct QueryRow {
     pub window: u32,
     pub answer: u32,
     pub after: u32,
-    pub reserved: u32,
+    pub first_part: u32,
 }
 
 /// What a thread block answers of a query.
@@ -140,14 +140,13 @@ pub struct BatchArguments {
     pub norms: Address,
     pub floors: Address,
     pub done: Address,
-    pub counts: Address,
     pub arena: Address,
     pub answers: Address,
     pub answer_counts: Address,
     pub documents_codec: u32,
     pub weights_codec: u32,
     pub is_alone: u32,
-    pub shared_keys: u32,
+    pub reserved: u32,
     pub alone: AloneRows,
 }
 
@@ -206,7 +205,7 @@ kernels! {
     [QueryRow: 56 bytes]
     [PartRow: 24 bytes]
     [AloneRows: 1816 bytes]
-    [BatchArguments: 1928 bytes]
+    [BatchArguments: 1920 bytes]
     /// OR by frequencies, of lists packed by bitpack.
     SCATTER_BITPACK_FREQUENCY = scatter_bitpack_frequency: BatchArguments;
     /// OR by impacts, of lists packed by bitpack.

@@ -57,7 +57,7 @@ struct QueryRow {
     unsigned window;               // documents that are looked at together, a multiple of 64
     unsigned answer;               // its first key among the answers
     unsigned after;                // another query: this one is left out if that one has k hits; NONE for no such query
-    unsigned reserved;
+    unsigned first_part;           // the first of its parts in this launch; they stand side by side
 };
 static_assert(sizeof(QueryRow) == 56, "as rows.rs has it");
 
@@ -100,17 +100,16 @@ struct BatchArguments {
     const float *norms;          // of the 256 codes
     uint64_t *floors;            // one a query: only keys above enter; zeros before the launch
     unsigned *done;              // one a query: parts that are done; zeros before the launch
-    unsigned *counts;            // one a part: its hits
-    uint64_t *arena;             // keys of parts
+    uint64_t *arena;             // k keys of each part, best first, zeros behind the last
     uint64_t *answers;           // keys of queries, best first
     unsigned *answer_counts;     // one a query
     unsigned documents_codec;    // tags
     unsigned weights_codec;
-    unsigned is_alone;           // the rows are in `alone` and not at the first four addresses; floors and done are zeros again afterwards
-    unsigned shared_keys;        // keys that a thread block has in shared memory, a power of two
+    unsigned is_alone;           // rows are in `alone`, not at the first four addresses; floors and done end as zeros
+    unsigned reserved;
     AloneRows alone;
 };
-static_assert(sizeof(BatchArguments) == 1928, "as kernels.rs has it");
+static_assert(sizeof(BatchArguments) == 1920, "as kernels.rs has it");
 
 // What a thread block answers.
 struct Task {

@@ -5,6 +5,9 @@
 #pragma once
 #include "plan.cu"
 
+// Keys in shared memory. More would be no faster: thread blocks that live on a processor at the same time matter more.
+constexpr unsigned SHARED_KEYS = 256;
+
 struct TopShared {
     uint64_t floor; // only keys above enter
     unsigned count;
@@ -13,6 +16,7 @@ struct TopShared {
     unsigned bin, above, kept;
     unsigned reserved;
     uint64_t least;
+    uint64_t keys[SHARED_KEYS];
 };
 
 // Where a selection counts: memory of the block that is free while it settles.
@@ -26,10 +30,9 @@ struct Top {
     unsigned k;
     uint64_t *floor_of_all;
 
-    // `own` has room for as many keys as the arguments say.
-    __device__ Top(TopShared &given, uint64_t *own, unsigned *given_bins, const QueryRow &query, const PartRow &part,
+    __device__ Top(TopShared &given, unsigned *given_bins, const QueryRow &query, const PartRow &part,
                    const BatchArguments &arguments)
-        : shared(given), keys(own), bins(given_bins), room(arguments.shared_keys), k(query.k),
+        : shared(given), keys(given.keys), bins(given_bins), room(SHARED_KEYS), k(query.k),
           floor_of_all(arguments.floors + part.query) {
         if (part.room > 0) {
             keys = arguments.arena + part.keys;
@@ -199,11 +202,11 @@ struct Top {
     // Whether all other parts are done; then their hits are here too.
     __device__ bool is_last_part(const QueryRow &query, const PartRow &part, const BatchArguments &arguments) {
         uint64_t *own = arguments.arena + part.keys;
+        const unsigned count = shared.count;
         if (own != keys) {
-            for (unsigned i = threadIdx.x; i < shared.count; i += blockDim.x) own[i] = keys[i];
+            for (unsigned i = threadIdx.x; i < count; i += blockDim.x) own[i] = keys[i];
         }
-        const unsigned this_part = blockIdx.x;
-        if (threadIdx.x == 0) arguments.counts[this_part] = shared.count;
+        for (unsigned i = count + threadIdx.x; i < k; i += blockDim.x) own[i] = 0;
         __threadfence();
         __syncthreads();
         if (threadIdx.x == 0) shared.is_last = atomicAdd(arguments.done + part.query, 1u) == query.parts - 1;
@@ -212,42 +215,56 @@ struct Top {
         __threadfence();
         if (threadIdx.x == 0) look_around();
         __syncthreads();
-        // Parts of a query stand side by side.
-        unsigned first = this_part;
-        if (arguments.is_alone) first = 0;
-        else while (first > 0 && arguments.parts[first - 1].query == part.query) first--;
-        take_over(first, query.parts, this_part, arguments);
+        take_over(query, arguments);
         if (shared.count > k) cut();
         sort();
         return true;
     }
 
-    // Where the keys of a part begin in the arena.
-    __device__ static uint64_t keys_of(unsigned part, const BatchArguments &arguments) {
-        return arguments.is_alone ? part * arguments.alone.keys : arguments.parts[part].keys;
+    // The keys of a part in the arena; null for this part, whose keys are here, and for none.
+    __device__ const uint64_t *keys_of(unsigned number, const QueryRow &query, const BatchArguments &arguments) const {
+        const unsigned part = query.first_part + number;
+        if (number >= query.parts || part == blockIdx.x) return nullptr;
+        return arguments.arena + (arguments.is_alone ? part * arguments.alone.keys : arguments.parts[part].keys);
     }
 
-    // Pushes the hits of the other parts. Each part's are sorted: thread by thread a part, best keys first, or, where
-    // there are few parts, a part after the other, thread by thread a key. Starts and ends behind a barrier.
-    __device__ void take_over(unsigned first, unsigned parts, unsigned this_part, const BatchArguments &arguments) {
-        const bool is_many = parts > blockDim.x / 4;
-        const unsigned step = is_many ? blockDim.x : 1;
-        for (unsigned start = 0; start < parts; start += step) {
-            const unsigned other = first + start + (is_many ? threadIdx.x : 0);
-            const bool is_other = other < first + parts && other != this_part;
-            const uint64_t *theirs = is_other ? arguments.arena + keys_of(other, arguments) : nullptr;
-            const unsigned count = is_other ? *const_cast<volatile unsigned *>(arguments.counts + other) : 0;
-            unsigned i = is_many ? 0 : threadIdx.x;
-            bool is_more = true;
-            while (is_more) {
-                settle();
-                const uint64_t key = i < count ? theirs[i] : 0;
-                // The floor may be the key itself: its part made it known.
-                const bool enters = key != 0 && key >= shared.floor;
-                if (enters) keys[atomicAdd(&shared.count, 1u)] = key;
-                i += is_many ? 1 : blockDim.x;
-                is_more = __syncthreads_or(enters && i < count);
+    // Pushes the hits of the other parts, which are sorted: thread by thread a part, best keys first, or, where there are
+    // few parts, a part after the other, thread by thread a key. Starts and ends behind a barrier.
+    __device__ void take_over(const QueryRow &query, const BatchArguments &arguments) {
+        const bool is_many = query.parts > blockDim.x / 4;
+        const unsigned step = is_many ? 1 : blockDim.x;
+        // The best keys of four parts are sent for together.
+        const unsigned parts = is_many ? 4 * blockDim.x : 4;
+        for (unsigned start = 0; start < query.parts; start += parts) {
+            const uint64_t *theirs[4];
+            uint64_t next[4];
+#pragma unroll
+            for (unsigned j = 0; j < 4; j++) {
+                const unsigned i = is_many ? 0 : threadIdx.x;
+                theirs[j] = keys_of(start + (is_many ? j * blockDim.x + threadIdx.x : j), query, arguments);
+                next[j] = theirs[j] && i < k ? key_at(theirs[j], i) : 0;
             }
+#pragma unroll
+            for (unsigned j = 0; j < 4; j++) take_over_part(theirs[j], next[j], is_many ? 0 : threadIdx.x, step);
         }
+    }
+
+    // Pushes a part's keys from the `i`-th on, which is `key`, every `step`-th, until they fall below the floor.
+    __device__ void take_over_part(const uint64_t *theirs, uint64_t key, unsigned i, unsigned step) {
+        bool is_more = true;
+        while (is_more) {
+            settle();
+            // The floor may be the key itself: its part made it known.
+            const bool enters = key != 0 && key >= shared.floor;
+            if (enters) keys[atomicAdd(&shared.count, 1u)] = key;
+            i += step;
+            key = enters && i < k ? key_at(theirs, i) : 0;
+            is_more = __syncthreads_or(key != 0);
+        }
+    }
+
+    // A key of a part, one of k; 0 behind the last.
+    __device__ static uint64_t key_at(const uint64_t *theirs, unsigned i) {
+        return *const_cast<const volatile uint64_t *>(theirs + i);
     }
 };

@@ -18,9 +18,8 @@ struct ConjunctionShared {
     Scratch scratch[WARPS];
     Match queue[WARPS][32 + BLOCK];
     float norms[256];
-    // Behind the struct lie the keys of the best hits.
 };
-static_assert(sizeof(ConjunctionShared) == 8240, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 10288, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -43,7 +42,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task &task)
         : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
           sparse(task.sparse), dense(task.dense),
-          top(given.top, reinterpret_cast<uint64_t *>(&given + 1), given.scratch[0].numbers, query, part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
+          top(given.top, given.scratch[0].numbers, query, part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
           queue(given.queue[threadIdx.x / 32]), queued(0) {}
 
     __device__ void run() {

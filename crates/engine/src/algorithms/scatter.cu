@@ -45,11 +45,10 @@ struct ScatterShared {
     unsigned dense_bound[2];               // the largest of `bounds`, of this window and of the next
     unsigned work_count, work_valid;
     unsigned is_overfull;
-    // Behind the struct lie the keys of the best hits, and then, for each sparse list: the first block that can
-    // have a document of the window, the next one to be handed out (NONE behind the last), and the first block that can
-    // have a document of the next window.
+    // Behind the struct lie, for each sparse list: the first block that can have a document of the window, the next one
+    // to be handed out (NONE behind the last), and the first block that can have a document of the next window.
 };
-static_assert(sizeof(ScatterShared) == 24912, "as kernels.rs has it");
+static_assert(sizeof(ScatterShared) == 26960, "as kernels.rs has it");
 
 template <unsigned TAG, Stream STREAM> struct Scatter {
     ScatterShared &shared;
@@ -67,12 +66,10 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task &task)
         : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
           sparse(task.sparse), dense(task.dense),
-          cursor(reinterpret_cast<unsigned *>(keys_behind(given) + given_arguments.shared_keys)), next(cursor + query.sparse_count),
+          cursor(reinterpret_cast<unsigned *>(&given + 1)), next(cursor + query.sparse_count),
           after(next + query.sparse_count), 
-          top(given.top, keys_behind(given), given.scratch[0].numbers, query, part, given_arguments),
+          top(given.top, given.scratch[0].numbers, query, part, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
-
-    __device__ static uint64_t *keys_behind(ScatterShared &shared) { return reinterpret_cast<uint64_t *>(&shared + 1); }
 
     __device__ void run() {
         clear_table();

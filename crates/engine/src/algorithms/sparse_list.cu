@@ -12,23 +12,23 @@ __device__ inline unsigned last_document(const SparseRow &list, unsigned block) 
 }
 
 // The first block from `block` on, before `end`, whose last document is at least `target`; `end` if there is none.
-// All lanes of a warp come with the same numbers: they look at 32 blocks at once, and at every 32nd where it is far.
+// All lanes of a warp come with the same numbers: they look at the next 32 blocks, which mostly suffices, and then at 32
+// shares of all others, 32 shares of one of these, and so on.
 __device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned end, unsigned target, unsigned lane) {
     if (list.is_short) return block < end && list.last < target ? end : block;
     unsigned step = 1;
-    while (block + 32 * step < end && step < (1u << 25)) {
-        const unsigned place = block + 32 * step - 1;
-        if (number_in(list, list.last, place) >= target) break;
-        block = place + 1;
-        step *= 32;
-    }
     for (;;) {
-        // Lane l looks at the last block of its share of the next 32 shares.
+        // Lane l looks at the last block of its share.
         const unsigned place = block + step * (lane + 1) - 1;
         const bool is_before = place < end && number_in(list, list.last, place) < target;
-        block += step * __popc(__ballot_sync(~0u, is_before));
-        if (step == 1) return min(block, end);
-        step /= 32;
+        const unsigned before = __popc(__ballot_sync(~0u, is_before));
+        block += step * before;
+        if (step == 1 && (before < 32 || block >= end)) return min(block, end);
+        if (step == 1) {
+            while (step < (1u << 25) && 32 * step < end - block) step *= 32;
+        } else {
+            step /= 32;
+        }
     }
 }
 

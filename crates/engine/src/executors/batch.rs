@@ -39,8 +39,6 @@ pub struct Batch {
     pub or_parts: Vec<PartRow>,
     /// The most lists in blocks of an OR.
     pub most_sparse: usize,
-    /// Keys that a thread block has in shared memory.
-    pub shared_keys: u32,
     /// For each plan its stages, as places in `queries`.
     pub stages: Vec<Range<usize>>,
     /// Keys of the answers.
@@ -67,8 +65,7 @@ impl Batch {
     /// Makes the rows of plans, each with stages, a k and documents. Lists that do not lie on the device are counted
     /// from address 0 on; see [`Batch::place_sent`].
     pub fn new(index: &Index, resident: &Resident, plans: &[&Plan], processors: u32) -> Result<Batch, IndexError> {
-        let most = plans.iter().map(|plan| plan.k).max().unwrap_or(0).min(u32::MAX as usize) as u32;
-        let mut batch = Batch { stages: vec![0..0; plans.len()], shared_keys: shared_keys(most), ..Batch::default() };
+        let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
         let parts = waves * PLACES_A_PROCESSOR * u64::from(processors);
@@ -171,6 +168,10 @@ impl Batch {
         self.part_length = part_length(over.len() as u32, share, fewest, if is_documents { 64 } else { 1 });
         self.divided = over.clone();
         let parts = divide(over, self.part_length);
+        let first_part = match stage.operation {
+            Operation::And => self.and_parts.len(),
+            Operation::Or => self.or_parts.len(),
+        };
         let k = plan.k.min(plan.range.len()) as u32;
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
@@ -183,13 +184,13 @@ impl Batch {
             seed: plan.seed_of(stage),
             parts: parts.len() as u32,
             sum,
-            window: window(postings, plan.documents),
+            window: window(postings, plan.documents, parts[0].len() as u32),
             answer: self.answer_keys as u32,
             after,
-            reserved: 0,
+            first_part: first_part as u32,
         });
         self.answer_keys += k as usize;
-        let room = room(k, self.shared_keys);
+        let room = room(k);
         for part in parts {
             let keys = self.arena_keys;
             self.arena_keys += u64::from(if room > 0 { room } else { k });
@@ -242,28 +243,23 @@ fn divide(range: Range<u32>, length: u32) -> Vec<Range<u32>> {
     range.step_by(length as usize).map(|start| start..start.saturating_add(length).min(end)).collect()
 }
 
-/// Documents that are looked at together: so many that their postings fill half of the table.
-fn window(postings: u64, documents: u32) -> u32 {
-    let wanted = u64::from(SLOTS / 2) * u64::from(documents) / postings.max(1);
-    let wanted = wanted.clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32;
+/// Documents that are looked at together: so many that their postings fill half of the table, or a whole part, if its
+/// postings do not fill much more than that.
+fn window(postings: u64, documents: u32, part: u32) -> u32 {
+    let fill = |slots: u32| u64::from(slots) * u64::from(documents) / postings.max(1);
+    if part <= WIDEST_WINDOW && u64::from(part) <= fill(SLOTS / 10 * 7) {
+        return part.next_multiple_of(64);
+    }
+    let wanted = fill(SLOTS / 2).clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32;
     // A power of two, rounded down.
     1 << wanted.ilog2()
 }
 
-/// Keys of a thread block in shared memory: enough for every k up to the largest, unless that is too much.
-fn shared_keys(k: u32) -> u32 {
-    let [fewest, most] = SHARED_KEYS;
-    keys(k).clamp(fewest, most)
-}
-
-/// Keys that a part needs in the arena; 0 where they fit into shared memory.
-fn room(k: u32, shared_keys: u32) -> u32 {
-    if keys(k) <= shared_keys { 0 } else { keys(k) }
-}
-
-/// Room for k keys and a push of every thread, a power of two.
-fn keys(k: u32) -> u32 {
-    k.saturating_add(THREADS).checked_next_power_of_two().unwrap_or(1 << 31)
+/// Keys that a part needs in the arena, a power of two with room for k and a push of every thread; 0 where shared memory
+/// holds them.
+fn room(k: u32) -> u32 {
+    let needed = k.saturating_add(THREADS).checked_next_power_of_two().unwrap_or(1 << 31);
+    if needed <= SHARED_KEYS { 0 } else { needed }
 }
 
 #[cfg(test)]
@@ -284,16 +280,18 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_a_power_of_two_that_the_table_holds() {
-        assert_eq!(window(0, 25_000_000), WIDEST_WINDOW);
-        assert_eq!(window(25_000_000, 25_000_000), SLOTS);
-        assert_eq!(window(1_000_000, 25_000_000), 16_384);
-        assert_eq!(window(2_000_000, 25_000_000), 8192);
+    fn a_window_is_a_part_or_a_power_of_two_that_the_table_holds() {
+        let documents = 25_000_000;
+        assert_eq!(window(0, documents, documents), WIDEST_WINDOW);
+        assert_eq!(window(25_000_000, documents, documents), SLOTS);
+        assert_eq!(window(1_000_000, documents, 100_000), 16_384);
+        assert_eq!(window(2_000_000, documents, 100_000), 8192);
+        assert_eq!([window(1_000_000, documents, 24_000), window(2_000_000, documents, 24_000)], [24_000, 8192]);
+        assert_eq!(window(0, documents, 1000), 1024);
     }
 
     #[test]
     fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
-        assert_eq!([0, 10, 128, 129, 1000, 10_000].map(shared_keys), [256, 256, 256, 512, 2048, 2048]);
-        assert_eq!([10, 1920, 1921, 10_000].map(|k| room(k, 2048)), [0, 0, 4096, 16_384]);
+        assert_eq!([0, 10, 128, 129, 1000, 10_000].map(room), [0, 0, 0, 512, 2048, 16_384]);
     }
 }

@@ -16,7 +16,8 @@ pub struct Layout {
     pub sent: usize,
     pub rows_bytes: usize,
     done: usize,
-    pub counts: usize,
+    /// What has to be zeros before a launch.
+    pub zeros_bytes: usize,
     arena: usize,
     pub scratch_bytes: usize,
     pub answers_keys: usize,
@@ -27,15 +28,14 @@ impl Layout {
     /// The layout of a batch.
     pub fn new(batch: &Batch) -> Layout {
         let queries = batch.queries.len();
-        let parts = batch.and_parts.len() + batch.or_parts.len();
         let sparse = queries * size_of::<QueryRow>();
         let dense = sparse + batch.sparse.len() * size_of::<SparseRow>();
         let and_parts = dense + batch.dense.len() * size_of::<DenseRow>();
         let or_parts = and_parts + batch.and_parts.len() * size_of::<PartRow>();
         let sent = (or_parts + batch.or_parts.len() * size_of::<PartRow>()).next_multiple_of(256);
         let padding = if batch.sent.is_empty() { 0 } else { PADDING };
-        let (done, counts) = (8 * queries, 12 * queries);
-        let arena = (counts + 4 * parts).next_multiple_of(256);
+        let (done, zeros_bytes) = (8 * queries, 12 * queries);
+        let arena = zeros_bytes.next_multiple_of(256);
         let answers_keys = (4 * queries).next_multiple_of(8);
         Layout {
             sparse,
@@ -45,7 +45,7 @@ impl Layout {
             sent,
             rows_bytes: sent + batch.sent.len() + padding,
             done,
-            counts,
+            zeros_bytes,
             arena,
             scratch_bytes: arena + 8 * batch.arena_keys as usize,
             answers_keys,
@@ -77,7 +77,6 @@ impl Layout {
             parts: rows,
             floors: scratch,
             done: scratch.plus(self.done),
-            counts: scratch.plus(self.counts),
             arena: scratch.plus(self.arena),
             answers: answers.plus(self.answers_keys),
             answer_counts: answers,
@@ -111,7 +110,6 @@ pub fn launches(
         (false, Impact) => (&kernels::CONJUNCTION_ANY_IMPACT, &kernels::SCATTER_ANY_IMPACT),
     };
     let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
-    let keys = 8 * batch.shared_keys as usize;
     let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
     // The rows of both lie in one buffer; each launch sees its own from the first on.
     let rows = arguments.parts;
@@ -120,19 +118,15 @@ pub fn launches(
             name: "conjunction",
             kernel: conjunction,
             grid: ands as u32,
-            shared: kernels::CONJUNCTION_SHARED + keys,
+            shared: kernels::CONJUNCTION_SHARED,
             arguments: BatchArguments { parts: rows.plus(layout.and_parts), ..arguments },
         },
         Launch {
             name: "scatter",
             kernel: scatter,
             grid: ors as u32,
-            shared: kernels::SCATTER_SHARED + keys + lists,
-            arguments: BatchArguments {
-                parts: rows.plus(layout.or_parts),
-                counts: arguments.counts.plus(4 * ands),
-                ..arguments
-            },
+            shared: kernels::SCATTER_SHARED + lists,
+            arguments: BatchArguments { parts: rows.plus(layout.or_parts), ..arguments },
         },
     ];
     all.into_iter().filter(|launch| launch.grid > 0).collect()

@@ -169,7 +169,6 @@ impl Session {
             norms: self.resident.norms(),
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
-            shared_keys: batch.shared_keys,
             ..BatchArguments::default()
         };
         let lane = &mut self.lanes[turn];
@@ -273,7 +272,7 @@ impl Lane {
         layout.write(batch, rows.bytes());
         layout.place(rows.address(), scratch, self.answers.address(), arguments);
         gpu.submit(stream, Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes })?;
-        gpu.submit(stream, Command::Clear { at: scratch, bytes: layout.counts })?;
+        gpu.submit(stream, Command::Clear { at: scratch, bytes: layout.zeros_bytes })?;
         gpu.submit(stream, Command::Mark)
     }
 
