@@ -122,7 +122,9 @@ impl<'a> Planner<'a> {
             ScoreModel::Bm25 | ScoreModel::Impact => 0,
         };
         let largest = lists.iter().map(|list| u64::from(list.bound)).sum::<u64>() + u64::from(static_bound);
-        let width = Width::for_scores(largest).ok_or(PlanError::ScoreTooLarge { largest })?;
+        let slack = lists.iter().map(|list| bound_slack(score.stream(), list)).sum::<u64>();
+        let fits = largest + slack < u64::from(u32::MAX);
+        let width = Width::for_scores(largest).filter(|_| fits).ok_or(PlanError::ScoreTooLarge { largest })?;
         let can_run = |stage: &Stage| !lists.is_empty() && (stage.operation == Operation::Or || missing.is_empty());
         Ok(Plan {
             documents: self.index.documents(),
@@ -356,6 +358,16 @@ fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorith
         true => Algorithm::Maxscore,
         false => Algorithm::Scatter,
     }
+}
+
+/// How far the bounds of a list's chunks can lie above its largest weight, since they are rounded up to 8 bits: sums of
+/// bounds must fit 32 bits too.
+fn bound_slack(stream: Stream, list: &PlannedList) -> u64 {
+    let step = match stream {
+        Stream::Frequency => (f64::from(list.multiplier) * f64::from(ONE) / 255.0) as u64,
+        Stream::Impact => 0,
+    };
+    u64::from(list.bound >> 16) + 2 * step + 1024
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
           sparse(task.sparse), dense(task.dense),
           cursor(reinterpret_cast<unsigned *>(&given + 1)), next(cursor + query.sparse_count),
-          after(next + query.sparse_count), 
+          after(next + query.sparse_count),
           top(given.top, given.scratch[0].numbers, query, part, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 

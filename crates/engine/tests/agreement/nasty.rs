@@ -2,8 +2,10 @@
 //! tied, documents at the borders of blocks and windows, and questions that fit none of the usual cases.
 
 use crate::collection::{Ask, Collection, Content, Lists};
-use crate::engine::Engine;
+use crate::engine::{Engine, Runs};
 use lanner::answer::Work;
+use lanner::planner::{PlanError, Planner};
+use lanner::query::LARGEST_WEIGHT;
 use lanner::{Algorithm, Bitmap, DocId, Mode, Query, ScoreModel, Searcher};
 use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;
@@ -113,7 +115,7 @@ agreement!(nasty_collection, |engine: Engine| {
 fn all_lanes_agree_on_the_nasty_collection() {
     for algorithm in [Algorithm::Scatter, Algorithm::Conjunction] {
         for lists in [Lists::Dense, Lists::Sparse(CodecName::Bitpack)] {
-            Engine { algorithm, lists, runs: crate::engine::Runs::Threads(1) }.check_lanes(nasty(), &[10, 1000]);
+            Engine { algorithm, lists, runs: Runs::Threads(1) }.check_lanes(nasty(), &[10, 1000]);
         }
     }
 }
@@ -183,4 +185,25 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
         assert!(skipping.postings_decoded * 4 < all.postings_decoded, "{text}: {skipping:?}, {all:?}");
         assert!(skipping.documents_scored <= all.documents_scored, "{text}: {skipping:?}, {all:?}");
     }
+}
+
+#[test]
+fn scores_just_within_32_bits_agree_and_greater_ones_are_refused() {
+    let weighted = |weight: f64| Ask::weighted(["all", "half", "third"].map(|word| (word.to_owned(), weight)).to_vec());
+    let contents: Vec<Content> = (0..6000).map(|document| Content::words(&words(document))).collect();
+    let bm25 = Bm25 { k1: 0.9, b: 0.0 };
+    let index = Collection::new("whitespace", bm25, contents.clone()).index(Lists::Dense);
+    let plan = |weight: f64| Planner::new(&index).plan(&weighted(weight).query().mode(Mode::Or).k(10));
+    let (mut fits, mut refused) = (1.0, LARGEST_WEIGHT);
+    for _ in 0..60 {
+        let middle = (fits + refused) / 2.0;
+        if plan(middle).is_ok() { fits = middle } else { refused = middle }
+    }
+    assert!(matches!(plan(refused), Err(PlanError::ScoreTooLarge { .. })));
+    assert!(plan(fits).unwrap().largest_score > u32::MAX / 100 * 98);
+    let collection = Collection::new("whitespace", bm25, contents).with_asks(vec![weighted(fits)]);
+    let engine = |algorithm, runs| Engine { algorithm, lists: Lists::Dense, runs };
+    engine(Algorithm::Scatter, Runs::Threads(1)).check(&collection, &[1, 10, 1000]);
+    engine(Algorithm::Conjunction, Runs::Threads(1)).check(&collection, &[1, 10, 1000]);
+    engine(Algorithm::Auto, Runs::Device).check(&collection, &[1, 10, 1000]);
 }
