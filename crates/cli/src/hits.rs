@@ -189,17 +189,20 @@ struct HitLine {
 
 fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
     for step in &answer.trace.steps {
-        writeln!(out, "  {:<12} on {:<4} {:>10}", step.name, step.place, duration(step.duration))?;
+        writeln!(out, "  {:<12} on {:<9} {:>10}", step.name, step.place.to_string(), duration(step.duration))?;
     }
     let Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded } = answer.work;
-    let mut line =
-        format!("  decoded {} in {}", counted(postings_decoded, "posting"), counted(blocks_decoded, "block"));
-    let _ = write!(line, ", skipped {}", counted(blocks_skipped, "block"));
-    let _ = write!(line, ", scored {}", counted(documents_scored, "document"));
     if bytes_uploaded > 0 {
-        let _ = write!(line, ", uploaded {} bytes", count(bytes_uploaded));
+        // A device does not count what it does; only what the CPU did besides it is known.
+        writeln!(out, "  uploaded {} bytes", count(bytes_uploaded))?;
     }
-    writeln!(out, "{line}")?;
+    if bytes_uploaded == 0 || postings_decoded > 0 {
+        let mut line =
+            format!("  decoded {} in {}", counted(postings_decoded, "posting"), counted(blocks_decoded, "block"));
+        let _ = write!(line, ", skipped {}", counted(blocks_skipped, "block"));
+        let _ = write!(line, ", scored {}", counted(documents_scored, "document"));
+        writeln!(out, "{line}")?;
+    }
     Ok(())
 }
 
