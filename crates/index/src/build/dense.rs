@@ -189,7 +189,8 @@ mod tests {
             let Some(list) = List::long(&self.context, &self.bytes) else {
                 return Err("not a list");
             };
-            list.dense().unwrap().verify(list.postings(), |stream, document, value| match stream {
+            let documents = self.context.documents;
+            list.dense().unwrap().verify(documents, list.postings(), |stream, document, value| match stream {
                 Stream::Frequency => chunk_saturation_code(self.saturation(document, value)),
                 Stream::Impact => value as u8,
             })
@@ -331,6 +332,14 @@ mod tests {
             }
             let _ = made.verified();
         }
+    }
+
+    #[test]
+    fn a_bit_outside_the_collection_is_found() {
+        let mut made = Made::new(500, postings(500, 2, 7, 300), true, true);
+        let last_word = made.layout().words() + 8 * (500 / CHUNK as usize);
+        made.bytes[last_word + 7] |= 0x80;
+        assert_eq!(made.verified(), Err("a document is outside the collection"));
     }
 
     #[test]

@@ -231,15 +231,25 @@ impl<'a> Dense<'a> {
         self.window_impacts.get(window).map_or(255, |&impact| u32::from(impact))
     }
 
-    /// Checks what reading blocks does not show: that ranks count the bits before them, that every chunk's bound is
-    /// that of its postings, and that exceptions increase and are those that the packed frequencies name.
-    pub fn verify(&self, postings: u32, largest: impl Fn(Stream, u32, u32) -> u8) -> Result<(), &'static str> {
+    /// Checks the words, and what reading blocks does not show: that no document is outside the collection, that ranks
+    /// count the bits before them, that every chunk's bound is that of its postings, and that exceptions increase and
+    /// are those that the packed frequencies name. `largest` is asked for documents of the collection only.
+    pub fn verify(
+        &self,
+        documents: u32,
+        postings: u32,
+        largest: impl Fn(Stream, u32, u32) -> u8,
+    ) -> Result<(), &'static str> {
         let mut rank = 0;
         for chunk in 0..self.chunks() {
             if self.rank(chunk) != rank {
                 return Err("the rank of a chunk does not count the documents before it");
             }
             let word = self.word(chunk);
+            let inside = documents.saturating_sub(chunk as u32 * CHUNK);
+            if word.checked_shr(inside).unwrap_or(0) != 0 {
+                return Err("a document is outside the collection");
+            }
             for (stream, bounds) in [(Stream::Frequency, self.chunk_saturations), (Stream::Impact, self.chunk_impacts)]
             {
                 let first = chunk as u32 * CHUNK;

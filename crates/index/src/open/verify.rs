@@ -158,7 +158,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
     }
     verify_windows(list, index.documents())?;
     if let Some(dense) = list.dense() {
-        dense.verify(list.postings(), |stream, document, value| match stream {
+        dense.verify(header.documents, list.postings(), |stream, document, value| match stream {
             Stream::Frequency => {
                 chunk_saturation_code(saturation(value, norms.of(index.length_codes()[document as usize])))
             }
