@@ -83,7 +83,7 @@ struct RunArguments {
 
 #[derive(clap::Args)]
 struct ReproduceArguments {
-    /// What to reproduce: names from --list, or a paper for all of it, such as saat.
+    /// What to reproduce: names from --list, a paper for all of it, such as saat, or gpu for all that needs one.
     #[arg(required_unless_present = "list")]
     names: Vec<String>,
     #[command(flatten)]
@@ -91,12 +91,19 @@ struct ReproduceArguments {
     /// Where the files of suites are; $LANNER_DATA if absent.
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Where results go.
+    /// Where results go; those of a GPU into the folder of their suite there.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
     /// Where indexes are kept from run to run.
     #[arg(long, default_value = "target/peers")]
     cache: PathBuf,
+    /// Takes only some of what is named: paper=, entry= (such as figure7) or side= (cpu, gpu) with values separated by
+    /// commas.
+    #[arg(long, value_name = "KEY=VALUES")]
+    only: Vec<String>,
+    /// What the figures about a GPU run on; the numbers of the simulator mean nothing, and the report refuses them.
+    #[arg(long, value_enum, default_value_t = DeviceName::Cuda)]
+    device: DeviceName,
     /// Lists what can be reproduced.
     #[arg(long)]
     list: bool,
@@ -206,14 +213,14 @@ fn run_suite(arguments: &RunArguments) -> Result<(), BenchError> {
 fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
     if arguments.list {
         for entry in lanner_bench::reproduce::entries() {
-            println!("{:20} {}", entry.name, entry.title);
+            println!("{:22} {:3}  {}", entry.name, entry.side.name(), entry.title);
         }
     }
     let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
     let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());
     let command = "lanner-bench reproduce".to_owned();
-    let (only, device) = (Only::default(), DeviceName::Cuda);
+    let (only, device) = (Only::parse(&arguments.only, None)?, arguments.device);
     let options = RunOptions { data, out, cache, only, device, program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());

@@ -4,7 +4,7 @@ use crate::error::BenchError;
 use std::collections::BTreeMap;
 
 /// What parts can be named by.
-const KEYS: [&str; 7] = ["collection", "engine", "log", "part", "score", "mode", "k"];
+const KEYS: [&str; 10] = ["collection", "engine", "log", "part", "score", "mode", "k", "paper", "entry", "side"];
 
 /// Which parts of a suite to run; all, unless something is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,11 @@ pub struct Only {
 }
 
 impl Only {
+    /// Everything, with at most so many queries of each log.
+    pub fn most_queries(queries: usize) -> Only {
+        Only { queries: Some(queries), ..Only::default() }
+    }
+
     /// Reads filters such as `engine=lanner,pisa`.
     pub fn parse(filters: &[String], queries: Option<usize>) -> Result<Only, BenchError> {
         let mut only = Only { queries, ..Only::default() };

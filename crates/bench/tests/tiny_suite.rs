@@ -105,6 +105,51 @@ fn the_tiny_suite_of_the_gpu_runs_on_the_simulator() {
     assert!(command.ends_with("--only score=impact --queries 2 --device simulator --label part"), "{command}");
 }
 
+#[test]
+fn the_papers_figures_about_a_gpu_run_on_the_simulator() {
+    if lanner::kernels::DECODE.kernel.simulate.is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let run =
+        ["reproduce", "gpu", "--suite", "tiny-gpu", "--device", "simulator", "--out", "results", "--cache", "cache"];
+    let output = lanner_bench(folder.path(), &run);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let results = folder.path().join("results");
+    let names: Vec<String> = lanner_bench::reproduce::entries()
+        .iter()
+        .filter(|entry| entry.side == lanner_bench::reproduce::Side::Gpu)
+        .map(|entry| entry.name.replace('/', "-"))
+        .collect();
+    assert_eq!(names.len(), 15);
+    for name in &names {
+        let json: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(results.join(format!("{name}.json"))).unwrap()).unwrap();
+        assert_eq!(json["ran_on"], "simulator", "{name}");
+        assert!(json["provenance"]["command"].as_str().unwrap().contains("--device simulator"), "{name}");
+        let tables = json["tables"].as_array().unwrap();
+        assert!(tables.iter().all(|table| !table["rows"].as_array().unwrap().is_empty()), "{name}: {tables:?}");
+        let rows = json["measurements"].as_array().unwrap();
+        let numbers = rows.iter().flat_map(|row| row["values"].as_object().unwrap().values());
+        assert!(numbers.into_iter().all(|value| value.is_number()), "{name}: a value is no number");
+        for plot in json["plots"].as_array().unwrap() {
+            assert!(results.join(format!("{}.svg", plot[0].as_str().unwrap())).metadata().unwrap().len() > 1000);
+        }
+        let has_plot = !json["plots"].as_array().unwrap().is_empty();
+        assert!(has_plot || name == "gpu-ir-table1-gpu", "{name} has no plot");
+    }
+    let ratios: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(results.join("griffin-figure8.json")).unwrap()).unwrap();
+    assert_eq!(ratios["tables"][0]["rows"].as_array().unwrap().len(), 7, "a group of ratios has no pairs");
+    assert!(!lanner_bench(folder.path(), &["report", "--out", "results"]).status.success());
+
+    let only = ["--only", "entry=figure7", "--only", "paper=griffin", "--label", "again"];
+    let output = lanner_bench(folder.path(), &[&run[..], &only].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(results.join("griffin-figure7-again.json").is_file());
+    assert!(!results.join("cooperative-figure7-again.json").exists());
+}
+
 /// Made-up documents as a file.
 fn write_documents(path: &Path, count: usize) {
     let lines: String = lanner_bench::collection::synthetic_documents(count)
@@ -179,6 +224,7 @@ fn mistakes_get_one_line_that_says_what_to_do() {
         (&["run", "tiny-gpu", "--only", "part=nothing"], "give some of throughput, latency"),
         (&["run", "codecs", "--documents", "9"], "--documents scales a collection"),
         (&["reproduce", "nonsense"], "there are griffin/table1"),
+        (&["reproduce", "griffin", "--only", "entry=figure99"], "--only leaves nothing of griffin/table1"),
         (&["report", "--out", "nowhere"], "nowhere"),
     ] {
         let output = lanner_bench(folder.path(), arguments);

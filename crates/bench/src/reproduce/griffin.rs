@@ -1,6 +1,11 @@
-//! Griffin (Liu et al.): Table 1, compression ratios, and the CPU side of Figure 12, decoding by length.
+//! Griffin (Liu et al.): Table 1, compression ratios; Figures 7, ranking, 8, where CPU and GPU cross over, 12, decoding,
+//! of which the CPU side is an entry of its own, and 13, intersection.
 
-use super::{Entry, Reproduction};
+mod decoding;
+mod intersection;
+mod ranking;
+
+use super::{Entry, Reproduction, Side};
 use crate::error::BenchError;
 use crate::experiments::Findings;
 use crate::experiments::codecs::{bits_from, rows_of};
@@ -19,20 +24,16 @@ const FIGURE_12: [(u64, &str); 3] =
     [(1024, "below 2"), (16_384, "below 2, then about 11"), (65_536, "about 11 to 29.6")];
 
 /// What of this paper can be reproduced.
-pub fn entries() -> [Entry; 2] {
-    [
-        Entry {
-            name: "griffin/table1",
-            title: "compression ratio of PForDelta and Elias-Fano",
-            targets: Vec::new(),
-            run: table_1,
-        },
-        Entry {
-            name: "griffin/figure12",
-            title: "decoding by the length of the list, CPU side",
-            targets: Vec::new(),
-            run: figure_12,
-        },
+pub fn entries() -> Vec<Entry> {
+    let entry = |side, name, title, run| Entry { name, title, side, targets: Vec::new(), run };
+    let (cpu, gpu) = (Side::Cpu, Side::Gpu);
+    vec![
+        entry(cpu, "griffin/table1", "compression ratio of PForDelta and Elias-Fano", table_1),
+        entry(cpu, "griffin/figure12", "decoding by the length of the list, CPU side", figure_12),
+        entry(gpu, "griffin/figure7", "selecting the best results", ranking::figure_7),
+        entry(gpu, "griffin/figure8", "where GPU and CPU cross over, by the ratio of lengths", intersection::figure_8),
+        entry(gpu, "griffin/figure12-gpu", "decoding by the length of the list, GPU and CPU", decoding::figure_12),
+        entry(gpu, "griffin/figure13", "intersection of lists of comparable lengths", intersection::figure_13),
     ]
 }
 
@@ -85,7 +86,7 @@ fn time_findings(rows: Vec<Measurement>) -> Findings {
     }
     table.notes = vec![
         "The paper's figure has no numbers in its text but these speedups, of its GPU over PForDelta on its CPU, for lists \
-         of 1 K to 10 M; the GPU side stands here when the GPU engine does."
+         of 1 K to 10 M; the GPU side is griffin/figure12-gpu."
             .to_owned(),
     ];
     let line = |codec: &String| {

@@ -8,7 +8,7 @@
 mod generate;
 mod names;
 mod profile;
-mod random;
+pub(crate) mod random;
 mod source;
 mod weights;
 mod write;

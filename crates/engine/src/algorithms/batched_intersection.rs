@@ -158,12 +158,15 @@ impl Batch {
         Ok(arguments)
     }
 
-    /// Intersects by PART, in a room of [`Batch::room_bytes`], which the stream uses until it was waited for.
+    /// Intersects by PART, in a room of [`Batch::room_bytes`], which the stream uses until it was waited for. The time
+    /// is marked before the kernel and behind it, here as in PARA.
     pub fn part(&self, gpu: &Gpu, stream: Stream, room: &Memory) -> Result<PartFound, GpuError> {
         let arguments = self.upload(gpu, stream, room)?;
         if !self.queries.is_empty() {
             let shape = Shape { grid: self.queries.len() as u32, block: THREADS, shared: ORDER_SHARED };
+            gpu.submit(stream, Command::Mark)?;
             gpu.launch(stream, &BATCHED_INTERSECTION_PART, shape, &arguments)?;
+            gpu.submit(stream, Command::Mark)?;
         }
         Ok(PartFound { results: arguments.results, counts: arguments.positions })
     }
@@ -176,7 +179,9 @@ impl Batch {
         arguments.order.clear(gpu, stream)?;
         if !self.queries.is_empty() {
             let shape = arguments.order.shape(ORDER_SHARED);
+            gpu.submit(stream, Command::Mark)?;
             gpu.launch(stream, &BATCHED_INTERSECTION_PARA, shape, &arguments)?;
+            gpu.submit(stream, Command::Mark)?;
         }
         Ok(ParaFound { results: arguments.results, positions: arguments.positions, total: arguments.order.total })
     }

@@ -38,7 +38,8 @@ const GRID_A_PROCESSOR: u32 = 16;
 const PADDING: usize = 1024;
 /// Streams of full blocks start at multiples of this.
 const ALIGNMENT: usize = 16;
-const STREAM: Stream = Stream(0);
+/// The stream of all measurements but those of queries.
+pub(crate) const STREAM: Stream = Stream(0);
 
 /// The documents of the full blocks of some lists.
 struct Blocks {
@@ -49,19 +50,22 @@ struct Blocks {
 
 /// Blocks as a codec packs them.
 #[derive(Default)]
-struct Encoded {
-    bytes: Vec<u8>,
-    rows: Vec<DecodeRow>,
+pub(crate) struct Encoded {
+    /// The streams and shared parts.
+    pub bytes: Vec<u8>,
+    /// A row for each stream.
+    pub rows: Vec<DecodeRow>,
     /// Bytes of the streams and shared parts alone.
-    packed: usize,
+    pub packed: usize,
 }
 
 /// Blocks on the device.
-struct Uploaded {
+pub(crate) struct Uploaded {
     gpu: Gpu,
     rows: Memory,
     bytes: Memory,
-    out: Memory,
+    /// What is decoded, 128 numbers a block.
+    pub out: Memory,
     sink: Memory,
     blocks: u32,
 }
@@ -158,7 +162,7 @@ impl Blocks {
 
 impl Encoded {
     /// Adds a list of full blocks as it would lie in a file: a shared part, then the streams.
-    fn add_list(&mut self, name: CodecName, documents: &[u32]) {
+    pub fn add_list(&mut self, name: CodecName, documents: &[u32]) {
         let (codec, mut shared) = (name.codec(), Vec::new());
         let before = std::iter::once(0).chain(documents.iter().map(|document| document + 1));
         codec.encode_shared(&mut documents.iter().zip(before).map(|(document, before)| document - before), &mut shared);
@@ -177,6 +181,11 @@ impl Encoded {
         }
     }
 
+    /// The bytes of the rows.
+    pub fn row_bytes(&self) -> Vec<u8> {
+        self.rows.iter().flat_map(|row| row.bytes().to_vec()).collect()
+    }
+
     /// Fills up to where a stream may start, and returns that.
     fn align(&mut self) -> usize {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
@@ -185,8 +194,9 @@ impl Encoded {
 }
 
 impl Uploaded {
-    fn new(gpu: &Gpu, encoded: &Encoded) -> Result<Uploaded, GpuError> {
-        let rows: Vec<u8> = encoded.rows.iter().flat_map(|row| row.bytes().to_vec()).collect();
+    /// Uploads them.
+    pub fn new(gpu: &Gpu, encoded: &Encoded) -> Result<Uploaded, GpuError> {
+        let rows = encoded.row_bytes();
         let uploaded = Uploaded {
             gpu: gpu.clone(),
             rows: gpu.allocate(rows.len())?,
@@ -196,22 +206,33 @@ impl Uploaded {
             blocks: encoded.rows.len() as u32,
         };
         let behind = uploaded.bytes.address().plus(encoded.bytes.len());
-        gpu.submit(STREAM, Command::Write { from: &rows, to: uploaded.rows.address() })?;
-        gpu.submit(STREAM, Command::Write { from: &encoded.bytes, to: uploaded.bytes.address() })?;
+        uploaded.send(&rows, &encoded.bytes)?;
         gpu.submit(STREAM, Command::Clear { at: behind, bytes: PADDING })?;
         gpu.submit(STREAM, Command::Clear { at: uploaded.sink.address(), bytes: 4 })?;
         gpu.wait(STREAM)?;
         Ok(uploaded)
     }
 
-    fn launch(&self, kernel: &TypedKernel<DecodeArguments>, output: DecodeOutput) -> Result<(), GpuError> {
+    /// Writes rows and bytes again.
+    pub fn send(&self, rows: &[u8], bytes: &[u8]) -> Result<(), GpuError> {
+        self.gpu.submit(STREAM, Command::Write { from: rows, to: self.rows.address() })?;
+        self.gpu.submit(STREAM, Command::Write { from: bytes, to: self.bytes.address() })
+    }
+
+    /// Decodes all of them.
+    pub fn launch(
+        &self,
+        kernel: &TypedKernel<DecodeArguments>,
+        kind: DecodeKind,
+        output: DecodeOutput,
+    ) -> Result<(), GpuError> {
         let argument = DecodeArguments {
             rows: self.rows.address(),
             bytes: self.bytes.address(),
             out: self.out.address(),
             blocks: self.blocks,
             tag: 0,
-            kind: DecodeKind::Documents,
+            kind,
             output,
             sink: self.sink.address(),
         };
@@ -227,8 +248,8 @@ impl Uploaded {
         kernel: &TypedKernel<DecodeArguments>,
         documents: &[u32],
     ) -> Result<(), BenchError> {
-        self.launch(kernel, DecodeOutput::Numbers)?;
-        self.launch(kernel, DecodeOutput::Sum)?;
+        self.launch(kernel, DecodeKind::Documents, DecodeOutput::Numbers)?;
+        self.launch(kernel, DecodeKind::Documents, DecodeOutput::Sum)?;
         let numbers = self.download(&self.out)?;
         let decoded = numbers.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
         let sum = documents.iter().fold(0, |sum: u32, document| sum.wrapping_add(*document));
@@ -250,7 +271,7 @@ impl Uploaded {
     /// The time of a launch on the device.
     fn seconds(&self, kernel: &TypedKernel<DecodeArguments>, output: DecodeOutput) -> Result<f64, GpuError> {
         self.gpu.submit(STREAM, Command::Mark)?;
-        self.launch(kernel, output)?;
+        self.launch(kernel, DecodeKind::Documents, output)?;
         self.gpu.submit(STREAM, Command::Mark)?;
         Ok(self.gpu.wait(STREAM)?.iter().map(Duration::as_secs_f64).sum())
     }

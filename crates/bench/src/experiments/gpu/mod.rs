@@ -3,13 +3,14 @@
 //! Every answer of the device must be the CPU's, and the device must have given it: otherwise no time is printed. The
 //! oracle, which the CPU's answers are compared with in tests, would take hours for collections of this size.
 
-mod decode;
-mod device;
+pub(crate) mod decode;
+pub(crate) mod device;
 mod tables;
 mod timing;
-mod workload;
+pub(crate) mod workload;
 
 pub use device::DeviceName;
+pub(crate) use timing::plan_all;
 
 use super::Findings;
 use crate::cache::Cache;
@@ -17,8 +18,8 @@ use crate::error::BenchError;
 use crate::only::Only;
 use crate::result::Measurement;
 use crate::suite::{GpuPart, Suite};
-use lanner::{Mode, ScoreModel};
-use lanner_gpu::device::Limits;
+use lanner::{Index, Mode, ScoreModel};
+use lanner_gpu::device::{Device, Limits};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -123,6 +124,16 @@ impl GpuRun<'_> {
             findings.extend(decode::run(self, &index, device)?);
         }
         Ok((findings, limits))
+    }
+
+    /// The device, the index and the queries alone, for what else is measured there.
+    pub(crate) fn ground(&self) -> Result<(Arc<dyn Device>, Arc<Index>, Workload), BenchError> {
+        let device = self.device.open()?;
+        (self.say)(&format!("opened {}; preparing the index", device.limits().name));
+        let index = Arc::new(workload::open_index(self)?);
+        (self.say)("choosing queries");
+        let work = Workload::choose(self, Arc::clone(&index))?;
+        Ok((device, index, work))
     }
 
     fn keeps(&self, part: Part) -> bool {

@@ -275,7 +275,7 @@ fn rates(row: Measurement, runs: &[Timed], queries: usize) -> Measurement {
 }
 
 /// Plans queries on some threads.
-fn plan_all(index: &Index, queries: &[Query], threads: usize) -> Result<Vec<Plan>, BenchError> {
+pub(crate) fn plan_all(index: &Index, queries: &[Query], threads: usize) -> Result<Vec<Plan>, BenchError> {
     let planner = Planner::new(index);
     let plan = |queries: &[Query]| queries.iter().map(|query| planner.plan(query)).collect::<Result<Vec<_>, _>>();
     let plans: Result<Vec<Plan>, PlanError> = if threads <= 1 {

@@ -8,7 +8,7 @@ mod workload;
 
 pub use workload::Workload;
 
-use super::{Entry, Reproduction};
+use super::{Entry, Reproduction, Side};
 use crate::cache::{Cache, fingerprint};
 use crate::collection::data_file;
 use crate::engines::{self, BuildTask, LannerVariant};
@@ -50,7 +50,7 @@ pub fn entries() -> Vec<Entry> {
         claim("the default, fused, x the fastest row of the paper", "paper", DEFAULT),
         claim("the paper's best, fused, x the fastest row of the paper", "paper", BEST_FUSED),
     ];
-    let entry = |name, title, run| Entry { name, title, targets: Vec::new(), run };
+    let entry = |name, title, run| Entry { name, title, side: Side::Cpu, targets: Vec::new(), run };
     vec![
         Entry { targets: claims, ..entry("saat/table1", "milliseconds a query of each variant", table_1) },
         entry("saat/table2", "how often each clause of Algorithm 1 is executed", table_2),
