@@ -7,6 +7,7 @@ use lanner_bench::experiments::gpu::DeviceName;
 use lanner_bench::only::Only;
 use lanner_bench::report;
 use lanner_bench::reproduce::Choice;
+use lanner_bench::result::SuiteResult;
 use lanner_bench::run::{self, RunOptions};
 use lanner_bench::scale::{self, Generator, Profile, Source, Weights};
 use lanner_bench::suite::Suite;
@@ -224,9 +225,9 @@ fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
     let options = RunOptions { data, out, cache, only, device, program, command };
     let start = Instant::now();
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
-    for result in lanner_bench::reproduce::reproduce(&arguments.names, &options, &arguments.choice, &say)? {
-        println!("{}\n{}", result.title, result.to_text());
-    }
+    let mut show = |result: &SuiteResult| println!("{}\n{}", result.title, result.to_text());
+    lanner_bench::reproduce::reproduce(&arguments.names, &options, &arguments.choice, &say, &mut show)?;
+    say("done");
     Ok(())
 }
 

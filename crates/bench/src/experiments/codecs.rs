@@ -234,6 +234,7 @@ fn findings(rows: Vec<Measurement>) -> Findings {
                 ),
                 x_label: "postings in the list, at least".to_owned(),
                 unit: if value == "values_a_ns" { "1/ns".to_owned() } else { "bits".to_owned() },
+                is_logarithmic: false,
                 lines: codecs.iter().map(line).collect(),
             };
             let ending = if value == "values_a_ns" { "speed" } else { "bits" };

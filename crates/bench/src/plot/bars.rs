@@ -56,8 +56,7 @@ impl Chart {
         scene.text(MARGIN, MARGIN + 36.0, LABEL, &self.subtitle).colour = PALE_INK;
         let mut top = MARGIN + 56.0;
         if self.series.len() > 1 {
-            self.draw_legend(&mut scene, top);
-            top += 28.0;
+            top = self.draw_legend(&mut scene, top) + 28.0;
         }
         let widest = self.groups.iter().map(|group| letters::width(&group.label, LABEL)).fold(0.0, f64::max);
         let left = MARGIN + widest + 14.0;
@@ -88,13 +87,18 @@ impl Chart {
         if largest > 0.0 && largest.is_finite() { largest } else { 1.0 }
     }
 
-    fn draw_legend(&self, scene: &mut Scene, y: f64) {
+    /// Draws it in as many rows as it takes, and returns where the last one is.
+    fn draw_legend(&self, scene: &mut Scene, mut y: f64) -> f64 {
         let mut x = MARGIN;
         for (at, name) in self.series.iter().enumerate() {
+            if x > MARGIN && x + 18.0 + letters::width(name, LABEL) > WIDTH - MARGIN {
+                (x, y) = (MARGIN, y + 22.0);
+            }
             scene.shapes.push(Shape::Rectangle([x, y - 3.0, 12.0, 12.0], SERIES[at % SERIES.len()]));
             scene.text(x + 18.0, y + 7.6, LABEL, name);
             x += 18.0 + letters::width(name, LABEL) + 24.0;
         }
+        y
     }
 
     fn draw_axis(&self, scene: &mut Scene, axis: &Axis, step: f64, [top, bottom]: [f64; 2]) {

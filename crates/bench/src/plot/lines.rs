@@ -14,6 +14,8 @@ pub struct LineChart {
     pub x_label: String,
     /// The unit of the values.
     pub unit: String,
+    /// Whether the vertical axis is logarithmic too; values that are not above zero are left out then.
+    pub is_logarithmic: bool,
     /// The lines.
     pub lines: Vec<Line>,
 }
@@ -45,7 +47,9 @@ impl LineChart {
         let mut ends = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
             let colour = SERIES[at % SERIES.len()];
-            let places: Vec<(f64, f64)> = line.points.iter().map(|&point| frame.place(point)).collect();
+            let is_shown = |point: &&(f64, f64)| !self.is_logarithmic || point.1 > 0.0;
+            let places: Vec<(f64, f64)> =
+                line.points.iter().filter(is_shown).map(|&point| frame.place(point)).collect();
             for pair in places.windows(2) {
                 scene.shapes.push(Shape::Line([pair[0].0, pair[0].1, pair[1].0, pair[1].1], 2.0, colour));
             }
@@ -71,28 +75,34 @@ impl LineChart {
         let largest = points().map(|point| point.1).filter(|y| y.is_finite()).fold(0.0, f64::max);
         let step = super::bars::tick_step(if largest > 0.0 { largest } else { 1.0 });
         let ticks = (largest / step).ceil().max(1.0);
+        let least = points().map(|point| point.1).filter(|&y| y > 0.0).fold(f64::INFINITY, f64::min);
+        let powers = (self.is_logarithmic && least.is_finite()).then(|| {
+            let low = least.log10().floor();
+            (low, largest.log10().ceil().max(low + 1.0))
+        });
         let left = MARGIN + ROOM[0];
         let names = self.lines.iter().map(|line| letters::width(&line.label, LABEL)).fold(ROOM[1], f64::max);
         let (right, top) = (WIDTH - MARGIN - names, MARGIN + 60.0);
-        Frame { left, right, top, widest: widest.log2(), step, ticks }
+        Frame { left, right, top, widest: widest.log2(), step, ticks, powers }
     }
 
     fn draw_axes(&self, scene: &mut Scene, frame: &Frame) {
         let bottom = frame.top + HEIGHT;
-        for tick in 0..=frame.ticks as usize {
-            let value = tick as f64 * frame.step;
+        let ticks = frame.values();
+        for (tick, &value) in ticks.iter().enumerate() {
             let (_, y) = frame.place((1.0, value));
             let colour = if tick == 0 { PALE_INK } else { RULE };
             scene.shapes.push(Shape::Line([frame.left, y, frame.right, y], 1.0, colour));
             let words = super::bars::tick_label(value);
-            let words = if tick == frame.ticks as usize { format!("{words} {}", self.unit) } else { words };
+            let words = if tick + 1 == ticks.len() { format!("{words} {}", self.unit) } else { words };
             let label = scene.text(frame.left - 8.0, y + 4.0, 12.0, words);
             (label.anchor, label.colour) = (Anchor::End, PALE_INK);
         }
         // Every power where there is room, every second one otherwise.
+        let lowest = ticks[0];
         for power in (0..=frame.widest as i32).step_by(if frame.widest > 6.0 { 2 } else { 1 }) {
             let x = 2f64.powi(power);
-            let label = scene.text(frame.place((x, 0.0)).0, bottom + 18.0, 12.0, super::bars::tick_label(x));
+            let label = scene.text(frame.place((x, lowest)).0, bottom + 18.0, 12.0, super::bars::tick_label(x));
             (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
         }
         let label = scene.text((frame.left + frame.right) / 2.0, bottom + 38.0, 12.0, &self.x_label);
@@ -109,12 +119,26 @@ struct Frame {
     widest: f64,
     step: f64,
     ticks: f64,
+    /// The powers of ten at both ends of a logarithmic axis.
+    powers: Option<(f64, f64)>,
 }
 
 impl Frame {
     fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let across = self.left + (self.right - self.left) * x.max(1.0).log2() / self.widest;
-        (across, self.top + HEIGHT * (1.0 - y / (self.ticks * self.step)))
+        let up = match self.powers {
+            Some((low, high)) => (y.log10() - low) / (high - low),
+            None => y / (self.ticks * self.step),
+        };
+        (across, self.top + HEIGHT * (1.0 - up))
+    }
+
+    /// Where the vertical axis has ticks, from below.
+    fn values(&self) -> Vec<f64> {
+        match self.powers {
+            Some((low, high)) => (low as i32..=high as i32).map(|power| 10f64.powi(power)).collect(),
+            None => (0..=self.ticks as usize).map(|tick| tick as f64 * self.step).collect(),
+        }
     }
 }
 
@@ -136,5 +160,16 @@ mod tests {
             .collect();
         assert!((points[1].0 - points[0].0 - (points[2].0 - points[1].0)).abs() < 1e-9, "{points:?}");
         assert!(points[0].1 > points[1].1, "larger values are higher");
+    }
+
+    #[test]
+    fn a_logarithmic_axis_goes_from_power_to_power() {
+        let line = Line { label: "raw".to_owned(), points: vec![(1.0, 0.2), (2.0, 2.0), (4.0, 20.0), (8.0, 0.0)] };
+        let chart = LineChart { lines: vec![line], is_logarithmic: true, ..LineChart::default() };
+        assert_eq!(chart.frame().values(), [0.1, 1.0, 10.0, 100.0]);
+        let heights: Vec<f64> = [0.2, 2.0, 20.0].iter().map(|&y| chart.frame().place((1.0, y)).1).collect();
+        assert!((heights[0] - heights[1] - (heights[1] - heights[2])).abs() < 1e-9, "{heights:?}");
+        let points = chart.scene().shapes.iter().filter(|shape| matches!(shape, Shape::Rectangle(..))).count();
+        assert_eq!(points, 3, "zero has no place");
     }
 }

@@ -98,6 +98,7 @@ fn time_findings(rows: Vec<Measurement>) -> Findings {
         subtitle: "microseconds for the documents of an average list of the class; lower is better".to_owned(),
         x_label: "postings in the list, at least".to_owned(),
         unit: "us".to_owned(),
+        is_logarithmic: false,
         lines: codecs.iter().map(line).collect(),
     };
     Findings {

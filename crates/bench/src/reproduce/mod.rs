@@ -161,24 +161,34 @@ impl Choice {
     }
 }
 
-/// Measures what each of some entries needs, writes the results beside those of the suites, and returns them. A paper's
-/// name stands for all its entries, and `gpu` for all that need one.
+/// Measures what each of some entries needs, writes the results beside those of the suites, and shows each as it comes.
+/// A paper's name stands for all its entries, and `gpu` for all that need one. Where an entry fails, the others are
+/// measured all the same, and the first failure is returned.
 pub fn reproduce(
     names: &[String],
     options: &RunOptions,
     choice: &Choice,
     say: &dyn Fn(&str),
-) -> Result<Vec<SuiteResult>, BenchError> {
+    show: &mut dyn FnMut(&SuiteResult),
+) -> Result<(), BenchError> {
     if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
         return Err(BenchError::Usage("--count, --threads and --runs take at least 1".to_owned()));
     }
     let (codecs, saat, ground, batches) = (OnceCell::new(), OnceCell::new(), OnceCell::new(), OnceCell::new());
     let shared = Reproduction { options, choice, say, codecs, saat, ground, batches };
-    let mut results = Vec::new();
+    let mut outcome = Ok(());
     for entry in wanted(names, options)? {
-        results.push(shared.run(&entry)?);
+        match shared.run(&entry) {
+            Ok(result) => show(&result),
+            // Without a device or an index there is nothing to go on with.
+            Err(error) if entry.side == Side::Gpu && shared.ground.get().is_none() => return outcome.and(Err(error)),
+            Err(error) => {
+                say(&format!("{} failed: {error}", entry.name));
+                outcome = outcome.and(Err(error));
+            }
+        }
     }
-    Ok(results)
+    outcome
 }
 
 impl Reproduction<'_> {

@@ -18,7 +18,7 @@ use crate::error::BenchError;
 use crate::only::Only;
 use crate::result::Measurement;
 use crate::suite::{GpuPart, Suite};
-use lanner::{Index, Mode, ScoreModel};
+use lanner::{Mode, ScoreModel};
 use lanner_gpu::device::{Device, Limits};
 use std::path::Path;
 use std::sync::Arc;
@@ -126,14 +126,13 @@ impl GpuRun<'_> {
         Ok((findings, limits))
     }
 
-    /// The device, the index and the queries alone, for what else is measured there.
-    pub(crate) fn ground(&self) -> Result<(Arc<dyn Device>, Arc<Index>, Workload), BenchError> {
+    /// The device, and the queries with their index alone, for what else is measured there.
+    pub(crate) fn ground(&self) -> Result<(Arc<dyn Device>, Workload), BenchError> {
         let device = self.device.open()?;
         (self.say)(&format!("opened {}; preparing the index", device.limits().name));
         let index = Arc::new(workload::open_index(self)?);
         (self.say)("choosing queries");
-        let work = Workload::choose(self, Arc::clone(&index))?;
-        Ok((device, index, work))
+        Ok((device, Workload::choose(self, index)?))
     }
 
     fn keeps(&self, part: Part) -> bool {

@@ -167,6 +167,7 @@ fn batch_chart(rows: &[&Measurement]) -> LineChart {
         subtitle: "thousand queries a second, host to host; higher is better".to_owned(),
         x_label: "queries in a call".to_owned(),
         unit: "k/s".to_owned(),
+        is_logarithmic: false,
         lines: of_score.map(line).collect(),
     }
 }

@@ -140,6 +140,7 @@ fn findings(reproduction: &Reproduction<'_>, curve: &Curve) -> Result<Findings, 
         subtitle: "host to host; see the table for what each of them does".to_owned(),
         x_label: curve.x.1.to_owned(),
         unit: curve.y.1.to_owned(),
+        is_logarithmic: curve.y.1 == "ms",
         lines: curve.algorithms.iter().map(line).collect(),
     };
     let ending = if curve.y.1 == "ms" { "response" } else { "throughput" };

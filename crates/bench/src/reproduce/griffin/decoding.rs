@@ -117,6 +117,7 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
         subtitle: "postings decoded in a microsecond, one list at a time; higher is better".to_owned(),
         x_label: "thousand postings in the list".to_owned(),
         unit: "1/us".to_owned(),
+        is_logarithmic: true,
         lines: names[..6].iter().map(|name| line(name)).collect(),
     };
     Findings { measurements: rows, tables: vec![table], charts: vec![("rate".to_owned(), Picture::Lines(chart))] }

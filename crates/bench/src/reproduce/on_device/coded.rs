@@ -6,7 +6,7 @@ use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded};
 use lanner::algorithms::compaction::{DeviceList, read_numbers};
 use lanner::kernels::{
     DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DecodeArguments,
-    DecodeKind, DecodeOutput,
+    DecodeKind, DecodeOutput, DecodeRow,
 };
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::TypedKernel;
@@ -118,15 +118,33 @@ impl Coded {
     }
 
     fn decode_on_cpu(&self, kind: DecodeKind, room: &mut [u32]) {
-        let codec = self.codec.codec();
         for (row, numbers) in self.encoded.rows.iter().zip(room.chunks_mut(BLOCK)) {
-            let shared = &self.encoded.bytes[row.shared_start as usize..][..row.shared_bytes as usize];
-            let bytes = &self.encoded.bytes[row.start as usize..];
-            let packed = Packed { byte: row.byte as u8, bytes, shared, block: row.block as usize };
-            match kind {
-                DecodeKind::Documents => codec.decode_documents(packed, row.base, numbers),
-                _ => codec.decode_values(packed, numbers),
-            }
+            self.decode_row(row, kind, numbers);
+        }
+    }
+
+    /// All documents, decoded on one core.
+    pub fn decoded(&self) -> Vec<u32> {
+        let mut documents = vec![0; self.documents.len()];
+        self.decode_on_cpu(DecodeKind::Documents, &mut documents);
+        documents
+    }
+
+    /// The documents of a block, decoded on one core.
+    pub fn decode_block<'a>(&self, block: usize, room: &'a mut [u32; BLOCK]) -> &'a [u32] {
+        let Some(row) = self.encoded.rows.get(block) else { return &[] };
+        let documents = &mut room[..row.count as usize];
+        self.decode_row(row, DecodeKind::Documents, documents);
+        documents
+    }
+
+    fn decode_row(&self, row: &DecodeRow, kind: DecodeKind, numbers: &mut [u32]) {
+        let shared = &self.encoded.bytes[row.shared_start as usize..][..row.shared_bytes as usize];
+        let bytes = &self.encoded.bytes[row.start as usize..];
+        let packed = Packed { byte: row.byte as u8, bytes, shared, block: row.block as usize };
+        match kind {
+            DecodeKind::Documents => self.codec.codec().decode_documents(packed, row.base, numbers),
+            _ => self.codec.codec().decode_values(packed, numbers),
         }
     }
 }

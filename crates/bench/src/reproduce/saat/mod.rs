@@ -380,7 +380,8 @@ fn line(label: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {
 
 fn chart(title: &str, workload: &Workload, unit: &str, lines: Vec<Line>) -> Picture {
     let (title, subtitle) = (title.to_owned(), workload.note());
-    Picture::Lines(LineChart { title, subtitle, x_label: "threads".to_owned(), unit: unit.to_owned(), lines })
+    let (x_label, unit, is_logarithmic) = ("threads".to_owned(), unit.to_owned(), false);
+    Picture::Lines(LineChart { title, subtitle, x_label, unit, is_logarithmic, lines })
 }
 
 #[cfg(test)]
