@@ -98,7 +98,7 @@ struct ReproduceArguments {
     /// Where indexes are kept from run to run.
     #[arg(long, default_value = "target/peers")]
     cache: PathBuf,
-    /// Takes only some of what is named: paper=, entry= (such as figure7) or side= (cpu, gpu) with values separated by
+    /// Takes only some of what is named: paper=, entry= (such as figure7 or griffin/figure7) or side= (cpu, gpu) with values separated by
     /// commas.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,

@@ -218,8 +218,9 @@ impl Reproduction<'_> {
 fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchError> {
     let keeps = |entry: &Entry| {
         let (paper, part) = entry.name.split_once('/').unwrap_or_default();
-        let is_kept = |(key, value)| options.only.keeps(key, value);
-        [("paper", paper), ("entry", part), ("side", entry.side.name())].into_iter().all(is_kept)
+        let keeps = |key, value| options.only.keeps(key, value);
+        let is_named = keeps("entry", part) || keeps("entry", entry.name);
+        is_named && keeps("paper", paper) && keeps("side", entry.side.name())
     };
     let wanted: Vec<Entry> = named(names)?.into_iter().filter(keeps).collect();
     if wanted.is_empty() {

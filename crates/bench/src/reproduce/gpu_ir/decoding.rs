@@ -2,7 +2,7 @@
 
 use crate::error::BenchError;
 use crate::experiments::Findings;
-use crate::plot::{Line, LineChart, Picture};
+use crate::plot::{Bar, Chart, Group, Line, LineChart, Picture};
 use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Coded, Ground, Timed};
 use crate::result::Measurement;
@@ -127,12 +127,16 @@ fn speed_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     ];
     let mut table = Table::new("Millions of integers decoded a second", 2, &columns);
     let ours = [("–", f64::NAN, f64::NAN, CodecName::Bitpack)];
+    let mut groups = Vec::new();
     for (algorithm, cpu, gpu, codec) in TABLE_1.into_iter().chain(ours) {
         let of =
             |method: &str, value: &str| find(&rows, codec, method, "queries").map_or(f64::NAN, |row| row.value(value));
         let speeds = METHODS.map(|(method, ..)| of(method, "millions_a_second"));
         let kernel = of("GPU, documents", "kernel_millions_a_second");
         let numbers = [cpu, gpu].into_iter().chain(speeds).chain([kernel, speeds[2] / speeds[1]]).map(number);
+        let bar = |(series, value)| Bar { series, value, range: None };
+        let shown = (0..).zip([cpu, gpu, speeds[1], speeds[2], kernel]).filter(|(_, value)| value.is_finite());
+        groups.push(Group { label: codec.to_string(), bars: shown.map(bar).collect() });
         table.row([algorithm.to_owned(), codec.to_string()].into_iter().chain(numbers).collect());
     }
     let (lists, postings) = rows.first().map_or((0.0, 0.0), |row| (row.value("lists"), row.value("postings")));
@@ -147,7 +151,15 @@ fn speed_findings(note: &str, rows: Vec<Measurement>) -> Findings {
          is not in the paper. How fast all of a device decodes at once is in the suite gpu."
             .to_owned(),
     ];
-    Findings { measurements: rows, tables: vec![table], charts: Vec::new() }
+    let series = ["paper, CPU, gaps", "paper, GPU", "CPU, documents", "GPU, a list at a time", "GPU, kernel alone"];
+    let chart = Chart {
+        title: "Decoding the lists of queries".to_owned(),
+        subtitle: "millions of integers a second; longer is better".to_owned(),
+        series: series.map(str::to_owned).to_vec(),
+        unit: "M/s".to_owned(),
+        groups,
+    };
+    Findings { measurements: rows, tables: vec![table], charts: vec![("speed".to_owned(), Picture::Bars(chart))] }
 }
 
 fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
