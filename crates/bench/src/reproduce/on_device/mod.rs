@@ -55,6 +55,8 @@ pub struct Ground {
     device: Arc<dyn Device>,
     /// Lengths of the papers times this are ours.
     scale: f64,
+    /// What the collection is made of.
+    source: String,
     executor: OnceCell<OnDevice>,
     one_thread: Cpu,
     all_threads: Cpu,
@@ -111,7 +113,21 @@ impl Ground {
         let cpu = |threads| Cpu::new(Arc::clone(&index), threads);
         let (one_thread, all_threads, threads) = (cpu(1), cpu(choice.threads), choice.threads);
         let executor = OnceCell::new();
-        Ok(Ground { gpu, work, lists, threads, device, scale, executor, one_thread, all_threads, landing, index })
+        let source = suite.collection.file.clone().unwrap_or_else(|| "made-up documents".to_owned());
+        Ok(Ground {
+            gpu,
+            work,
+            lists,
+            threads,
+            device,
+            scale,
+            source,
+            executor,
+            one_thread,
+            all_threads,
+            landing,
+            index,
+        })
     }
 
     /// A length of a paper, as long here as the collection is large.
@@ -130,7 +146,7 @@ impl Ground {
         } else {
             String::new()
         };
-        format!("Real lists of an index of {documents} documents, scaled up from the Wikipedia passages.{smaller}")
+        format!("Lists of an index of {documents} documents, made of {} by scaling.{smaller}", self.source)
     }
 
     /// Whether this is the simulator, which runs everything once.
