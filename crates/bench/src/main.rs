@@ -217,6 +217,9 @@ fn reproduce(arguments: &ReproduceArguments) -> Result<(), BenchError> {
             println!("{:22} {:3}  {}", entry.name, entry.side.name(), entry.title);
         }
     }
+    if arguments.names.is_empty() {
+        return Ok(());
+    }
     let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
     let data = arguments.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from));
     let (data, out, cache) = (data.unwrap_or_default(), arguments.out.clone(), arguments.cache.clone());

@@ -214,6 +214,13 @@ fn a_collection_is_scaled_to_a_file_and_to_an_index() {
 }
 
 #[test]
+fn what_there_is_to_reproduce_is_listed() {
+    let output = lanner_bench(Path::new("."), &["reproduce", "--list"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("cooperative/figure8    gpu  shares"), "{}", text(&output.stdout));
+}
+
+#[test]
 fn mistakes_get_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
