@@ -193,16 +193,13 @@ fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
     }
     let Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded } = answer.work;
     if bytes_uploaded > 0 {
-        // A device does not count what it does; only what the CPU did besides it is known.
         writeln!(out, "  uploaded {} bytes", count(bytes_uploaded))?;
     }
-    if bytes_uploaded == 0 || postings_decoded > 0 {
-        let mut line =
-            format!("  decoded {} in {}", counted(postings_decoded, "posting"), counted(blocks_decoded, "block"));
-        let _ = write!(line, ", skipped {}", counted(blocks_skipped, "block"));
-        let _ = write!(line, ", scored {}", counted(documents_scored, "document"));
-        writeln!(out, "{line}")?;
-    }
+    let mut line =
+        format!("  decoded {} in {}", counted(postings_decoded, "posting"), counted(blocks_decoded, "block"));
+    let _ = write!(line, ", skipped {}", counted(blocks_skipped, "block"));
+    let _ = write!(line, ", scored {}", counted(documents_scored, "document"));
+    writeln!(out, "{line}")?;
     Ok(())
 }
 

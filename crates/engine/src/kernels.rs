@@ -23,13 +23,18 @@ pub const SCATTER_SHARED: usize = 26_960;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
 /// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 10_288;
+pub const CONJUNCTION_SHARED: usize = 12_336;
 /// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
 pub const SHARED_KEYS: u32 = 256;
 /// Slots of the hash table of `scatter`.
 pub const SLOTS: u32 = 2048;
 /// The most documents that `scatter` looks at together.
 pub const WIDEST_WINDOW: u32 = 32_768;
+
+/// Bins of the histogram of a query's scores.
+pub const BINS: u32 = 256;
+/// Bytes of what the parts of a query know of each other.
+pub const STATE: usize = 1064;
 
 /// Threads of a block of the kernels that decode.
 pub const DECODE_THREADS: u32 = 256;
@@ -78,7 +83,7 @@ pub struct DenseRow {
     pub exceptions: u32,
 }
 
-/// One stage of a plan.
+/// One stage of a plan, and its parts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueryRow {
@@ -90,23 +95,28 @@ pub struct QueryRow {
     pub end: u32,
     pub k: u32,
     pub seed: u32,
-    pub parts: u32,
     pub sum: u32,
     pub window: u32,
     pub answer: u32,
     pub after: u32,
+    pub parts: u32,
     pub first_part: u32,
+    pub parts_first: u32,
+    pub parts_end: u32,
+    pub part_length: u32,
+    pub room: u32,
+    pub shift: u32,
+    pub reserved: u32,
+    pub keys: u64,
 }
 
-/// What a thread block answers of a query.
+/// What was done for a query, beside its hits.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PartRow {
-    pub query: u32,
-    pub first: u32,
-    pub end: u32,
-    pub room: u32,
-    pub keys: u64,
+pub struct WorkRow {
+    pub postings: u64,
+    pub blocks: u64,
+    pub documents: u64,
 }
 
 /// The most lists of each kind that travel with a launch.
@@ -117,13 +127,6 @@ pub const ALONE_LISTS: usize = 12;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AloneRows {
     pub query: QueryRow,
-    pub first: u32,
-    pub end: u32,
-    pub length: u32,
-    pub room: u32,
-    pub clip: u32,
-    pub reserved: u32,
-    pub keys: u64,
     pub sparse: [SparseRow; ALONE_LISTS],
     pub dense: [DenseRow; ALONE_LISTS],
 }
@@ -138,15 +141,15 @@ pub struct BatchArguments {
     pub parts: Address,
     pub length_codes: Address,
     pub norms: Address,
-    pub floors: Address,
-    pub done: Address,
+    pub states: Address,
     pub arena: Address,
     pub answers: Address,
+    pub answer_work: Address,
     pub answer_counts: Address,
     pub documents_codec: u32,
     pub weights_codec: u32,
     pub is_alone: u32,
-    pub reserved: u32,
+    pub blocks_a_document: f32,
     pub alone: AloneRows,
 }
 
@@ -202,8 +205,8 @@ kernels! {
     BITPACK;
     [SparseRow: 88 bytes]
     [DenseRow: 56 bytes]
-    [QueryRow: 56 bytes]
-    [PartRow: 24 bytes]
+    [QueryRow: 88 bytes]
+    [WorkRow: 24 bytes]
     [AloneRows: 1816 bytes]
     [BatchArguments: 1920 bytes]
     /// OR by frequencies, of lists packed by bitpack.

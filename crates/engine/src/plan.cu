@@ -45,46 +45,61 @@ struct DenseRow {
 };
 static_assert(sizeof(DenseRow) == 56, "as rows.rs has it");
 
-// One stage of a plan.
+// One stage of a plan, and the parts in which it is answered: ranges of documents, or, of an AND by a sparse list, of its
+// blocks; each has a thread block. All but the last are equally long.
 struct QueryRow {
-    unsigned sparse, sparse_count; // its rows, strongest first; for an AND shortest first
-    unsigned dense, dense_count;
+    unsigned sparse, sparse_count; // its rows, shortest first
+    unsigned dense, dense_count;   // likewise, strongest first
     unsigned first, end;           // the documents that may be hits
     unsigned k;
     unsigned seed;
-    unsigned parts;                // in which it is answered
     unsigned sum;                  // of the bounds of all sparse lists
     unsigned window;               // documents that are looked at together, a multiple of 64
     unsigned answer;               // its first key among the answers
     unsigned after;                // another query: this one is left out if that one has k hits; NONE for no such query
+    unsigned parts;
     unsigned first_part;           // the first of its parts in this launch; they stand side by side
-};
-static_assert(sizeof(QueryRow) == 56, "as rows.rs has it");
+    unsigned parts_first, parts_end; // what is divided: documents, from a multiple of 64 on, or blocks
+    unsigned part_length;
+    unsigned room;                 // keys that a part needs in the arena while it runs, a power of two; 0 for shared memory
+    unsigned shift;                // scores from the seed on, shifted by this, are bins of a histogram
+    unsigned reserved;
+    uint64_t keys;                 // the first key of its first part in the arena
 
-// A range of documents of a query, for one thread block; of an AND by a sparse list, a range of its blocks.
-struct PartRow {
-    unsigned query;
-    unsigned first, end;
-    unsigned room;           // keys that it needs in the arena while it runs, a power of two; 0 for shared memory
-    uint64_t keys;           // its first key in the arena, where at least k have room
+    // Keys of the arena that each part has.
+    __device__ unsigned keys_of_part() const { return room > 0 ? room : k; }
 };
-static_assert(sizeof(PartRow) == 24, "as rows.rs has it");
+static_assert(sizeof(QueryRow) == 88, "as kernels.rs has it");
+
+// What was done for a query, beside its hits.
+struct WorkRow {
+    unsigned long long postings, blocks; // of sparse lists, that were decoded
+    unsigned long long documents;        // whose whole score was computed
+};
+static_assert(sizeof(WorkRow) == 24, "as kernels.rs has it");
+
+// Bins of histograms.
+constexpr unsigned BINS = 256;
+
+// What the parts of a query know of each other; zeros before the launch.
+struct QueryState {
+    unsigned long long floor; // only keys above enter
+    WorkRow work;             // of the parts that are done
+    unsigned done;            // parts
+    unsigned reserved;
+    unsigned scores[BINS];    // a histogram of the scores that were pushed
+};
+static_assert(sizeof(QueryState) == 1064, "as kernels.rs has it");
 
 constexpr unsigned NONE = ~0u;
 
 // Threads of a block of every kernel that answers queries.
 constexpr unsigned THREADS = 128, WARPS = THREADS / 32;
 
-// A query that comes alone: its rows travel with the launch, so that nothing is uploaded before it. All parts but the
-// last are equally long.
+// A query that comes alone: its rows travel with the launch, so that nothing is uploaded before it.
 constexpr unsigned ALONE_LISTS = 12;
 struct AloneRows {
     QueryRow query;
-    unsigned first, end, length; // the first part begins at `first`, all together end at `end`
-    unsigned room;               // of each part, as in its row
-    unsigned clip;               // no part begins before it
-    unsigned reserved;
-    uint64_t keys;               // of the arena, for each part
     SparseRow sparse[ALONE_LISTS];
     DenseRow dense[ALONE_LISTS];
 };
@@ -95,43 +110,44 @@ struct BatchArguments {
     const QueryRow *queries;
     const SparseRow *sparse;
     const DenseRow *dense;
-    const PartRow *parts;
+    const unsigned *parts;       // of each thread block the query
     const uint8_t *length_codes; // one a document
     const float *norms;          // of the 256 codes
-    uint64_t *floors;            // one a query: only keys above enter; zeros before the launch
-    unsigned *done;              // one a query: parts that are done; zeros before the launch
+    QueryState *states;          // one a query
     uint64_t *arena;             // k keys of each part, best first, zeros behind the last
     uint64_t *answers;           // keys of queries, best first
-    unsigned *answer_counts;     // one a query
+    WorkRow *answer_work;        // one a query
+    unsigned *answer_counts;     // one a query; what comes last of an answer
     unsigned documents_codec;    // tags
     unsigned weights_codec;
-    unsigned is_alone;           // rows are in `alone`, not at the first four addresses; floors and done end as zeros
-    unsigned reserved;
+    unsigned is_alone;           // rows are in `alone`; the state is zeros behind the launch too
+    float blocks_a_document;     // of a list with one block: 1 / documents of the collection
     AloneRows alone;
 };
 static_assert(sizeof(BatchArguments) == 1920, "as kernels.rs has it");
 
 // What a thread block answers.
 struct Task {
-    PartRow part;
-    const QueryRow *query;
+    const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
+    unsigned number;     // of the query in the batch
+    unsigned part;       // of the query
+    unsigned first, end; // of the part
 
-    __device__ explicit Task(const BatchArguments &arguments) {
-        if (!arguments.is_alone) {
-            part = arguments.parts[blockIdx.x];
-            query = arguments.queries + part.query;
-            sparse = arguments.sparse + query->sparse;
-            dense = arguments.dense + query->dense;
-            return;
-        }
-        const AloneRows &alone = arguments.alone;
-        const unsigned start = alone.first + blockIdx.x * alone.length;
-        const unsigned end = alone.end - start > alone.length ? start + alone.length : alone.end;
-        part = PartRow{0, max(start, alone.clip), end, alone.room, blockIdx.x * alone.keys};
-        query = &alone.query;
-        sparse = alone.sparse;
-        dense = alone.dense;
+    __device__ Task(const BatchArguments &arguments, unsigned given)
+        : query(arguments.is_alone ? arguments.alone.query : arguments.queries[given]),
+          sparse(arguments.is_alone ? arguments.alone.sparse : arguments.sparse + query.sparse),
+          dense(arguments.is_alone ? arguments.alone.dense : arguments.dense + query.dense),
+          number(given), part(blockIdx.x - query.first_part),
+          first(query.parts_first + part * query.part_length),
+          end(query.parts_end - first > query.part_length ? first + query.part_length : query.parts_end) {}
+
+    __device__ explicit Task(const BatchArguments &arguments)
+        : Task(arguments, arguments.is_alone ? 0 : arguments.parts[blockIdx.x]) {}
+
+    // The part's keys in the arena.
+    __device__ uint64_t *keys(const BatchArguments &arguments) const {
+        return arguments.arena + query.keys + static_cast<uint64_t>(part) * query.keys_of_part();
     }
 };

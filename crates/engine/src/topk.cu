@@ -14,53 +14,53 @@ struct TopShared {
     unsigned is_last;
     // What a selection finds out.
     unsigned bin, above, kept;
-    unsigned reserved;
+    // What the part has done, as in WorkRow.
+    unsigned postings, blocks, documents;
     uint64_t least;
     uint64_t keys[SHARED_KEYS];
 };
 
-// Where a selection counts: memory of the block that is free while it settles.
-constexpr unsigned BINS = 256;
-
 struct Top {
     TopShared &shared;
     uint64_t *keys;
-    unsigned *bins;
-    unsigned room; // a power of two, at least k and a push of every thread
-    unsigned k;
-    uint64_t *floor_of_all;
+    unsigned *bins; // where a selection counts: memory of the block that is free while it settles
+    const QueryRow &query;
+    QueryState &state;
 
-    __device__ Top(TopShared &given, unsigned *given_bins, const QueryRow &query, const PartRow &part,
-                   const BatchArguments &arguments)
-        : shared(given), keys(given.keys), bins(given_bins), room(SHARED_KEYS), k(query.k),
-          floor_of_all(arguments.floors + part.query) {
-        if (part.room > 0) {
-            keys = arguments.arena + part.keys;
-            room = part.room;
-        }
+    __device__ Top(TopShared &given, unsigned *given_bins, const Task &task, const BatchArguments &arguments)
+        : shared(given), keys(given.keys), bins(given_bins), query(task.query), state(arguments.states[task.number]) {
+        if (query.room > 0) keys = task.keys(arguments);
         if (threadIdx.x == 0) {
             shared.count = 0;
-            shared.floor = static_cast<uint64_t>(query.seed) << 32;
+            shared.postings = shared.blocks = shared.documents = 0;
+            shared.floor = static_cast<uint64_t>(task.query.seed) << 32;
         }
     }
 
-    // Takes over what other blocks have found, by one thread, before a barrier.
-    __device__ void look_around() {
-        const uint64_t found = *const_cast<volatile uint64_t *>(floor_of_all);
-        if (found > shared.floor) shared.floor = found;
+    // Notes, by one lane, that a warp has decoded a block of so many postings.
+    __device__ void note_block(unsigned postings) {
+        atomicAdd(&shared.blocks, 1u);
+        atomicAdd(&shared.postings, postings);
     }
+
+    // Takes over what all parts have found, by the first warp, before a barrier.
+    __device__ void look_around() { take_over_floor(shared, query, state); }
 
     // The least score that can still enter.
     __device__ unsigned threshold() const { return static_cast<unsigned>(shared.floor >> 32); }
 
+    // Takes a document whose whole score is known.
     __device__ void push(unsigned document, unsigned score) {
+        atomicAdd(&shared.documents, 1u);
         const uint64_t key = static_cast<uint64_t>(score) << 32 | static_cast<uint64_t>(~document);
-        if (key > shared.floor) keys[atomicAdd(&shared.count, 1u)] = key;
+        if (key <= shared.floor) return;
+        keys[atomicAdd(&shared.count, 1u)] = key;
+        atomicAdd(&state.scores[min((score - query.seed) >> query.shift, BINS - 1)], 1u);
     }
 
     // After a barrier behind the last push: sees that there is room for a push of every thread. Ends with a barrier.
     __device__ void settle() {
-        const bool is_full = shared.count + blockDim.x > room;
+        const bool is_full = shared.count + blockDim.x > (query.room > 0 ? query.room : SHARED_KEYS);
         __syncthreads();
         if (is_full) cut();
     }
@@ -76,13 +76,50 @@ struct Top {
         if (threadIdx.x == 0) {
             const uint64_t floor = shared.least;
             if (floor > shared.floor) shared.floor = floor;
-            atomicMax(reinterpret_cast<unsigned long long *>(floor_of_all), static_cast<unsigned long long>(floor));
+            atomicMax(&state.floor, static_cast<unsigned long long>(floor));
         }
         __syncthreads();
     }
 
-    // Sorts, best first, and forgets what lies behind the k-th, `least`. A bitonic sort (Batcher 1968).
+    // Sorts, best first, and forgets what lies behind the k-th, `least`.
     __device__ void sort() {
+        if (shared.count <= 2 * blockDim.x) {
+            sort_few();
+        } else {
+            sort_many();
+        }
+    }
+
+    // Up to two keys a thread: the place of a key is the number of greater ones, since no two are equal.
+    __device__ void sort_few() {
+        const unsigned count = shared.count, first = threadIdx.x, second = threadIdx.x + blockDim.x;
+        const uint64_t a = first < count ? keys[first] : 0, b = second < count ? keys[second] : 0;
+        unsigned place_of_a = 0, place_of_b = 0;
+        if (first < count) {
+#pragma unroll 4
+            for (unsigned i = 0; i < count; i++) {
+                const uint64_t key = keys[i];
+                place_of_a += key > a;
+                place_of_b += key > b;
+            }
+        }
+        __syncthreads();
+        if (first < count) put(place_of_a, a);
+        if (second < count) put(place_of_b, b);
+        if (threadIdx.x == 0) {
+            shared.count = min(count, query.k);
+            if (count < query.k) shared.least = 0;
+        }
+        __syncthreads();
+    }
+
+    __device__ void put(unsigned place, uint64_t key) {
+        if (place < query.k) keys[place] = key;
+        if (place == query.k - 1) shared.least = key;
+    }
+
+    // A bitonic sort (Batcher 1968).
+    __device__ void sort_many() {
         const unsigned count = shared.count;
         unsigned size = 2;
         while (size < count) size *= 2;
@@ -103,8 +140,8 @@ struct Top {
             }
         }
         if (threadIdx.x == 0) {
-            shared.count = min(count, k);
-            shared.least = count >= k ? keys[k - 1] : 0;
+            shared.count = min(count, query.k);
+            shared.least = count >= query.k ? keys[query.k - 1] : 0;
         }
         __syncthreads();
     }
@@ -114,7 +151,7 @@ struct Top {
     __device__ void select() {
         const unsigned count = shared.count;
         uint64_t prefix = 0;   // the bytes of the k-th key that are known
-        unsigned wanted = k;   // its place among the keys with these bytes
+        unsigned wanted = query.k;   // its place among the keys with these bytes
         for (int shift = 56; shift >= 0; shift -= 8) {
             for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
             __syncthreads();
@@ -123,7 +160,14 @@ struct Top {
                 if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&bins[key >> shift & (BINS - 1)], 1u);
             }
             __syncthreads();
-            if (threadIdx.x < 32) find_bin(wanted);
+            if (threadIdx.x < 32) {
+                unsigned above;
+                const unsigned bin = find_bin(bins, wanted, above);
+                if (bin != NONE) {
+                    shared.bin = bin;
+                    shared.above = above;
+                }
+            }
             __syncthreads();
             const unsigned bin = shared.bin, in_bin = bins[bin];
             prefix = prefix << 8 | bin;
@@ -137,29 +181,47 @@ struct Top {
         }
     }
 
-    // By the first warp: the bin of the key at a place, counted from the highest bin on, and the keys above the bin.
-    __device__ void find_bin(unsigned wanted) {
-        const unsigned lane = threadIdx.x, each = BINS / 32;
+    // A score that k documents reach, whatever parts they are in, is one that the last hit reaches. A function of its own,
+    // since it is needed in several places and takes many registers.
+    __device__ __noinline__ static void take_over_floor(TopShared &shared, const QueryRow &query, const QueryState &state) {
+        unsigned above;
+        const unsigned bin = find_bin(const_cast<const volatile unsigned *>(state.scores), query.k, above);
+        const unsigned owner = __ballot_sync(~0u, bin != NONE);
+        // The lane that has the bin, or the first.
+        if (threadIdx.x != (owner != 0 ? __ffs(owner) - 1 : 0)) return;
+        const uint64_t floor = *const_cast<const volatile unsigned long long *>(&state.floor);
+        const uint64_t reached = owner != 0 ? static_cast<uint64_t>(query.seed + (bin << query.shift)) << 32 : 0;
+        const uint64_t found = reached > floor ? reached : floor;
+        if (found > shared.floor) shared.floor = found;
+    }
+
+    // By the first warp: the bin in which a place lies, counted from the highest bin on, for the lane that finds it, and
+    // what lies in the bins above; NONE for the others, and for all where there is no such place.
+    template <class Count> __device__ static unsigned find_bin(const Count *counts, unsigned wanted, unsigned &above) {
+        const unsigned lane = threadIdx.x;
+        constexpr unsigned EACH = BINS / 32;
         // Lane 0 has the highest bins.
-        const unsigned first = BINS - each * (lane + 1);
-        unsigned own = 0;
-        for (unsigned i = 0; i < each; i++) own += bins[first + i];
-        unsigned sum = own;
+        const unsigned first = BINS - EACH * (lane + 1);
+        unsigned own[EACH], sum = 0;
+#pragma unroll
+        for (unsigned i = 0; i < EACH; i++) sum += own[i] = counts[first + i];
+        above = 0;
+        const unsigned all = sum;
         for (unsigned by = 1; by < 32; by <<= 1) {
             const unsigned before = __shfl_up_sync(~0u, sum, by);
             if (lane >= by) sum += before;
         }
-        unsigned above = sum - own;
-        if (above >= wanted || sum < wanted) return;
-        for (unsigned i = each; i-- > 0;) {
-            const unsigned here = bins[first + i];
-            if (above + here >= wanted) {
-                shared.bin = first + i;
-                shared.above = above;
-                return;
+        above = sum - all;
+        if (above >= wanted || sum < wanted) return NONE;
+        unsigned bin = NONE;
+#pragma unroll
+        for (unsigned i = EACH; i-- > 0;) {
+            if (bin == NONE) {
+                if (above + own[i] >= wanted) bin = first + i;
+                else above += own[i];
             }
-            above += here;
         }
+        return bin;
     }
 
     // Moves the keys from `least` on to the front; `least` becomes the smallest of them.
@@ -186,80 +248,100 @@ struct Top {
     }
 
     // Leaves the hits of the part; the last part of a query to come here leaves the query's. Starts behind a barrier.
-    __device__ void finish(const QueryRow &query, const PartRow &part, const BatchArguments &arguments) {
-        if (shared.count > k) cut();
+    __device__ void finish(const Task &task, const BatchArguments &arguments) {
+        if (shared.count > query.k) cut();
         sort();
-        if (query.parts > 1 && !is_last_part(query, part, arguments)) return;
-        if (arguments.is_alone && threadIdx.x == 0) {
-            *floor_of_all = 0;
-            arguments.done[0] = 0;
-        }
+        if (threadIdx.x == 0) add_work();
+        if (query.parts > 1 && !is_last_part(task, arguments)) return;
         uint64_t *answer = arguments.answers + query.answer;
         for (unsigned i = threadIdx.x; i < shared.count; i += blockDim.x) answer[i] = keys[i];
-        if (threadIdx.x == 0) arguments.answer_counts[part.query] = shared.count;
+        if (arguments.is_alone) {
+            // The host reads the count first.
+            __threadfence_system();
+            __syncthreads();
+            for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) state.scores[i] = 0;
+        }
+        if (threadIdx.x == 0) leave(task.number, arguments);
+    }
+
+    __device__ void add_work() {
+        atomicAdd(&state.work.postings, static_cast<unsigned long long>(shared.postings));
+        atomicAdd(&state.work.blocks, static_cast<unsigned long long>(shared.blocks));
+        atomicAdd(&state.work.documents, static_cast<unsigned long long>(shared.documents));
+    }
+
+    // What stands beside the hits of a query, by one thread.
+    __device__ void leave(unsigned number, const BatchArguments &arguments) {
+        const volatile WorkRow &work = state.work;
+        WorkRow &answer_work = arguments.answer_work[number];
+        answer_work.postings = work.postings;
+        answer_work.blocks = work.blocks;
+        answer_work.documents = work.documents;
+        if (arguments.is_alone) __threadfence_system();
+        *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
+        if (arguments.is_alone) {
+            state.floor = 0;
+            state.work = WorkRow{0, 0, 0};
+            state.done = 0;
+        }
     }
 
     // Whether all other parts are done; then their hits are here too.
-    __device__ bool is_last_part(const QueryRow &query, const PartRow &part, const BatchArguments &arguments) {
-        uint64_t *own = arguments.arena + part.keys;
+    __device__ bool is_last_part(const Task &task, const BatchArguments &arguments) {
+        uint64_t *own = task.keys(arguments);
         const unsigned count = shared.count;
         if (own != keys) {
             for (unsigned i = threadIdx.x; i < count; i += blockDim.x) own[i] = keys[i];
         }
-        for (unsigned i = count + threadIdx.x; i < k; i += blockDim.x) own[i] = 0;
+        for (unsigned i = count + threadIdx.x; i < query.k; i += blockDim.x) own[i] = 0;
         __threadfence();
         __syncthreads();
-        if (threadIdx.x == 0) shared.is_last = atomicAdd(arguments.done + part.query, 1u) == query.parts - 1;
+        if (threadIdx.x == 0) shared.is_last = atomicAdd(&state.done, 1u) == query.parts - 1;
         __syncthreads();
         if (!shared.is_last) return false;
         __threadfence();
-        if (threadIdx.x == 0) look_around();
+        if (threadIdx.x < 32) look_around();
         __syncthreads();
-        take_over(query, arguments);
-        if (shared.count > k) cut();
+        take_over(task, arguments);
+        if (shared.count > query.k) cut();
         sort();
         return true;
     }
 
-    // The keys of a part in the arena; null for this part, whose keys are here, and for none.
-    __device__ const uint64_t *keys_of(unsigned number, const QueryRow &query, const BatchArguments &arguments) const {
-        const unsigned part = query.first_part + number;
-        if (number >= query.parts || part == blockIdx.x) return nullptr;
-        return arguments.arena + (arguments.is_alone ? part * arguments.alone.keys : arguments.parts[part].keys);
-    }
-
     // Pushes the hits of the other parts, which are sorted: thread by thread a part, best keys first, or, where there are
     // few parts, a part after the other, thread by thread a key. Starts and ends behind a barrier.
-    __device__ void take_over(const QueryRow &query, const BatchArguments &arguments) {
+    __device__ void take_over(const Task &task, const BatchArguments &arguments) {
+        const uint64_t *all = arguments.arena + query.keys;
         const bool is_many = query.parts > blockDim.x / 4;
-        const unsigned step = is_many ? 1 : blockDim.x;
-        // The best keys of four parts are sent for together.
-        const unsigned parts = is_many ? 4 * blockDim.x : 4;
-        for (unsigned start = 0; start < query.parts; start += parts) {
-            const uint64_t *theirs[4];
-            uint64_t next[4];
+        const unsigned step = is_many ? 1 : blockDim.x, i = is_many ? 0 : threadIdx.x;
+        // The best keys of so many parts are sent for together.
+        constexpr unsigned TOGETHER = 4;
+        for (unsigned start = 0; start < query.parts; start += is_many ? TOGETHER * blockDim.x : TOGETHER) {
+            uint64_t next[TOGETHER];
 #pragma unroll
-            for (unsigned j = 0; j < 4; j++) {
-                const unsigned i = is_many ? 0 : threadIdx.x;
-                theirs[j] = keys_of(start + (is_many ? j * blockDim.x + threadIdx.x : j), query, arguments);
-                next[j] = theirs[j] && i < k ? key_at(theirs[j], i) : 0;
+            for (unsigned j = 0; j < TOGETHER; j++) {
+                const unsigned part = start + (is_many ? j * blockDim.x + threadIdx.x : j);
+                // The keys of this part are here.
+                const bool is_there = part < query.parts && part != task.part && i < query.k;
+                next[j] = is_there ? key_at(all + static_cast<uint64_t>(part) * query.keys_of_part(), i) : 0;
             }
 #pragma unroll
-            for (unsigned j = 0; j < 4; j++) take_over_part(theirs[j], next[j], is_many ? 0 : threadIdx.x, step);
+            for (unsigned j = 0; j < TOGETHER; j++) {
+                const unsigned part = start + (is_many ? j * blockDim.x + threadIdx.x : j);
+                take_over_part(all + static_cast<uint64_t>(part) * query.keys_of_part(), next[j], i, step);
+            }
         }
     }
 
     // Pushes a part's keys from the `i`-th on, which is `key`, every `step`-th, until they fall below the floor.
     __device__ void take_over_part(const uint64_t *theirs, uint64_t key, unsigned i, unsigned step) {
-        bool is_more = true;
-        while (is_more) {
+        // The floor may be the key itself: its part made it known.
+        while (__syncthreads_or(key != 0 && key >= shared.floor)) {
             settle();
-            // The floor may be the key itself: its part made it known.
             const bool enters = key != 0 && key >= shared.floor;
             if (enters) keys[atomicAdd(&shared.count, 1u)] = key;
             i += step;
-            key = enters && i < k ? key_at(theirs, i) : 0;
-            is_more = __syncthreads_or(key != 0);
+            key = enters && i < query.k ? key_at(theirs, i) : 0;
         }
     }
 

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #define __device__
@@ -33,8 +34,15 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
-inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
-inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
+// Of two types the usual conversions decide, as there.
+template <class A, class B> inline std::common_type_t<A, B> min(A a, B b) {
+    const std::common_type_t<A, B> first = a, second = b;
+    return first < second ? first : second;
+}
+template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
+    const std::common_type_t<A, B> first = a, second = b;
+    return first > second ? first : second;
+}
 
 namespace simulator {
 
@@ -448,6 +456,7 @@ inline unsigned __float2uint_rz(float x) { return x < 4294967296.0f ? static_cas
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline void __threadfence() { simulator::interleave(); }
+inline void __threadfence_system() { simulator::interleave(); }
 template <class T> inline T __ldg(const T *p) { return *p; }
 #define SIMULATED_ATOMIC(name, change)                                                                                  \
     template <class T, class U> inline T name(T *p, U given) {                                                          \

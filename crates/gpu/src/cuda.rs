@@ -358,6 +358,14 @@ impl Device for Cuda {
         done?;
         marks.events[..recorded].windows(2).map(|pair| self.between(pair[0], pair[1])).collect()
     }
+
+    fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
+        self.enter()?;
+        match unsafe { sys::cuStreamQuery(self.queue(stream)?.stream) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => self.check(result, Request::Other("asking")).map(|()| true),
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -139,4 +139,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Waits until a stream has done all it had to, and returns the times between its marks. What went wrong in it
     /// shows here at the latest.
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError>;
+
+    /// Whether a stream has done all it had to. What went wrong in it shows here too.
+    fn is_idle(&self, stream: Stream) -> Result<bool, GpuError>;
 }

@@ -109,4 +109,16 @@ impl Device for Faulty {
             false => Ok(Vec::new()),
         }
     }
+
+    fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
+        let passes = self.count(|| GpuError::Failed { at: "asking", reason: "injected".to_owned() })?;
+        if self.is_late.load(Ordering::SeqCst) {
+            self.is_lost.store(true, Ordering::SeqCst);
+            return Err(Faulty::lost());
+        }
+        match passes {
+            true => self.device.is_idle(stream),
+            false => Ok(true),
+        }
+    }
 }

@@ -5,8 +5,11 @@ use crate::error::GpuError;
 use crate::kernel::{Argument, TypedKernel};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// How often memory is looked at before the device is asked, which takes a microsecond.
+const LOOKS: u32 = 256;
 
 /// A device with a budget of its memory.
 #[derive(Clone, Debug)]
@@ -80,6 +83,23 @@ impl Gpu {
     pub fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
         self.device.wait(stream)
     }
+
+    /// Waits until a kernel of the stream has written another number than `before` to the first word of pinned memory, or
+    /// the stream has done all it had to. That is known sooner than what [`Gpu::wait`] says; an error of the stream may
+    /// show with the next call only.
+    pub fn wait_for(&self, stream: Stream, pinned: &Pinned, before: u32) -> Result<(), GpuError> {
+        loop {
+            for _ in 0..LOOKS {
+                if pinned.first_word() != before {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            if self.device.is_idle(stream)? {
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// Memory of a device.
@@ -113,7 +133,8 @@ impl Drop for Memory {
 
 /// Pinned memory of the host: bytes to the host, an address to commands and kernels.
 ///
-/// A stream that copies from or to it must be waited for before it is changed or read.
+/// A stream that copies from or to it must be waited for before it is changed or read: all of it by [`Gpu::wait`], what a
+/// kernel wrote before the first word by [`Gpu::wait_for`].
 #[derive(Debug)]
 pub struct Pinned {
     device: Arc<dyn Device>,
@@ -124,6 +145,17 @@ impl Pinned {
     /// Where kernels and commands find it.
     pub fn address(&self) -> Address {
         self.piece.as_ref().map_or(Address::NULL, |piece| piece.address)
+    }
+
+    /// The first word, which a kernel may be writing; 0 where there is none.
+    #[allow(unsafe_code)]
+    fn first_word(&self) -> u32 {
+        match self.parts() {
+            // SAFETY: the device gave at least these bytes there, aligned for any number. What kernels write meanwhile is
+            // one word at a time, and an atomic load takes that for what it is.
+            (pointer, 4..) => unsafe { AtomicU32::from_ptr(pointer.cast()) }.load(Ordering::Acquire),
+            _ => 0,
+        }
     }
 
     fn parts(&self) -> (*mut u8, usize) {

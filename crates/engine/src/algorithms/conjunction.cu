@@ -3,7 +3,9 @@
 //
 // A warp takes a block of the shortest list, 4 documents a lane. Dense lists are asked first, by bit tests. Of another
 // list only blocks that can hold one of the documents left are decoded, into the warp's scratch, and searched there.
-// What matches and can enter waits in the warp's queue; all warps push together, a push a thread in each round.
+// What is in all lists waits in a queue of the warp, until there are 32, a document a lane, whose weights of dense lists
+// are added: looking them up waits for memory most. What can enter waits in another; all warps push together, a push a
+// thread in each round.
 #pragma once
 #include "../topk.cu"
 #include "dense_list.cu"
@@ -16,10 +18,11 @@ struct Match {
 struct ConjunctionShared {
     TopShared top;
     Scratch scratch[WARPS];
-    Match queue[WARPS][32 + BLOCK];
+    Match waiting[WARPS][32 + BLOCK]; // the weights of dense lists are missing
+    Match found[WARPS][64];
     float norms[256];
 };
-static_assert(sizeof(ConjunctionShared) == 10288, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 12336, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -30,20 +33,20 @@ struct Lane {
 template <unsigned TAG, Stream STREAM> struct Conjunction {
     ConjunctionShared &shared;
     const BatchArguments &arguments;
+    const Task &part;
     const QueryRow &query;
-    const PartRow part;
     const SparseRow *sparse;
     const DenseRow *dense;
     Top top;
     unsigned lane, warp;
-    Match *queue;
-    unsigned queued; // of the warp
+    Match *waiting, *found;                 // of the warp
+    unsigned waiting_count, found_count;
 
     __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task &task)
-        : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
-          sparse(task.sparse), dense(task.dense),
-          top(given.top, given.scratch[0].numbers, query, part, given_arguments), lane(threadIdx.x & 31), warp(threadIdx.x / 32),
-          queue(given.queue[threadIdx.x / 32]), queued(0) {}
+        : shared(given), arguments(given_arguments), part(task), query(task.query),
+          sparse(task.sparse), dense(task.dense), top(given.top, given.scratch[0].numbers, task, given_arguments),
+          lane(threadIdx.x & 31), warp(threadIdx.x / 32),
+          waiting(given.waiting[threadIdx.x / 32]), found(given.found[threadIdx.x / 32]), waiting_count(0), found_count(0) {}
 
     __device__ void run() {
         for (unsigned i = threadIdx.x; i < 256; i += THREADS) shared.norms[i] = __ldg(arguments.norms + i);
@@ -53,26 +56,41 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         } else {
             by_chunks();
         }
-        top.finish(query, part, arguments);
+        top.finish(part, arguments);
     }
 
-    // Ends a round: pushes what waits, a match a thread. Whether any warp has more to do.
+    // Ends a round: pushes what was found, a match a thread. Whether any warp has more to do.
     __device__ bool push(bool has_more) {
-        const unsigned taken = min(queued, 32u);
-        queued -= taken;
+        const unsigned taken = min(found_count, 32u);
+        found_count -= taken;
         __syncwarp();
-        if (lane < taken) top.push(queue[queued + lane].document, queue[queued + lane].score);
+        if (lane < taken) top.push(found[found_count + lane].document, found[found_count + lane].score);
         __syncwarp();
-        const bool is_more = __syncthreads_or(has_more || queued > 0);
-        if (threadIdx.x == 0) top.look_around();
+        const bool is_more = __syncthreads_or(has_more || found_count > 0);
+        if (warp == 0) top.look_around();
         top.settle();
         return is_more;
     }
 
-    __device__ void enqueue(bool is_match, unsigned document, unsigned score) {
+    // Puts the matches of the lanes that have one into a queue of the warp.
+    __device__ void enqueue(Match *queue, unsigned &count, bool is_match, Match match) {
         const unsigned all = __ballot_sync(~0u, is_match);
-        if (is_match) queue[queued + __popc(all & ((1u << lane) - 1))] = Match{document, score};
-        queued += __popc(all);
+        if (is_match) queue[count + __popc(all & ((1u << lane) - 1))] = match;
+        count += __popc(all);
+    }
+
+    // Adds the weights of dense lists to up to 32 documents that wait for them.
+    __device__ void weigh_waiting() {
+        const unsigned taken = min(waiting_count, 32u);
+        waiting_count -= taken;
+        __syncwarp();
+        Match match{0, 0};
+        if (lane < taken) {
+            match = waiting[waiting_count + lane];
+            match.score = with_dense(match.document, match.score, norm_of(match.document));
+        }
+        __syncwarp();
+        enqueue(found, found_count, match.score >= max(top.threshold(), 1u), match);
     }
 
     __device__ float norm_of(unsigned document) const {
@@ -87,11 +105,15 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         unsigned block = part.first + warp;
         bool is_more = true;
         while (is_more) {
-            while (queued < 32 && block < part.end) {
+            while (found_count < 32 && (block < part.end || waiting_count > 0)) {
+                if (waiting_count >= 32 || block >= part.end) {
+                    weigh_waiting();
+                    continue;
+                }
                 if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_block(block);
                 block += WARPS;
             }
-            is_more = push(block < part.end);
+            is_more = push(block < part.end || waiting_count > 0);
         }
     }
 
@@ -99,14 +121,14 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         Scratch &scratch = shared.scratch[warp];
         Streams streams = streams_of(sparse[0], block_row(sparse[0], 0, block));
         const uint4 documents = decode_documents<TAG>(sparse[0], streams, arguments, lane, scratch);
+        if (lane == 0) top.note_block(streams.count);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             const unsigned document = mine.documents[i];
-            if (4 * lane + i < streams.count && document >= query.first && document < query.end && is_in_dense(document)) {
-                mine.alive |= 1u << i;
-            }
+            if (4 * lane + i < streams.count && document >= query.first && document < query.end) mine.alive |= 1u << i;
         }
+        ask_dense(mine);
         for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);
         if (!__any_sync(~0u, mine.alive)) return;
         const uint4 values = decode_values<TAG>(sparse[0], streams, arguments, lane, scratch);
@@ -114,20 +136,24 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             const bool is_alive = mine.alive >> i & 1;
-            unsigned score = mine.scores[i];
-            if (is_alive) {
-                const float norm = norm_of(mine.documents[i]);
-                score = with_dense(mine.documents[i], score + weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm), norm);
-            }
-            enqueue(is_alive && score >= max(top.threshold(), 1u), mine.documents[i], score);
+            Match match{mine.documents[i], mine.scores[i]};
+            if (is_alive) match.score += weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm_of(match.document));
+            enqueue(waiting, waiting_count, is_alive, match);
         }
     }
 
-    __device__ bool is_in_dense(unsigned document) const {
+    // Keeps alive what is in all dense lists. Words of several lists are read together: nothing waits for a bit.
+    __device__ void ask_dense(Lane &mine) const {
+        unsigned absent = 0;
+#pragma unroll 2
         for (unsigned list = 0; list < query.dense_count; list++) {
-            if (!has_bit(word_of(dense[list], document / 64), document % 64)) return false;
+#pragma unroll
+            for (unsigned i = 0; i < 4; i++) {
+                const unsigned document = mine.documents[i];
+                if (mine.alive >> i & 1 && !has_bit(word_of(dense[list], document / 64), document % 64)) absent |= 1u << i;
+            }
         }
-        return true;
+        mine.alive &= ~absent;
     }
 
     // The weights of a document that is in all dense lists, which has `score` without them; 0 where the sum cannot enter.
@@ -158,6 +184,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
             const unsigned block = __shfl_sync(~0u, at_first(unknown, blocks), __ffs(lanes) - 1);
             Streams streams = streams_of(list, block_row(list, 0, block));
             const uint4 documents = decode_documents<TAG>(list, streams, arguments, lane, scratch);
+            if (lane == 0) top.note_block(streams.count);
             __syncwarp();
             reinterpret_cast<uint4 *>(scratch.numbers)[lane] = documents;
             __syncwarp();
@@ -193,8 +220,8 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         if (lanes == 0) return;
         const unsigned target = __shfl_sync(~0u, at_first(mine.alive, mine.documents), __ffs(lanes) - 1);
         const unsigned last_target = __shfl_sync(~0u, at_last(mine.alive, mine.documents), 31 - __clz(lanes));
-        const unsigned first = find_block(list, 0, list.blocks, target, lane);
-        const unsigned end = find_block(list, first, list.blocks, last_target, lane);
+        const unsigned first = find_block(list, 0, target, arguments.blocks_a_document, lane);
+        const unsigned end = find_block(list, first, last_target, arguments.blocks_a_document, lane);
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             blocks[i] = NONE;
@@ -229,16 +256,21 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     __device__ void by_chunks() {
         const unsigned end = (part.end + 63) / 64;
         unsigned chunk = part.first / 64 + 32 * warp;
-        unsigned pending = 0, mine = 0; // lanes whose chunk is still to be scored, and the lane's chunk
+        unsigned pending = 0, mine = 0; // lanes whose chunk is still to be matched, and the lane's chunk
         uint2 word = make_uint2(0, 0);
         bool is_more = true;
         while (is_more) {
-            while (queued < 32 && (pending != 0 || chunk < end)) {
+            while (found_count < 32 && (pending != 0 || chunk < end || waiting_count > 0)) {
+                const bool is_all = pending == 0 && chunk >= end;
+                if (waiting_count >= 32 || is_all) {
+                    weigh_waiting();
+                    continue;
+                }
                 if (pending != 0) {
                     const unsigned source = __ffs(pending) - 1;
                     pending &= pending - 1;
                     const unsigned x = __shfl_sync(~0u, word.x, source), y = __shfl_sync(~0u, word.y, source);
-                    score_chunk(__shfl_sync(~0u, mine, source), make_uint2(x, y));
+                    match_chunk(__shfl_sync(~0u, mine, source), make_uint2(x, y));
                     continue;
                 }
                 mine = chunk + lane;
@@ -246,7 +278,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
                 pending = __ballot_sync(~0u, (word.x | word.y) != 0);
                 chunk += THREADS;
             }
-            is_more = push(pending != 0 || chunk < end);
+            is_more = push(pending != 0 || chunk < end || waiting_count > 0);
         }
     }
 
@@ -263,12 +295,11 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     }
 
     // A chunk's documents that are in all lists: the first half, then the second.
-    __device__ void score_chunk(unsigned chunk, uint2 word) {
+    __device__ void match_chunk(unsigned chunk, uint2 word) {
         for (unsigned half = 0; half < 2; half++) {
             const unsigned document = 64 * chunk + 32 * half + lane;
-            const bool is_match = (half == 0 ? word.x : word.y) >> lane & 1 && document >= part.first && document < part.end;
-            const unsigned score = is_match ? with_dense(document, 0, norm_of(document)) : 0;
-            enqueue(score >= max(top.threshold(), 1u), document, score);
+            const bool is_match = (half == 0 ? word.x : word.y) >> lane & 1 && document >= query.first && document < part.end;
+            enqueue(waiting, waiting_count, is_match, Match{document, 0});
         }
     }
 };

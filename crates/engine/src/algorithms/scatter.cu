@@ -34,6 +34,13 @@ struct Candidate {
     unsigned document, score;
 };
 
+// Where a sparse list stands, in blocks.
+struct ListPlace {
+    unsigned cursor; // the first that can have a document of the window
+    unsigned next;   // the next to be handed out; NONE behind the last
+    unsigned after;  // the first that can have a document of the next window
+};
+
 struct ScatterShared {
     TopShared top;
     alignas(16) Slot slots[SLOTS];
@@ -45,44 +52,47 @@ struct ScatterShared {
     unsigned dense_bound[2];               // the largest of `bounds`, of this window and of the next
     unsigned work_count, work_valid;
     unsigned is_overfull;
-    // Behind the struct lie, for each sparse list: the first block that can have a document of the window, the next one
-    // to be handed out (NONE behind the last), and the first block that can have a document of the next window.
+    // Behind the struct lie the places of the sparse lists.
 };
 static_assert(sizeof(ScatterShared) == 26960, "as kernels.rs has it");
 
 template <unsigned TAG, Stream STREAM> struct Scatter {
     ScatterShared &shared;
     const BatchArguments &arguments;
+    const Task &part;
     const QueryRow &query;
-    const PartRow part;
     const SparseRow *sparse;
     const DenseRow *dense;
-    unsigned *cursor, *next, *after;
+    ListPlace *places;
     Top top;
     unsigned lane, warp;
     unsigned queued; // candidates of the warp
     unsigned turn;   // which of the two bounds is this window's
 
     __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task &task)
-        : shared(given), arguments(given_arguments), query(*task.query), part(task.part),
+        : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense),
-          cursor(reinterpret_cast<unsigned *>(&given + 1)), next(cursor + query.sparse_count),
-          after(next + query.sparse_count),
-          top(given.top, given.scratch[0].numbers, query, part, given_arguments),
+          places(reinterpret_cast<ListPlace *>(&given + 1)),
+          top(given.top, given.scratch[0].numbers, task, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 
     __device__ void run() {
+        if (arguments.is_alone) send_for_dense();
         clear_table();
         for (unsigned i = threadIdx.x; i < WIDEST_CHUNKS; i += THREADS) shared.bounds[i] = 0;
         for (unsigned i = threadIdx.x; i < 256; i += THREADS) shared.norms[i] = __ldg(arguments.norms + i);
         for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
-            const unsigned first = find_block(sparse[list], 0, sparse[list].blocks, part.first, lane);
-            if (lane == 0) cursor[list] = first;
+            if (arguments.is_alone) {
+                const unsigned even = even_block(sparse[list], part.first, arguments.blocks_a_document);
+                send_for_directory(sparse[list], even, lane);
+            }
+            const unsigned first = find_block(sparse[list], 0, part.first, arguments.blocks_a_document, lane);
+            if (lane == 0) places[list].cursor = first;
         }
         if (threadIdx.x == 0) shared.dense_bound[0] = 0;
         __syncthreads();
-        // Windows start with a chunk; documents before the part's first are left out.
-        unsigned start = part.first / 64 * 64, width = query.window;
+        // A part starts with a chunk; documents before the query's first are left out.
+        unsigned start = part.first, width = query.window;
         for (;;) {
             const unsigned end = part.end - start > width ? start + width : part.end;
             if (!pass(start, end)) {
@@ -93,9 +103,28 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             start += width;
             width = query.window;
         }
+        if (arguments.is_alone) {
+            if (warp == 0) top.look_around();
+            __syncthreads();
+        }
         if (lane < queued) finish(shared.queue[warp][lane], top.threshold());
         __syncthreads();
-        top.finish(query, part, arguments);
+        top.finish(part, arguments);
+    }
+
+    // Sends for what bounds and lookups read of the dense lists. A query alone has no other work while it waits.
+    __device__ void send_for_dense() const {
+        const unsigned chunk = part.first / 64, chunks = (part.end - part.first + 63) / 64;
+        for (unsigned list = 0; list < query.dense_count; list++) {
+            const DenseRow &row = dense[list];
+            if (row.factor != 0) send_for(row.bytes + row.chunk_bound + chunk, chunks);
+            send_for(row.bytes + 16ull * row.words + 8ull * chunk, 8 * chunks);
+            send_for(row.bytes + row.chunk_rank + 2 * chunk, 2 * chunks);
+        }
+    }
+
+    __device__ static void send_for(const uint8_t *bytes, unsigned count) {
+        for (unsigned i = 128 * threadIdx.x; i < count; i += 128 * THREADS) PREFETCH(bytes + i);
     }
 
     __device__ void clear_table() {
@@ -108,8 +137,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 
     // Looks at the documents of a window; whether it fitted.
     __device__ bool pass(unsigned start, unsigned end) {
+        if (warp == 0) top.look_around();
         if (threadIdx.x == 0) {
-            top.look_around();
             shared.dense_bound[1 - turn] = 0;
             shared.is_overfull = 0;
             shared.work_count = 0;
@@ -117,7 +146,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         }
         if (query.dense_count > 0) add_bounds(start, end);
         for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
-            if (lane == 0) next[list] = cursor[list];
+            if (lane == 0) places[list].next = places[list].cursor;
         }
         __syncthreads();
         const unsigned threshold = top.threshold(), dense_bound = shared.dense_bound[turn];
@@ -131,7 +160,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         if (is_overfull) {
             clear_table();
         } else {
-            for (unsigned list = threadIdx.x; list < query.sparse_count; list += THREADS) cursor[list] = after[list];
+            for (unsigned list = threadIdx.x; list < query.sparse_count; list += THREADS) places[list].cursor = places[list].after;
             if (has_postings || is_hot) collect(start, end, threshold, is_hot);
             if (is_hot) clear_table();
         }
@@ -192,7 +221,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     // room for all. The lanes read 32 rows of the directory at once, all that decoding needs of them.
     __device__ bool hand_out(unsigned list, unsigned start, unsigned end, unsigned least) {
         const SparseRow &row = sparse[list];
-        unsigned block = next[list];
+        unsigned block = places[list].next;
         if (block == NONE) return true;
         __syncwarp();
         for (;;) {
@@ -215,23 +244,28 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
                 // What lies behind the first that found no place is not to be read.
                 if (lane == 0) {
                     atomicMin(&shared.work_valid, place);
-                    next[list] = block;
+                    places[list].next = block;
                 }
                 return false;
             }
-            if (entering >> lane & 1) shared.work[place + __popc(entering & ((1u << lane) - 1))] = entry;
+            if (entering >> lane & 1) {
+                send_for_block(row, entry);
+                shared.work[place + __popc(entering & ((1u << lane) - 1))] = entry;
+            }
             // The first block that has a document of the next window ends the search.
             const unsigned later = __ballot_sync(~0u, !is_there || last >= end);
             if (later != 0) {
                 if (lane == 0) {
-                    after[list] = min(block + __ffs(later) - 1, row.blocks);
-                    next[list] = NONE;
+                    places[list].after = min(block + __ffs(later) - 1, row.blocks);
+                    places[list].next = NONE;
                 }
                 return true;
             }
             block += 32;
             // Windows may have been passed over.
-            if (__ballot_sync(~0u, last >= start) == 0) block = find_block(row, block, row.blocks, start, lane);
+            if (__ballot_sync(~0u, last >= start) == 0) {
+                block = find_block(row, block, start, arguments.blocks_a_document, lane);
+            }
         }
     }
 
@@ -241,7 +275,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         Streams streams = streams_of(row, entry);
         const uint4 documents = decode_documents<TAG>(row, streams, arguments, lane, scratch);
         const uint4 values = decode_values<TAG>(row, streams, arguments, lane, scratch);
-        const unsigned first = max(start, part.first), mine = 4 * lane, count = streams.count;
+        const unsigned first = max(start, query.first), mine = 4 * lane, count = streams.count;
+        if (lane == 0) top.note_block(count);
         const bool x = mine < count && documents.x >= first && documents.x < end;
         const bool y = mine + 1 < count && documents.y >= first && documents.y < end;
         const bool z = mine + 2 < count && documents.z >= first && documents.z < end;
@@ -320,7 +355,10 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
                 __syncwarp();
             }
             is_more = __syncthreads_or(queued >= 32 || slot < SLOTS || hot != 0 || chunk < chunks);
+            // The parts of a query alone come here at the same time, each with what others can learn from.
+            if (arguments.is_alone && is_more && warp == 0) top.look_around();
             top.settle();
+            threshold = top.threshold();
         }
     }
 
@@ -347,7 +385,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         for (unsigned list = 0; list < query.dense_count; list++) {
             if (has_bit(word_of(dense[list], chunk), bit)) bound += bound_in(dense[list], chunk);
         }
-        const bool is_inside = document >= part.first && document < end;
+        const bool is_inside = document >= query.first && document < end;
         const bool is_candidate = is_inside && bound >= max(threshold, 1u) && !is_in_table(document - start);
         enqueue(queue, is_candidate, Candidate{document, 0});
     }
@@ -378,7 +416,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 template <unsigned TAG, Stream STREAM> __device__ inline void scatter(const BatchArguments &arguments) {
     SHARED(ScatterShared, shared);
     const Task task(arguments);
-    const QueryRow &query = *task.query;
+    const QueryRow &query = task.query;
     if (query.after != NONE && arguments.answer_counts[query.after] >= query.k) return;
     Scatter<TAG, STREAM>(shared, arguments, task).run();
 }

@@ -11,25 +11,60 @@ __device__ inline unsigned last_document(const SparseRow &list, unsigned block) 
     return list.is_short ? list.last : number_in(list, list.last, block);
 }
 
-// The first block from `block` on, before `end`, whose last document is at least `target`; `end` if there is none.
-// All lanes of a warp come with the same numbers: they look at the next 32 blocks, which mostly suffices, and then at 32
-// shares of all others, 32 shares of one of these, and so on.
-__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned end, unsigned target, unsigned lane) {
-    if (list.is_short) return block < end && list.last < target ? end : block;
-    unsigned step = 1;
-    for (;;) {
-        // Lane l looks at the last block of its share.
-        const unsigned place = block + step * (lane + 1) - 1;
-        const bool is_before = place < end && number_in(list, list.last, place) < target;
+// Blocks among which a search goes on: the first of them that is not before the target, or the one behind them, is it.
+struct BlockRange {
+    unsigned first, end;
+};
+
+// Where lane `lane` looks, seen from where the block would be if the list were even: at the blocks around it, one by one,
+// and at others on both sides, at distances that double up to 2,048.
+__device__ inline int distance_of(unsigned lane) {
+    if (lane < 8) return -(8 << (8 - lane));
+    return lane < 24 ? static_cast<int>(lane) - 16 : 8 << (lane - 23);
+}
+
+// Where the block of a document would be if the list were even.
+__device__ inline unsigned even_block(const SparseRow &list, unsigned document, float blocks_a_document) {
+    return __float2uint_rz(__uint2float_rn(document) * blocks_a_document * __uint2float_rn(list.blocks));
+}
+
+// The part of a range that a first look leaves. All lanes of a warp come with the same numbers.
+__device__ inline BlockRange look_for_block(const SparseRow &list, BlockRange range, unsigned target,
+                                            float blocks_a_document, unsigned lane) {
+    const int first = range.first, end = range.end;
+    const int even = min(max(even_block(list, target, blocks_a_document), range.first), range.end);
+    const int place = even + distance_of(lane);
+    const bool is_inside = place >= first && place < end;
+    const unsigned last = is_inside ? number_in(list, list.last, place) : 0;
+    const bool is_before = is_inside ? last < target : place < first;
+    const unsigned before = __popc(__ballot_sync(~0u, is_before));
+    if (before > 0) range.first = max(even + distance_of(before - 1) + 1, first);
+    if (before < 32) range.end = min(even + distance_of(before), end);
+    return range;
+}
+
+// The block itself: lanes look at 32 shares of the range, then at 32 shares of one of these, and so on.
+__device__ inline unsigned find_in_range(const SparseRow &list, BlockRange range, unsigned target, unsigned lane) {
+    while (range.first < range.end) {
+        const unsigned step = (range.end - range.first + 31) / 32;
+        // The last block of the lane's share.
+        const unsigned place = range.first + step * (lane + 1) - 1;
+        const bool is_before = place < range.end && number_in(list, list.last, place) < target;
         const unsigned before = __popc(__ballot_sync(~0u, is_before));
-        block += step * before;
-        if (step == 1 && (before < 32 || block >= end)) return min(block, end);
-        if (step == 1) {
-            while (step < (1u << 25) && 32 * step < end - block) step *= 32;
-        } else {
-            step /= 32;
-        }
+        range.first += step * before;
+        range.end = min(range.end, range.first + step - 1);
     }
+    return range.first;
+}
+
+// The first block from `block` on whose last document is at least `target`; the number of blocks if there is none. All
+// lanes of a warp come with the same numbers.
+__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned target, float blocks_a_document,
+                                      unsigned lane) {
+    if (block >= list.blocks) return list.blocks;
+    if (list.is_short) return list.last < target ? 1 : 0;
+    const BlockRange range = look_for_block(list, BlockRange{block, list.blocks}, target, blocks_a_document, lane);
+    return find_in_range(list, range, target, lane);
 }
 
 __device__ inline unsigned postings_in_block(const SparseRow &list, unsigned block) {
@@ -69,6 +104,23 @@ __device__ inline BlockRow block_row(const SparseRow &list, unsigned number, uns
         row.offset = min(number_in(list, list.offset, block), list.end);
     }
     return row;
+}
+
+// Sends for a block that is going to be decoded.
+__device__ inline void send_for_block(const SparseRow &list, const BlockRow &row) {
+    const uint8_t *bytes = list.bytes + (list.is_short ? row.offset : list.payload + 16ull * row.offset);
+    PREFETCH(bytes);
+    PREFETCH(bytes + 128);
+}
+
+// Sends for what the directory says of the blocks from one on, which may lie behind the last, lane by lane.
+__device__ inline void send_for_directory(const SparseRow &list, unsigned block, unsigned lane) {
+    if (list.is_short) return;
+    const unsigned place = min(block, list.blocks - 1);
+    if (lane == 0) PREFETCH(list.bytes + list.offset + 4 * place);
+    if (lane == 1) PREFETCH(list.bytes + list.document_byte + place);
+    if (lane == 2 && list.weight_byte != NONE) PREFETCH(list.bytes + list.weight_byte + place);
+    if (lane == 3 && list.block_bound != 0) PREFETCH(list.bytes + list.block_bound + place);
 }
 
 // No document of a block is smaller.

@@ -3,7 +3,7 @@
 use super::resident::Resident;
 use super::rows::ListRow;
 use crate::kernels::{
-    ALONE_LISTS, AloneRows, DenseRow, NONE, PartRow, QueryRow, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW,
+    ALONE_LISTS, AloneRows, BINS, DenseRow, NONE, QueryRow, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW,
 };
 use crate::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
@@ -17,8 +17,8 @@ use std::ops::Range;
 /// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
 /// at about the same time.
 const PARTS_A_PLACE: u64 = 16;
-/// Thread blocks that a processor of the device runs at once.
-const PLACES_A_PROCESSOR: u64 = 8;
+/// Thread blocks of an AND, and of an OR, that a processor of the device runs at once: as many as their registers allow.
+const PLACES_A_PROCESSOR: [(Operation, u64); 2] = [(Operation::And, 6), (Operation::Or, 8)];
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// No part of another AND has fewer blocks of its shortest list: one a warp.
@@ -33,12 +33,14 @@ pub struct Batch {
     pub sparse: Vec<SparseRow>,
     /// Their bitmaps.
     pub dense: Vec<DenseRow>,
-    /// What thread blocks answer of ANDs.
-    pub and_parts: Vec<PartRow>,
-    /// What thread blocks answer of ORs.
-    pub or_parts: Vec<PartRow>,
+    /// The AND of which each thread block answers a part.
+    pub and_parts: Vec<u32>,
+    /// The OR, likewise.
+    pub or_parts: Vec<u32>,
     /// The most lists in blocks of an OR.
     pub most_sparse: usize,
+    /// For each query the blocks of its lists that can hold one of its documents.
+    pub blocks: Vec<u64>,
     /// For each plan its stages, as places in `queries`.
     pub stages: Vec<Range<usize>>,
     /// Keys of the answers.
@@ -49,9 +51,6 @@ pub struct Batch {
     pub sent: Vec<u8>,
     /// Where each of these starts in `sent`.
     starts: HashMap<(bool, usize), usize>,
-    /// What the last query was divided into: this range, in parts of this length.
-    divided: Range<u32>,
-    part_length: u32,
 }
 
 /// The lists of a query.
@@ -59,6 +58,8 @@ pub struct Batch {
 struct Rows {
     sparse: Vec<SparseRow>,
     dense: Vec<DenseRow>,
+    /// Blocks that can hold a document of the plan.
+    blocks: u64,
 }
 
 impl Batch {
@@ -68,14 +69,15 @@ impl Batch {
         let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
-        let parts = waves * PLACES_A_PROCESSOR * u64::from(processors);
-        let all = [Operation::And, Operation::Or].map(|operation| {
+        let all = PLACES_A_PROCESSOR.map(|(operation, places)| {
             let stages = plans.iter().filter(|plan| plan.stages.iter().any(|stage| stage.operation == operation));
-            (operation, stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1))
+            let cost = stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1);
+            (operation, waves * places * u64::from(processors), cost)
         });
         let share = |plan: &Plan, stage: &Stage| {
-            let all = all.iter().find(|(operation, _)| *operation == stage.operation).map_or(1, |(_, cost)| *cost);
-            (u128::from(parts) * u128::from(stage_cost(plan, stage.operation)) / u128::from(all)).max(1) as u32
+            let found = all.iter().find(|(operation, ..)| *operation == stage.operation);
+            let (parts, cost) = found.map_or((1, 1), |&(_, parts, cost)| (parts, cost));
+            (u128::from(parts) * u128::from(stage_cost(plan, stage.operation)) / u128::from(cost)).max(1) as u32
         };
         let mut order: Vec<(u64, usize)> = plans.iter().zip(0..).map(|(plan, number)| (cost(plan), number)).collect();
         // The longest first: the short ones fill the gaps at the end.
@@ -101,7 +103,10 @@ impl Batch {
                 None => Address(self.send(index, list)? as u64),
             };
             match ListRow::new(index, plan, list, address)? {
-                ListRow::Sparse(row) => rows.sparse.push(row),
+                ListRow::Sparse(row) => {
+                    rows.blocks += blocks_within(index, plan, list, row.blocks)?;
+                    rows.sparse.push(row);
+                }
                 ListRow::Dense(row) => rows.dense.push(row),
             }
         }
@@ -123,19 +128,9 @@ impl Batch {
         let [query] = self.queries[..] else {
             return None;
         };
-        let first = self.and_parts.first().or(self.or_parts.first())?;
         let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.sent.is_empty();
         fits.then(|| {
-            let mut rows = AloneRows {
-                query,
-                first: self.divided.start,
-                end: self.divided.end,
-                length: self.part_length,
-                room: first.room,
-                clip: first.first,
-                keys: u64::from(if first.room > 0 { first.room } else { query.k }),
-                ..AloneRows::default()
-            };
+            let mut rows = AloneRows { query, ..AloneRows::default() };
             rows.sparse[..self.sparse.len()].copy_from_slice(&self.sparse);
             rows.dense[..self.dense.len()].copy_from_slice(&self.dense);
             rows
@@ -164,15 +159,17 @@ impl Batch {
             (Operation::And, Some(shortest)) => (0..shortest.blocks, FEWEST_BLOCKS),
             _ => (first / 64 * 64..end, FEWEST_DOCUMENTS),
         };
-        let is_documents = fewest == FEWEST_DOCUMENTS;
-        self.part_length = part_length(over.len() as u32, share, fewest, if is_documents { 64 } else { 1 });
-        self.divided = over.clone();
-        let parts = divide(over, self.part_length);
-        let first_part = match stage.operation {
-            Operation::And => self.and_parts.len(),
-            Operation::Or => self.or_parts.len(),
+        let unit = if fewest == FEWEST_DOCUMENTS { 64 } else { 1 };
+        let part_length = part_length(over.len() as u32, share, fewest, unit);
+        let parts = (over.len() as u32).div_ceil(part_length);
+        let all_parts = match stage.operation {
+            Operation::And => &mut self.and_parts,
+            Operation::Or => &mut self.or_parts,
         };
+        let first_part = all_parts.len();
+        all_parts.resize(first_part + parts as usize, query);
         let k = plan.k.min(plan.range.len()) as u32;
+        let (room, seed) = (room(k), plan.seed_of(stage));
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
             sparse_count: rows.sparse.len() as u32,
@@ -181,33 +178,41 @@ impl Batch {
             first,
             end,
             k,
-            seed: plan.seed_of(stage),
-            parts: parts.len() as u32,
+            seed,
             sum,
-            window: window(postings, plan.documents, parts[0].len() as u32),
+            window: window(postings, plan.documents, part_length.min(over.len() as u32)),
             answer: self.answer_keys as u32,
             after,
+            parts,
             first_part: first_part as u32,
+            parts_first: over.start,
+            parts_end: over.end,
+            part_length,
+            room,
+            shift: shift(plan.largest_score.saturating_sub(seed)),
+            reserved: 0,
+            keys: self.arena_keys,
         });
+        self.blocks.push(rows.blocks);
         self.answer_keys += k as usize;
-        let room = room(k);
-        for part in parts {
-            let keys = self.arena_keys;
-            self.arena_keys += u64::from(if room > 0 { room } else { k });
-            let into = match stage.operation {
-                Operation::And => &mut self.and_parts,
-                Operation::Or => &mut self.or_parts,
-            };
-            // The first part of an OR may begin inside a chunk.
-            let start = if is_documents { part.start.max(first) } else { part.start };
-            into.push(PartRow { query, first: start, end: part.end, room, keys });
-        }
+        self.arena_keys += u64::from(parts) * u64::from(if room > 0 { room } else { k });
         if stage.operation == Operation::Or {
             self.most_sparse = self.most_sparse.max(rows.sparse.len());
         }
         self.sparse.extend(rows.sparse);
         self.dense.extend(rows.dense);
     }
+}
+
+/// Of a list's blocks those that can hold a document of the plan.
+fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) -> Result<u64, IndexError> {
+    if plan.range == (0..plan.documents) {
+        return Ok(u64::from(blocks));
+    }
+    let list = index.list_at(list.place)?;
+    let first = list.find_block(0, plan.range.start);
+    let end = (list.find_block(first, plan.range.end - 1) + 1).min(list.blocks());
+    Ok(end.saturating_sub(first) as u64)
 }
 
 /// What a plan costs, coarsely.
@@ -237,12 +242,6 @@ fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
     length.div_ceil(share).max(fewest).next_multiple_of(unit)
 }
 
-/// Divides a range into parts of a length; the last may be shorter.
-fn divide(range: Range<u32>, length: u32) -> Vec<Range<u32>> {
-    let end = range.end;
-    range.step_by(length as usize).map(|start| start..start.saturating_add(length).min(end)).collect()
-}
-
 /// Documents that are looked at together: so many that their postings fill half of the table, or a whole part, if its
 /// postings do not fill much more than that.
 fn window(postings: u64, documents: u32, part: u32) -> u32 {
@@ -262,21 +261,21 @@ fn room(k: u32) -> u32 {
     if needed <= SHARED_KEYS { 0 } else { needed }
 }
 
+/// How far numbers up to this are to be shifted, so that each is a bin.
+fn shift(largest: u32) -> u32 {
+    (BINS - 1).leading_zeros().saturating_sub(largest.leading_zeros())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn parts_cover_a_range_and_are_no_smaller_than_asked_for() {
+    fn parts_are_no_smaller_than_asked_for() {
         assert_eq!(
             [part_length(100, 4, 10, 1), part_length(100, 40, 30, 1), part_length(936, 3, 10, 64)],
             [25, 30, 320]
         );
-        assert_eq!(divide(0..100, 30), [0..30, 30..60, 60..90, 90..100]);
-        assert_eq!(divide(64..1000, 320), [64..384, 384..704, 704..1000]);
-        for short in [0..1, u32::MAX - 5..u32::MAX] {
-            assert_eq!(divide(short.clone(), 128), vec![short]);
-        }
     }
 
     #[test]
@@ -288,6 +287,11 @@ mod tests {
         assert_eq!(window(2_000_000, documents, 100_000), 8192);
         assert_eq!([window(1_000_000, documents, 24_000), window(2_000_000, documents, 24_000)], [24_000, 8192]);
         assert_eq!(window(0, documents, 1000), 1024);
+    }
+
+    #[test]
+    fn the_largest_score_is_the_last_bin_or_before_it() {
+        assert_eq!([0, 1, 255, 256, 511, 512, u32::MAX].map(shift), [0, 0, 0, 1, 1, 2, 24]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::resident::PADDING;
-use crate::kernels::{self, BatchArguments, DenseRow, PartRow, QueryRow, SparseRow};
+use crate::kernels::{self, BatchArguments, DenseRow, QueryRow, SparseRow, WorkRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_index::open::Stream;
@@ -15,11 +15,12 @@ pub struct Layout {
     or_parts: usize,
     pub sent: usize,
     pub rows_bytes: usize,
-    done: usize,
     /// What has to be zeros before a launch.
     pub zeros_bytes: usize,
     arena: usize,
     pub scratch_bytes: usize,
+    /// Of an answer: counts at the start, then work, then keys.
+    pub answers_work: usize,
     pub answers_keys: usize,
     pub answers_bytes: usize,
 }
@@ -31,12 +32,13 @@ impl Layout {
         let sparse = queries * size_of::<QueryRow>();
         let dense = sparse + batch.sparse.len() * size_of::<SparseRow>();
         let and_parts = dense + batch.dense.len() * size_of::<DenseRow>();
-        let or_parts = and_parts + batch.and_parts.len() * size_of::<PartRow>();
-        let sent = (or_parts + batch.or_parts.len() * size_of::<PartRow>()).next_multiple_of(256);
+        let or_parts = and_parts + batch.and_parts.len() * size_of::<u32>();
+        let sent = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
         let padding = if batch.sent.is_empty() { 0 } else { PADDING };
-        let (done, zeros_bytes) = (8 * queries, 12 * queries);
+        let zeros_bytes = queries * kernels::STATE;
         let arena = zeros_bytes.next_multiple_of(256);
-        let answers_keys = (4 * queries).next_multiple_of(8);
+        let answers_work = (4 * queries).next_multiple_of(8);
+        let answers_keys = answers_work + queries * size_of::<WorkRow>();
         Layout {
             sparse,
             dense,
@@ -44,10 +46,10 @@ impl Layout {
             or_parts,
             sent,
             rows_bytes: sent + batch.sent.len() + padding,
-            done,
             zeros_bytes,
             arena,
             scratch_bytes: arena + 8 * batch.arena_keys as usize,
+            answers_work,
             answers_keys,
             answers_bytes: answers_keys + 8 * batch.answer_keys,
         }
@@ -62,8 +64,10 @@ impl Layout {
         put(bytes, 0, &batch.queries);
         put(bytes, self.sparse, &batch.sparse);
         put(bytes, self.dense, &batch.dense);
-        put(bytes, self.and_parts, &batch.and_parts);
-        put(bytes, self.or_parts, &batch.or_parts);
+        for (at, parts) in [(self.and_parts, &batch.and_parts), (self.or_parts, &batch.or_parts)] {
+            let places = bytes[at..].as_chunks_mut().0;
+            places.iter_mut().zip(parts).for_each(|(place, part)| *place = part.to_le_bytes());
+        }
         bytes[self.sent..][..batch.sent.len()].copy_from_slice(&batch.sent);
         bytes[self.sent + batch.sent.len()..self.rows_bytes].fill(0);
     }
@@ -75,10 +79,10 @@ impl Layout {
             sparse: rows.plus(self.sparse),
             dense: rows.plus(self.dense),
             parts: rows,
-            floors: scratch,
-            done: scratch.plus(self.done),
+            states: scratch,
             arena: scratch.plus(self.arena),
             answers: answers.plus(self.answers_keys),
+            answer_work: answers.plus(self.answers_work),
             answer_counts: answers,
             ..*arguments
         };

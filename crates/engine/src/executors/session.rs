@@ -7,7 +7,7 @@ use super::batch::Batch;
 use super::layout::{Layout, launches};
 use super::resident::Resident;
 use crate::answer::{Answer, Place, Step, Work};
-use crate::kernels::{AloneRows, BatchArguments, THREADS};
+use crate::kernels::{AloneRows, BatchArguments, NONE, THREADS, WorkRow};
 use crate::plan::Plan;
 use crate::topk::hit;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
@@ -60,6 +60,8 @@ struct Running {
     batch: Batch,
     ks: Vec<usize>,
     uploaded: u64,
+    /// Whether this is a query alone, which says itself when its answer is there.
+    is_alone: bool,
     /// What was launched.
     steps: Vec<&'static str>,
     start: Instant,
@@ -169,6 +171,7 @@ impl Session {
             norms: self.resident.norms(),
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
+            blocks_a_document: 1.0 / index.documents().max(1) as f32,
             ..BatchArguments::default()
         };
         let lane = &mut self.lanes[turn];
@@ -194,7 +197,8 @@ impl Session {
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();
         let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.rows_bytes } as u64;
-        lane.running = Some(Running { numbers: numbers.to_vec(), batch, ks, uploaded, steps, start: Instant::now() });
+        let (numbers, is_alone, start) = (numbers.to_vec(), alone.is_some(), Instant::now());
+        lane.running = Some(Running { numbers, batch, ks, uploaded, is_alone, steps, start });
         Ok(())
     }
 
@@ -204,9 +208,13 @@ impl Session {
         let Some(running) = lane.running.take() else {
             return Ok(());
         };
-        let durations = self.gpu.wait(lane.stream)?;
-        // A query alone is not slowed down by marks: the host's clock has to do.
-        let durations = if durations.is_empty() { vec![running.start.elapsed()] } else { durations };
+        let durations = if running.is_alone {
+            lane.answers.wait_for_count(&self.gpu, lane.stream)?;
+            // It is not slowed down by marks: the host's clock has to do.
+            vec![running.start.elapsed()]
+        } else {
+            self.gpu.wait(lane.stream)?
+        };
         let steps = running.steps.iter().zip(durations);
         let steps: Vec<Step> = steps.map(|(&name, duration)| Step { name, place: self.place, duration }).collect();
         let bytes = lane.answers.bytes();
@@ -224,8 +232,14 @@ impl Session {
             let first = layout.answers_keys + 8 * running.batch.queries[query].answer as usize;
             let keys = bytes[first..first + 8 * count_of(query)].as_chunks::<8>().0;
             let hits = keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect();
-            let bytes_uploaded = running.uploaded / running.numbers.len() as u64;
-            let work = Work { bytes_uploaded, ..Work::default() };
+            let mut work = Work { bytes_uploaded: running.uploaded / running.numbers.len() as u64, ..Work::default() };
+            for stage in stages.start..=query {
+                let count =
+                    |field: usize| u64_at(bytes, layout.answers_work + stage * size_of::<WorkRow>() + 8 * field);
+                let (postings_decoded, blocks_decoded, documents_scored) = (count(0), count(1), count(2));
+                let blocks_skipped = running.batch.blocks[stage].saturating_sub(blocks_decoded);
+                work += Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded: 0 };
+            }
             let mut answer = Answer { hits, exact: true, work, ..Answer::default() };
             answer.trace.steps.clone_from(&steps);
             answers[number] = Some(answer);
@@ -247,6 +261,10 @@ fn needs_work(plan: &Plan) -> bool {
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 impl Lane {
@@ -295,7 +313,9 @@ impl Lane {
         let address = |memory: &Option<Memory>| memory.as_ref().map_or(Address::NULL, Memory::address);
         let (scratch, zeros) = (address(&self.scratch), address(&self.zeros));
         layout.place(Address::NULL, scratch, self.answers.host_address(), arguments);
-        *arguments = BatchArguments { floors: zeros, done: zeros.plus(8), is_alone: 1, alone: rows, ..*arguments };
+        *arguments = BatchArguments { states: zeros, is_alone: 1, alone: rows, ..*arguments };
+        // The kernel replaces it when the rest of the answer is there.
+        self.answers.bytes()[..4].copy_from_slice(&NONE.to_le_bytes());
         Ok(())
     }
 }
@@ -314,6 +334,11 @@ impl Buffers {
             self.host = Some(gpu.pin(bytes.next_multiple_of(STEP))?);
         }
         Ok(())
+    }
+
+    /// Waits until the kernel of a query alone has written its count, which comes last.
+    fn wait_for_count(&self, gpu: &Gpu, stream: Stream) -> Result<(), GpuError> {
+        self.host.as_ref().map_or(Ok(()), |host| gpu.wait_for(stream, host, NONE))
     }
 
     fn address(&self) -> Address {

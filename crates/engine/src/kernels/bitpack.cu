@@ -10,10 +10,10 @@ BOUNDED_KERNEL(scatter_bitpack_impact, THREADS, 8, BatchArguments, arguments) {
     scatter<BITPACK, IMPACT>(arguments);
 }
 
-BOUNDED_KERNEL(conjunction_bitpack_frequency, THREADS, 7, BatchArguments, arguments) {
+BOUNDED_KERNEL(conjunction_bitpack_frequency, THREADS, 6, BatchArguments, arguments) {
     conjunction<BITPACK, FREQUENCY>(arguments);
 }
 
-BOUNDED_KERNEL(conjunction_bitpack_impact, THREADS, 7, BatchArguments, arguments) {
+BOUNDED_KERNEL(conjunction_bitpack_impact, THREADS, 6, BatchArguments, arguments) {
     conjunction<BITPACK, IMPACT>(arguments);
 }
