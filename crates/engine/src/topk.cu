@@ -49,6 +49,13 @@ struct Top {
     // The least score that can still enter.
     __device__ unsigned threshold() const { return static_cast<unsigned>(shared.floor >> 32); }
 
+    // The least score with which this document, and any behind it, can still enter: of equal scores the smaller document
+    // is better, so that it must be more than that of the floor behind the floor's document.
+    __device__ unsigned least(unsigned document) const {
+        const uint64_t floor = shared.floor;
+        return static_cast<unsigned>(floor >> 32) + (~static_cast<unsigned>(floor) < document);
+    }
+
     // Takes a document whose whole score is known.
     __device__ void push(unsigned document, unsigned score) {
         atomicAdd(&shared.documents, 1u);

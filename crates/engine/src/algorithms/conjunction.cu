@@ -90,7 +90,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
             match.score = with_dense(match.document, match.score, norm_of(match.document));
         }
         __syncwarp();
-        enqueue(found, found_count, match.score >= max(top.threshold(), 1u), match);
+        enqueue(found, found_count, match.score >= max(top.least(match.document), 1u), match);
     }
 
     __device__ float norm_of(unsigned document) const {
@@ -158,7 +158,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
 
     // The weights of a document that is in all dense lists, which has `score` without them; 0 where the sum cannot enter.
     __device__ unsigned with_dense(unsigned document, unsigned score, float norm) const {
-        const unsigned chunk = document / 64, bit = document % 64, threshold = top.threshold();
+        const unsigned chunk = document / 64, bit = document % 64, threshold = top.least(document);
         unsigned bound = score; // the most that it can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
@@ -291,7 +291,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
             word = make_uint2(word.x & other.x, word.y & other.y);
             bound += bound_in(dense[list], chunk);
         }
-        return bound >= top.threshold() ? word : make_uint2(0, 0);
+        return bound >= top.least(64 * chunk) ? word : make_uint2(0, 0);
     }
 
     // A chunk's documents that are in all lists: the first half, then the second.

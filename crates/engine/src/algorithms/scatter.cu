@@ -107,7 +107,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             if (warp == 0) top.look_around();
             __syncthreads();
         }
-        if (lane < queued) finish(shared.queue[warp][lane], top.threshold());
+        if (lane < queued) finish(shared.queue[warp][lane]);
         __syncthreads();
         top.finish(part, arguments);
     }
@@ -149,7 +149,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             if (lane == 0) places[list].next = places[list].cursor;
         }
         __syncthreads();
-        const unsigned threshold = top.threshold(), dense_bound = shared.dense_bound[turn];
+        const unsigned threshold = top.least(start), dense_bound = shared.dense_bound[turn];
         turn = 1 - turn;
         if (query.sum + dense_bound < threshold) {
             __syncthreads();
@@ -351,14 +351,14 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             if (queued >= 32) {
                 queued -= 32;
                 __syncwarp();
-                finish(queue[queued + lane], threshold);
+                finish(queue[queued + lane]);
                 __syncwarp();
             }
             is_more = __syncthreads_or(queued >= 32 || slot < SLOTS || hot != 0 || chunk < chunks);
             // The parts of a query alone come here at the same time, each with what others can learn from.
             if (arguments.is_alone && is_more && warp == 0) top.look_around();
             top.settle();
-            threshold = top.threshold();
+            threshold = top.least(start);
         }
     }
 
@@ -391,7 +391,9 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     }
 
     // Looks a candidate up in the dense lists and pushes it if it can enter.
-    __device__ void finish(Candidate candidate, unsigned threshold) {
+    __device__ void finish(Candidate candidate) {
+        // It may be of a window before.
+        const unsigned threshold = top.least(candidate.document);
         const unsigned chunk = candidate.document / 64, bit = candidate.document % 64;
         const unsigned code = code_of(candidate.document);
         unsigned bound = candidate.score; // the most that the document can have
