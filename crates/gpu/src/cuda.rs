@@ -9,10 +9,13 @@
 // more.
 #![allow(unsafe_code)]
 
+mod graph;
+
 use crate::device::{Address, Command, Device, Limits, Piece, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::{Kernel, Module};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
+use graph::Graphs;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -37,8 +40,9 @@ const LOG_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub struct Cuda {
     limits: Limits,
-    context: Context,
+    /// Before the context, which outlives the graphs in them.
     streams: [Queue; STREAMS],
+    context: Context,
     loaded: Mutex<Loaded>,
     /// Why the device was lost: what every call answers from then on.
     lost: OnceLock<GpuError>,
@@ -61,11 +65,12 @@ impl Drop for Context {
     }
 }
 
-/// A stream, and the times that were noted in it.
+/// A stream, the times that were noted in it, and what it can start together.
 #[derive(Debug)]
 struct Queue {
     stream: sys::CUstream,
     marks: Mutex<Marks>,
+    graphs: Mutex<Graphs>,
 }
 
 /// The events of a stream, which serve again after each wait.
@@ -122,7 +127,7 @@ impl Cuda {
         }
         // To create a context puts it on top of those of this thread, where nobody would take it away.
         opened(unsafe { sys::cuCtxPopCurrent_v2(&mut null_mut()) })?;
-        let streams = streams.map(|stream| Queue { stream, marks: Mutex::default() });
+        let streams = streams.map(|stream| Queue { stream, marks: Mutex::default(), graphs: Mutex::default() });
         Ok(Cuda { limits, context, streams, loaded: Mutex::default(), lost: OnceLock::new() })
     }
 
@@ -167,6 +172,26 @@ impl Cuda {
             return Err(error);
         }
         Ok((host, Address(address)))
+    }
+
+    /// Puts one command into a stream.
+    fn start(&self, queue: &Queue, command: &Command<'_>) -> Result<(), GpuError> {
+        match *command {
+            Command::Write { from: &[], .. } | Command::Copy { bytes: 0, .. } | Command::Clear { bytes: 0, .. } => {
+                Ok(())
+            }
+            Command::Write { from, to } => self.write(queue, from, to),
+            Command::Copy { from, to, bytes } => {
+                let result = unsafe { sys::cuMemcpyAsync(to.0, from.0, bytes, queue.stream) };
+                self.check(result, Request::Other("a copy"))
+            }
+            Command::Clear { at, bytes } => {
+                let result = unsafe { sys::cuMemsetD8Async(at.0, 0, bytes, queue.stream) };
+                self.check(result, Request::Other("clearing memory"))
+            }
+            Command::Launch { kernel, shape, argument } => self.launch(queue, kernel, shape, argument),
+            Command::Mark => self.mark(queue),
+        }
     }
 
     /// Copies by a batch of one: of a batch can be demanded that it has read its source when the call returns. A plain
@@ -327,25 +352,13 @@ impl Device for Cuda {
         }
     }
 
-    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
+    fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         self.enter()?;
         let queue = self.queue(stream)?;
-        match command {
-            Command::Write { from: &[], .. } | Command::Copy { bytes: 0, .. } | Command::Clear { bytes: 0, .. } => {
-                Ok(())
-            }
-            Command::Write { from, to } => self.write(queue, from, to),
-            Command::Copy { from, to, bytes } => {
-                let result = unsafe { sys::cuMemcpyAsync(to.0, from.0, bytes, queue.stream) };
-                self.check(result, Request::Other("a copy"))
-            }
-            Command::Clear { at, bytes } => {
-                let result = unsafe { sys::cuMemsetD8Async(at.0, 0, bytes, queue.stream) };
-                self.check(result, Request::Other("clearing memory"))
-            }
-            Command::Launch { kernel, shape, argument } => self.launch(queue, kernel, shape, argument),
-            Command::Mark => self.mark(queue),
+        if commands.len() > 1 && self.start_together(queue, commands)? {
+            return Ok(());
         }
+        commands.iter().try_for_each(|command| self.start(queue, command))
     }
 
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {

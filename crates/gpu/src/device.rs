@@ -133,8 +133,9 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Gives memory back. A device that was lost takes it without a word.
     fn free(&self, piece: Piece);
 
-    /// Puts a command behind what the stream has to do.
-    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError>;
+    /// Puts commands behind what the stream has to do, in their order. A device may start several together, which costs
+    /// less than to hand them in one by one. Where one is refused, those before it may be done nevertheless.
+    fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError>;
 
     /// Waits until a stream has done all it had to, and returns the times between its marks. What went wrong in it
     /// shows here at the latest.

@@ -86,15 +86,27 @@ impl Device for Faulty {
         self.device.free(piece);
     }
 
-    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
-        let reason = "injected".to_owned();
-        let once = || match command {
-            Command::Launch { kernel, .. } => GpuError::Launch { name: kernel.name.to_owned(), reason },
-            _ => GpuError::Failed { at: "a copy", reason },
+    /// Every command counts as a call. Those before one that fails are handed on.
+    fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
+        let once = |command: &Command<'_>| match command {
+            Command::Launch { kernel, .. } => {
+                GpuError::Launch { name: kernel.name.to_owned(), reason: "injected".to_owned() }
+            }
+            _ => GpuError::Failed { at: "a copy", reason: "injected".to_owned() },
         };
-        match self.count(once)? {
-            true => self.device.submit(stream, command),
-            false => Ok(()),
+        let (mut passed, mut failure) = (0, Ok(()));
+        for command in commands {
+            match self.count(|| once(command)) {
+                Ok(passes) => passed += usize::from(passes),
+                Err(error) => {
+                    failure = Err(error);
+                    break;
+                }
+            }
+        }
+        match passed {
+            0 => failure,
+            _ => self.device.submit(stream, &commands[..passed]).and(failure),
         }
     }
 

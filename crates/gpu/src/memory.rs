@@ -65,7 +65,12 @@ impl Gpu {
 
     /// Puts a command behind what the stream has to do.
     pub fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
-        self.device.submit(stream, command)
+        self.device.submit(stream, &[command])
+    }
+
+    /// Puts commands behind what the stream has to do, together; see [`Device::submit`].
+    pub fn submit_all(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
+        self.device.submit(stream, commands)
     }
 
     /// Starts a kernel with its argument, behind what the stream has to do.

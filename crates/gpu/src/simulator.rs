@@ -71,6 +71,32 @@ impl Simulator {
             .map_err(|error| GpuError::OutOfMemory { asked, reason: error.to_string() })
     }
 
+    /// A command with all that it needs, if it can be done.
+    fn owned(&self, command: &Command<'_>) -> Result<Owned, GpuError> {
+        Ok(match *command {
+            Command::Write { from, to } => Owned::Write { from: from.to_vec(), to },
+            Command::Copy { from, to, bytes } => Owned::Copy { from, to, bytes },
+            Command::Clear { at, bytes } => Owned::Clear { at, bytes },
+            Command::Launch { kernel, shape, argument } => {
+                let name = kernel.name;
+                let is_too_large =
+                    shape.shared > self.limits.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
+                let Some(simulate) = kernel.simulate.filter(|_| !is_too_large) else {
+                    let reason = format!("the simulator cannot run {shape:?}, or this build is without it");
+                    return Err(GpuError::Launch { name: name.to_owned(), reason });
+                };
+                // In words, so that the struct is aligned.
+                let words = argument.chunks(8).map(|chunk| {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    u64::from_ne_bytes(word)
+                });
+                Owned::Launch { name, simulate, shape, argument: words.collect() }
+            }
+            Command::Mark => Owned::Mark,
+        })
+    }
+
     #[allow(unsafe_code)]
     fn run(&self, command: &Owned) -> Result<(), GpuError> {
         match command {
@@ -128,30 +154,11 @@ impl Device for Simulator {
         }
     }
 
-    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
-        let owned = match command {
-            Command::Write { from, to } => Owned::Write { from: from.to_vec(), to },
-            Command::Copy { from, to, bytes } => Owned::Copy { from, to, bytes },
-            Command::Clear { at, bytes } => Owned::Clear { at, bytes },
-            Command::Launch { kernel, shape, argument } => {
-                let name = kernel.name;
-                let is_too_large =
-                    shape.shared > self.limits.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
-                let Some(simulate) = kernel.simulate.filter(|_| !is_too_large) else {
-                    let reason = format!("the simulator cannot run {shape:?}, or this build is without it");
-                    return Err(GpuError::Launch { name: name.to_owned(), reason });
-                };
-                // In words, so that the struct is aligned.
-                let words = argument.chunks(8).map(|chunk| {
-                    let mut word = [0; 8];
-                    word[..chunk.len()].copy_from_slice(chunk);
-                    u64::from_ne_bytes(word)
-                });
-                Owned::Launch { name, simulate, shape, argument: words.collect() }
-            }
-            Command::Mark => Owned::Mark,
-        };
-        self.stream(stream)?.push(owned);
+    fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
+        let mut queue = self.stream(stream)?;
+        for command in commands {
+            queue.push(self.owned(command)?);
+        }
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 //! With `LANNER_REQUIRE_GPU=1` a driver that does not open is a failure.
 
 use lanner_gpu::cuda::Cuda;
-use lanner_gpu::device::{Command, Device, Shape, Side, Stream};
+use lanner_gpu::device::{Address, Command, Device, Shape, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
-use lanner_gpu::kernel::{Kernel, Module, TypedKernel};
+use lanner_gpu::kernel::{Argument, Kernel, Module, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_gpu::simulator::Simulator;
 use lanner_gpu::trial::{self, TrialArguments};
@@ -185,6 +185,186 @@ fn commands_of_a_stream_come_one_after_the_other() {
         assert_eq!(back[..16], [7; 16]);
         assert_eq!(back[16..32], [7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);
         assert_eq!(back[32..], [7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 9]);
+    }
+}
+
+/// Memory for sums whose commands are given together.
+struct Room {
+    input: Pinned,
+    /// The input, and the output behind it.
+    memory: Memory,
+    back: Pinned,
+}
+
+/// Bytes of the input, and of the output.
+const ROOM_BYTES: usize = 8 << 10;
+
+impl Room {
+    fn new(gpu: &Gpu) -> Result<Room, GpuError> {
+        Ok(Room { input: gpu.pin(ROOM_BYTES)?, memory: gpu.allocate(2 * ROOM_BYTES)?, back: gpu.pin(ROOM_BYTES)? })
+    }
+
+    /// Sums numbers up as `trial` does it, with all places so many bytes further on.
+    fn run(&mut self, gpu: &Gpu, trial: &Trial<'_>, further: usize) -> Result<Outcome, GpuError> {
+        let (sent, bytes) = (bytes_of(trial.input), (trial.threads() + 1) * size_of::<u32>());
+        self.input[further..further + sent.len()].copy_from_slice(&sent);
+        self.back.fill(0xA5);
+        let [from, to] = [self.input.address(), self.back.address()].map(|address| address.plus(further));
+        let [input, output] = [0, ROOM_BYTES].map(|start| self.memory.address().plus(start + further));
+        let total = output.plus(bytes - size_of::<u32>());
+        let argument = TrialArguments { input, output, total, n: trial.n, reserved: 0 };
+        let (kernel, shape, argument) = (&trial.kernel.kernel, trial.shape, argument.bytes());
+        let commands = [
+            Command::Copy { from, to: input, bytes: sent.len() },
+            Command::Clear { at: output, bytes },
+            Command::Launch { kernel, shape, argument },
+            Command::Copy { from: output, to, bytes },
+        ];
+        let submitted = gpu.submit_all(trial.stream, &commands);
+        let waited = gpu.wait(trial.stream);
+        if waited.is_err() {
+            let _ = gpu.wait(trial.stream);
+        }
+        submitted.and(waited)?;
+        let mut output = numbers_of(&self.back[further..further + bytes]);
+        let total = output.pop().expect("the total");
+        Ok(Outcome { output, total })
+    }
+}
+
+#[test]
+fn commands_given_together_do_what_they_do_one_by_one() {
+    for open in devices(0..3) {
+        let gpu = gpu(&open);
+        let mut room = Room::new(&gpu).expect("memory");
+        for round in 0..60u32 {
+            let input: Vec<u32> = (0..1 + round * 37 % 700).map(|i| i * i + round).collect();
+            let (n, blocks) = (input.len() as u32, (input.len() as u32).div_ceil(128));
+            let shape = Shape { grid: blocks, block: 128, shared: [128, 1024, 64 << 10][round as usize % 3] };
+            let stream = [FIRST, SECOND][round as usize / 2 % 2];
+            let trial = Trial { kernel: &trial::SUM, shape, input: &input, n, stream };
+            let together = room.run(&gpu, &trial, round as usize % 5 * 16).expect("a sum");
+            assert_eq!(together, trial.run(&gpu).expect("the same sum"), "round {round}, {}", gpu.limits().name);
+            assert_eq!(together.total, input.iter().fold(0, |sum: u32, number| sum.wrapping_add(*number)));
+        }
+    }
+}
+
+#[test]
+fn sequences_of_several_kinds_take_turns() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let (memory, mut back) = (gpu.allocate(64).expect("memory"), gpu.pin(64).expect("pinned memory"));
+        let (at, to) = (memory.address(), back.address());
+        let copy = |from: usize, to: Address| Command::Copy { from: at.plus(from), to, bytes: 4 };
+        let clear = |from: usize| Command::Clear { at: at.plus(from), bytes: 4 };
+        for round in 0..3u8 {
+            // So many that no device keeps all of them: 0 to 5 places are cleared, then some are copied, one by one.
+            for cleared in 0..6 {
+                for copied in 1..9 {
+                    gpu.submit(FIRST, Command::Write { from: &[round + 1; 64], to: at }).expect("a write");
+                    back.fill(0xA5);
+                    let mut commands: Vec<Command<'_>> = (0..cleared).map(|place| clear(4 * place)).collect();
+                    // Between places of the device, and to the host.
+                    commands.extend((0..copied).map(|place| copy(4 * place, at.plus(4 * (place + 1)))).rev());
+                    commands.extend((0..copied).map(|place| copy(4 * place, to.plus(4 * place))));
+                    gpu.submit_all(FIRST, &commands).expect("commands");
+                    gpu.wait(FIRST).expect("a wait");
+                    let mut expected = [round + 1; 64];
+                    expected[..4 * cleared].fill(0);
+                    expected.copy_within(..4 * copied, 4);
+                    assert_eq!(back[..4 * copied], expected[..4 * copied], "{cleared} cleared, {copied} copied");
+                    assert!(back[4 * copied..].iter().all(|&byte| byte == 0xA5));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_commands_may_be_given_together() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let (memory, mut back) = (gpu.allocate(16).expect("memory"), gpu.pin(16).expect("pinned memory"));
+        let (at, to) = (memory.address(), back.address());
+        let (clear, nothing) = (Command::Clear { at: at.plus(4), bytes: 8 }, Command::Clear { at, bytes: 0 });
+        let (write, mark) = (Command::Write { from: &[7; 16], to: at }, Command::Mark);
+        let copy = Command::Copy { from: at, to, bytes: 16 };
+        for (commands, marks) in [
+            (&[write, clear, copy][..], 0),
+            (&[nothing, copy], 0),
+            (&[nothing, nothing], 0),
+            (&[], 0),
+            (&[mark, clear, copy, mark], 1),
+            (&[mark, mark, nothing, mark, copy], 2),
+            (&[clear, copy], 0),
+        ] {
+            back.fill(0xA5);
+            gpu.submit_all(FIRST, commands).expect("commands");
+            assert_eq!(gpu.wait(FIRST).expect("a wait").len(), marks);
+            let is_copied = commands.iter().any(|command| matches!(command, Command::Copy { .. }));
+            let expected = [7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7];
+            assert_eq!(back[..], if is_copied { expected } else { [0xA5; 16] }, "{commands:?}");
+        }
+    }
+}
+
+#[test]
+fn a_launch_that_is_refused_among_others_is_named() {
+    static EMPTY: Module = Module { name: "empty", ptx: ".version 9.0\n.target sm_80\n.address_size 64\n" };
+    let unknown = TypedKernel::new(Kernel { name: "trial_unknown", module: &EMPTY, simulate: None });
+    let input = some_numbers();
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let mut room = Room::new(&gpu).expect("memory");
+        let too_much = Shape { shared: gpu.limits().shared + 1, ..shape(3, 128) };
+        let right = sum(&input);
+        for wrong in [
+            Trial { shape: too_much, ..right },
+            Trial { shape: shape(0, 128), ..right },
+            Trial { shape: shape(1, 1025), ..right },
+            Trial { kernel: &unknown, ..right },
+        ] {
+            let error = room.run(&gpu, &wrong, 0).expect_err("an impossible launch");
+            let is_named = matches!(&error, GpuError::Launch { name, .. } if name == wrong.kernel.kernel.name);
+            assert!(is_named, "{:?}: {error:?}", wrong.shape);
+            assert_eq!(room.run(&gpu, &right, 0).expect("a sum").total, input.iter().sum::<u32>());
+        }
+    }
+}
+
+#[test]
+#[cfg(simulator)]
+fn a_kernel_that_goes_wrong_among_others_is_reported_by_the_wait() {
+    let gpu = Gpu::new(simulator(1), BUDGET);
+    let mut room = Room::new(&gpu).expect("memory");
+    let error = room.run(&gpu, &trial(&trial::HALF_BARRIER, shape(1, 64), 32), 0).expect_err("a wrong kernel");
+    assert!(matches!(&error, GpuError::Lost { reason } if reason.contains("trial_half_barrier")), "{error:?}");
+}
+
+#[test]
+fn a_fault_at_any_command_of_several_is_reported() {
+    let input = some_numbers();
+    let total = input.iter().sum::<u32>();
+    for open in devices(0..1) {
+        for fault in [Fault::Once, Fault::Lost, Fault::Late] {
+            // Memory takes three calls, then there are four commands and a wait.
+            for at in 3..8 {
+                let faulty = Arc::new(Faulty::new(open(), fault, at));
+                let gpu = Gpu::new(Arc::clone(&faulty) as Arc<dyn Device>, BUDGET);
+                let mut room = Room::new(&gpu).expect("memory");
+                let error = room.run(&gpu, &sum(&input), 0).expect_err("a fault");
+                assert!(faulty.has_failed());
+                assert_eq!(matches!(error, GpuError::Lost { .. }), fault != Fault::Once, "{fault:?} at {at}: {error}");
+                assert_eq!(
+                    matches!(error, GpuError::Launch { .. }),
+                    fault == Fault::Once && at == 5,
+                    "at {at}: {error}"
+                );
+                let again = room.run(&gpu, &sum(&input), 0).map(|again| again.total);
+                assert_eq!(again.ok(), (fault == Fault::Once).then_some(total), "{fault:?} at {at}");
+            }
+        }
     }
 }
 
@@ -432,8 +612,10 @@ fn lose_a_device(open: fn() -> Arc<dyn Device>) {
         Command::Launch { kernel: &trial::SUM.kernel, shape: shape(1, 32), argument: &[0; 32] },
         Command::Mark,
     ] {
-        assert!(is_lost(device.submit(SECOND, command)), "{command:?}");
+        assert!(is_lost(device.submit(SECOND, &[command])), "{command:?}");
     }
+    let together = [Command::Clear { at, bytes: 16 }, Command::Copy { from: at, to, bytes: 16 }];
+    assert!(is_lost(device.submit(SECOND, &together)));
     assert!(is_lost(device.wait(FIRST).map(drop)) && is_lost(device.wait(SECOND).map(drop)));
     assert!([Side::Device, Side::Host].into_iter().all(|side| is_lost(device.allocate(side, 16).map(drop))));
     drop((memory, pinned, gpu, device));
