@@ -4,7 +4,7 @@
 use lanner::answer::Place;
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::executors::{Counters, Cpu, Executor, GpuExecutor};
+use lanner::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::planner::Planner;
 use lanner::{Answer, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
@@ -72,12 +72,15 @@ impl Device for Recorder {
         self.device.free(piece);
     }
 
-    fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
-        self.note(match command {
-            Command::Launch { .. } => Call::Launch(stream),
-            _ => Call::Submit(stream),
-        });
-        self.device.submit(stream, command)
+    /// Each command is a call, however many come together.
+    fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
+        commands.iter().try_for_each(|command| {
+            self.note(match command {
+                Command::Launch { .. } => Call::Launch(stream),
+                _ => Call::Submit(stream),
+            });
+            self.device.submit(stream, std::slice::from_ref(command))
+        })
     }
 
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
@@ -341,6 +344,14 @@ fn any_call_may_fail_with_lists_on_the_device() {
     let (course, _) = walk(&Questions::mixed(KS), |executor| executor);
     // Both models were answered at once, on a stream each.
     assert!(course.overlaps() > 0);
+}
+
+#[test]
+fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
+    let questions = Questions::mixed(KS);
+    let usage: Use = |executor| executor.small_batches(SmallBatches::Marked);
+    let (marked, together) = (walk(&questions, usage).0, Course::new(&questions, |executor| executor));
+    assert!(marked.calls.len() > together.calls.len());
 }
 
 #[test]

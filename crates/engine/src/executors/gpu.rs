@@ -2,7 +2,7 @@
 //! device is opened again later.
 
 use super::batch::cost;
-use super::session::{Failure, Session};
+use super::session::{Failure, Session, SmallBatches};
 use super::{Cpu, Executor, ExecutorError};
 use crate::answer::Answer;
 use crate::plan::Plan;
@@ -38,6 +38,7 @@ pub struct GpuExecutor {
     open: Open,
     memory: Option<u64>,
     sends_lists: bool,
+    small_batches: SmallBatches,
     report: Report,
     state: Mutex<State>,
     counters: Counters,
@@ -75,7 +76,8 @@ impl GpuExecutor {
         let (again, pause, first_pause) = (Instant::now(), FIRST_PAUSE, FIRST_PAUSE);
         let state = Mutex::new(State { session: None, again, pause, first_pause });
         let (report, counters): (Report, _) = (Box::new(|_| {}), Counters::default());
-        GpuExecutor { index, cpu, open, memory: None, sends_lists: false, report, state, counters }
+        let (memory, sends_lists, small_batches) = (None, false, SmallBatches::default());
+        GpuExecutor { index, cpu, open, memory, sends_lists, small_batches, report, state, counters }
     }
 
     /// Answers plans for an index on the first device of NVIDIA's driver.
@@ -97,6 +99,11 @@ impl GpuExecutor {
     /// Sends the lists of each batch with it, as if none had room on the device.
     pub fn send_lists(self) -> GpuExecutor {
         GpuExecutor { sends_lists: true, ..self }
+    }
+
+    /// Sends the commands of small batches in another way than the usual one, for measurements.
+    pub fn small_batches(self, small_batches: SmallBatches) -> GpuExecutor {
+        GpuExecutor { small_batches, ..self }
     }
 
     /// Answers on so many threads of the processor what the device cannot answer.
@@ -144,7 +151,7 @@ impl GpuExecutor {
         let device = (self.open)()?;
         let memory = device.limits().memory;
         let gpu = Gpu::new(device, self.memory.unwrap_or(memory).min(memory));
-        let session = Session::open(gpu, &self.index, self.sends_lists)?;
+        let session = Session::open(gpu, &self.index, self.sends_lists, self.small_batches)?;
         self.counters.opened.fetch_add(1, Ordering::Relaxed);
         Ok(session)
     }

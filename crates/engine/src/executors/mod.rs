@@ -11,6 +11,7 @@ mod threads;
 
 pub use cpu::Cpu;
 pub use gpu::{Counters, GpuExecutor, Open, Report};
+pub use session::SmallBatches;
 pub(crate) use threads::map_in_threads;
 
 use crate::answer::Answer;

@@ -1,10 +1,11 @@
 //! A device with an index on it: a batch of plans in one upload, a launch for its ANDs and one for its ORs, one download.
 //!
 //! Batches alternate between two streams, so that the host makes the rows of one while the device answers another. A plan
-//! that comes alone is not uploaded: its rows travel with the launch, and its answer is written to the host.
+//! that comes alone is not uploaded: its rows travel with the launch, and its answer is written to the host. A small batch
+//! is started at once, as a graph.
 
 use super::batch::Batch;
-use super::layout::{Layout, launches};
+use super::layout::{Launch, Layout, launches};
 use super::resident::Resident;
 use crate::answer::{Answer, Place, Step, Work};
 use crate::kernels::{AloneRows, BatchArguments, NONE, THREADS, WorkRow};
@@ -12,23 +13,39 @@ use crate::plan::Plan;
 use crate::topk::hit;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
+use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Plans that are answered together, at most.
 const BATCH: usize = 1024;
+/// A batch of so many plans or fewer is small: what it costs to start it counts.
+const SMALL_BATCH: usize = 64;
 /// Bytes that buffers of batches may take before lists do.
 const RESERVE: u64 = 64 << 20;
 /// Buffers grow in steps, so that few batches make them grow.
 const STEP: usize = 64 << 10;
 
+/// How the commands of a small batch reach the device; those of a large one always as [`SmallBatches::Marked`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SmallBatches {
+    /// All together, which a driver makes a graph of.
+    #[default]
+    Together,
+    /// One after the other.
+    Singly,
+    /// One after the other, and the device notes the time of each kernel.
+    Marked,
+}
+
 /// An open device with what lies on it.
 pub struct Session {
     gpu: Gpu,
     resident: Resident,
+    small_batches: SmallBatches,
     place: Place,
     lanes: [Lane; 2],
 }
@@ -67,6 +84,18 @@ struct Running {
     start: Instant,
 }
 
+impl Running {
+    /// What ran, and for how long. Few queries are not slowed down by marks: the host's clock has to do for all of it.
+    fn steps_of(&self, durations: Vec<Duration>) -> impl Iterator<Item = (&'static str, Duration)> {
+        let (names, durations) = match (&durations[..], &self.steps[..]) {
+            ([], &[name]) => (vec![name], vec![self.start.elapsed()]),
+            ([], _) => (vec!["batch"], vec![self.start.elapsed()]),
+            _ => (self.steps.clone(), durations),
+        };
+        names.into_iter().zip(durations)
+    }
+}
+
 /// Why a batch was not answered.
 pub enum Failure {
     /// The index cannot be read.
@@ -89,11 +118,12 @@ impl From<GpuError> for Failure {
 
 impl Session {
     /// Puts on the device what stays there: the lists too, if they fit and are not to be sent with each batch.
-    pub fn open(gpu: Gpu, index: &Index, sends_lists: bool) -> Result<Session, GpuError> {
+    pub fn open(gpu: Gpu, index: &Index, sends_lists: bool, small_batches: SmallBatches) -> Result<Session, GpuError> {
         let place = if gpu.limits().is_simulated { Place::Simulator } else { Place::Gpu };
         let reserve = if sends_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
-        Ok(Session { gpu, resident, place, lanes: [0, 1].map(|number| Lane::new(Stream(number))) })
+        let lanes = [0, 1].map(|number| Lane::new(Stream(number)));
+        Ok(Session { gpu, resident, small_batches, place, lanes })
     }
 
     /// Answers plans, a batch after the other. Plans that do not fit into the budget stay without an answer.
@@ -182,17 +212,14 @@ impl Session {
         }
         let is_bitpack = [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack);
         let launches = launches(&batch, is_bitpack, chosen[0].score.stream(), arguments, &layout);
-        let stream = lane.stream;
-        for launch in &launches {
-            let shape = Shape { grid: launch.grid, block: THREADS, shared: launch.shared };
-            self.gpu.launch(stream, launch.kernel, shape, &launch.arguments)?;
-            if alone.is_none() {
-                self.gpu.submit(stream, Command::Mark)?;
-            }
-        }
-        if alone.is_none() {
-            let (from, to) = (lane.answers.address(), lane.answers.host_address());
-            self.gpu.submit(stream, Command::Copy { from, to, bytes: layout.answers_bytes })?;
+        let way = if chosen.len() > SMALL_BATCH { SmallBatches::Marked } else { self.small_batches };
+        let commands = match alone {
+            Some(_) => launches.iter().map(command).collect(),
+            None => lane.commands(&layout, &launches, way == SmallBatches::Marked),
+        };
+        match way {
+            SmallBatches::Together => self.gpu.submit_all(lane.stream, &commands)?,
+            _ => commands.iter().try_for_each(|command| self.gpu.submit(lane.stream, *command))?,
         }
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();
@@ -210,13 +237,12 @@ impl Session {
         };
         let durations = if running.is_alone {
             lane.answers.wait_for_count(&self.gpu, lane.stream)?;
-            // It is not slowed down by marks: the host's clock has to do.
-            vec![running.start.elapsed()]
+            Vec::new()
         } else {
             self.gpu.wait(lane.stream)?
         };
-        let steps = running.steps.iter().zip(durations);
-        let steps: Vec<Step> = steps.map(|(&name, duration)| Step { name, place: self.place, duration }).collect();
+        let steps = running.steps_of(durations);
+        let steps: Vec<Step> = steps.map(|(name, duration)| Step { name, place: self.place, duration }).collect();
         let bytes = lane.answers.bytes();
         let layout = Layout::new(&running.batch);
         for (place, &number) in running.numbers.iter().enumerate() {
@@ -267,13 +293,19 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
+/// What starts a launch.
+fn command(launch: &Launch) -> Command<'_> {
+    let shape = Shape { grid: launch.grid, block: THREADS, shared: launch.shared };
+    Command::Launch { kernel: &launch.kernel.kernel, shape, argument: launch.arguments.bytes() }
+}
+
 impl Lane {
     fn new(stream: Stream) -> Lane {
         let (rows, answers) = (Buffers::default(), Buffers::default());
         Lane { stream, rows, scratch: None, zeros: None, answers, running: None }
     }
 
-    /// Uploads the rows of a batch, and says in the arguments where everything lies.
+    /// Writes the rows of a batch, and says in the arguments where everything lies.
     fn prepare(
         &mut self,
         gpu: &Gpu,
@@ -281,7 +313,7 @@ impl Lane {
         batch: &mut Batch,
         arguments: &mut BatchArguments,
     ) -> Result<(), GpuError> {
-        let (rows, stream) = (&mut self.rows, self.stream);
+        let rows = &mut self.rows;
         rows.grow(gpu, layout.rows_bytes)?;
         self.answers.grow(gpu, layout.answers_bytes)?;
         grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
@@ -289,9 +321,26 @@ impl Lane {
         batch.place_sent(rows.address().plus(layout.sent));
         layout.write(batch, rows.bytes());
         layout.place(rows.address(), scratch, self.answers.address(), arguments);
-        gpu.submit(stream, Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes })?;
-        gpu.submit(stream, Command::Clear { at: scratch, bytes: layout.zeros_bytes })?;
-        gpu.submit(stream, Command::Mark)
+        Ok(())
+    }
+
+    /// What a prepared batch needs: rows up, zeros, launches, answers down.
+    fn commands<'a>(&self, layout: &Layout, launches: &'a [Launch], is_marked: bool) -> Vec<Command<'a>> {
+        let Lane { rows, answers, scratch, .. } = self;
+        let at = scratch.as_ref().map_or(Address::NULL, Memory::address);
+        let mark = is_marked.then_some(Command::Mark);
+        let mut commands = vec![
+            Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes },
+            Command::Clear { at, bytes: layout.zeros_bytes },
+        ];
+        commands.extend(mark);
+        commands.extend(launches.iter().flat_map(|launch| [Some(command(launch)), mark]).flatten());
+        commands.push(Command::Copy {
+            from: answers.address(),
+            to: answers.host_address(),
+            bytes: layout.answers_bytes,
+        });
+        commands
     }
 
     /// The same for a query alone: its rows travel with the launch, and the kernel writes its answer to the host. It
