@@ -1,6 +1,8 @@
-//! Every codec that a GPU reads gives on the simulator what it gives on the CPU: documents, values, single values, and
-//! where a stream ends.
+//! Every codec that a GPU reads gives on the simulator, or on a GPU where `LANNER_REQUIRE_GPU=1` asks for one, what it
+//! gives on the CPU: documents, values, single values, and where a stream ends.
 #![cfg(simulator)]
+
+mod device;
 
 use lanner::kernels::{
     DECODE, DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DECODE_SHARED,
@@ -10,10 +12,8 @@ use lanner_gpu::device::{Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_gpu::simulator::Simulator;
 use lanner_index::codec::{BLOCK, CodecName, Packed};
 use proptest::prelude::*;
-use std::sync::Arc;
 
 const CODECS: [(CodecName, &TypedKernel<DecodeArguments>); 6] = [
     (CodecName::Raw, &DECODE_RAW),
@@ -104,7 +104,7 @@ impl Streams {
 
     /// Runs a kernel over all rows; the numbers of each block, and the sum.
     fn run(&self, run: Run) -> Result<(Vec<u32>, u32), GpuError> {
-        let gpu = Gpu::new(Arc::new(Simulator::new(run.seed)), 1 << 30);
+        let gpu = Gpu::new(device::open(run.seed), 1 << 30);
         let rows: Vec<u8> = self.rows.iter().flat_map(|row| row.bytes().to_vec()).collect();
         let mut bytes = self.bytes.clone();
         bytes.resize((bytes.len() + PADDING).next_multiple_of(4), self.behind);

@@ -2,27 +2,22 @@
 //! sorted arrays give.
 #![cfg(simulator)]
 
+mod device;
+
 use lanner::algorithms::batched_intersection::Batch;
 use lanner::algorithms::compaction::DeviceList;
 use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
 use lanner::algorithms::selection::{MOST_KEPT, Method, Selection};
 use lanner::algorithms::{batched_intersection, binary_intersection, merge_path, parallel_merge_find, selection};
-use lanner_gpu::cuda::Cuda;
-use lanner_gpu::device::{Command, Device, Stream};
+use lanner_gpu::device::{Command, Stream};
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_gpu::simulator::Simulator;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 const STREAM: Stream = Stream(0);
 
 fn open(seed: u64) -> Gpu {
-    let device: Arc<dyn Device> = match std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1") {
-        true => Arc::new(Cuda::open(0).expect("LANNER_REQUIRE_GPU=1 and no device")),
-        false => Arc::new(Simulator::new(seed)),
-    };
-    Gpu::new(device, 1 << 30)
+    Gpu::new(device::open(seed), 1 << 30)
 }
 
 fn upload(gpu: &Gpu, bytes: &[u8]) -> Memory {

@@ -1,14 +1,12 @@
 //! The engines that must agree, and the macro that runs one test body for each of them.
 
 use crate::collection::{Collection, Lists};
+use crate::device;
 use lanner::algorithms::lanes::Widest;
 use lanner::algorithms::{Known, Task, Workspace};
 use lanner::executors::{Cpu, Executor, GpuExecutor};
 use lanner::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
-use lanner_gpu::cuda::Cuda;
-use lanner_gpu::device::Device;
-use lanner_gpu::simulator::Simulator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,14 +28,6 @@ pub enum Runs {
     Device,
     /// Likewise, with lists sent in each batch.
     Sending,
-}
-
-/// A device for tests: the simulator with a seed, or the real one where that is required.
-pub fn open_device(seed: u64) -> Arc<dyn Device> {
-    match std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1") {
-        true => Arc::new(Cuda::open(0).expect("LANNER_REQUIRE_GPU=1 and no device")),
-        false => Arc::new(Simulator::new(seed)),
-    }
 }
 
 /// Answers as an engine does, and sees that a device leaves no answer to the processor that it should give itself.
@@ -153,7 +143,7 @@ impl Engine {
     fn executor(&self, index: &Arc<Index>) -> Answering {
         // Some numbers that differ from index to index.
         let seed = u64::from(index.documents()) * 31;
-        let device = || GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(open_device(seed))));
+        let device = || GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(device::open(seed))));
         let executor = match self.runs {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
             Runs::Device => Answerer::Device(Box::new(device())),
@@ -275,20 +265,24 @@ impl Engine {
         let shards = ranges.map(|range| {
             let mut index = collection.build(self.lists, &format!("shard-{}", range.start), range.clone());
             index.set_statistics(statistics);
-            (range.start as u32, Arc::new(index))
+            let index = Arc::new(index);
+            (range.start as u32, self.executor(&index), index)
         });
-        let run = |index: &Arc<Index>, case: &Case, stage| -> Answer {
+        let run = |executor: &Answering, index: &Arc<Index>, case: &Case, stage| -> Answer {
             let planner = Planner::new(index).with_document_frequencies(&frequencies);
             let plan = planner.plan(&self.query(collection, case)).unwrap();
             let staged: Vec<Plan> = plan.staged().filter(|plan| plan.stages[0].operation == stage).collect();
-            self.executor(index).run(&staged).pop().unwrap_or_default()
+            executor.run(&staged).pop().unwrap_or_default()
         };
         // Impacts and filters are those of one index: shards do not share them.
         let is_shared = |case: &Case| case.score != ScoreModel::Impact && collection.asks[case.ask].filter.is_none();
         for case in self.cases(collection, ks).into_iter().filter(is_shared) {
             let mut hits = Vec::new();
             for &stage in operations(case.mode) {
-                let answers = shards.iter().map(|(base, index)| shifted(run(index, &case, stage).hits, *base));
+                let answers = shards.iter().map(|(base, executor, index)| {
+                    let answer = run(executor, index, &case, stage);
+                    shifted(answer.hits, *base)
+                });
                 hits = TopK::merge(case.k, answers);
                 if hits.len() >= case.k {
                     break;

@@ -2,6 +2,8 @@
 //! collections, on real ones and on one built to be nasty.
 
 mod collection;
+#[path = "../device/mod.rs"]
+mod device;
 #[macro_use]
 mod engine;
 mod and_or;
