@@ -62,7 +62,7 @@ struct RunArguments {
     #[arg(long, default_value = "target/peers")]
     cache: PathBuf,
     /// Runs a part of a race: collection=, engine=, log=, mode= or k= with values separated by commas; of the suite gpu:
-    /// part= (throughput, latency, cpu, batches, sent, decode), score=, mode= or k=.
+    /// part= (throughput, latency, cpu, batches, small, sent, decode), score=, mode= or k=.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most so many queries of each log in a race or on a GPU.

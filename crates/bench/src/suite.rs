@@ -269,6 +269,8 @@ pub struct GpuPart {
     pub one_thread: usize,
     /// Sizes of batches, for OR and the least k.
     pub batches: Vec<usize>,
+    /// Sizes of small batches whose commands are given together and otherwise, for OR and AND+OR and the least k.
+    pub small: Vec<usize>,
     /// Queries of a batch whose lists are sent with it, for OR and AND and the least k.
     pub sent: usize,
     /// Full blocks that are decoded, at least, where the collection has as many.
@@ -401,6 +403,7 @@ impl GpuPart {
             || self.k.is_empty()
             || counts.contains(&0)
             || self.batches.contains(&0)
+            || self.small.contains(&0)
     }
 }
 

@@ -41,15 +41,6 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// Where the lists of queries are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lists {
-    /// On the device.
-    Resident,
-    /// On the host, and sent with each batch.
-    Sent,
-}
-
 /// An executor whose answers are all the device's.
 pub struct OnDevice {
     executor: GpuExecutor,
@@ -58,11 +49,14 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// Uploads what stays on the device.
-    pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>, lists: Lists) -> Result<OnDevice, BenchError> {
+    /// Uploads what stays on the device, for an executor that uses it so.
+    pub fn connect(
+        index: &Arc<Index>,
+        device: &Arc<dyn Device>,
+        usage: impl FnOnce(GpuExecutor) -> GpuExecutor,
+    ) -> Result<OnDevice, BenchError> {
         let (device, told) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
-        let executor = GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device))));
-        let executor = if lists == Lists::Sent { executor.send_lists() } else { executor };
+        let executor = usage(GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device)))));
         let teller = Arc::clone(&told);
         let tell = move |what: &str| what.clone_into(&mut teller.lock().unwrap_or_else(PoisonError::into_inner));
         let executor = executor.report(Box::new(tell));

@@ -1,10 +1,12 @@
-//! The GPU engine beside the CPU engine on one index: batches, single queries, lists that are sent, decoding.
+//! The GPU engine beside the CPU engine on one index: batches, single queries, small batches, lists that are sent,
+//! decoding.
 //!
 //! Every answer of the device must be the CPU's, and the device must have given it: otherwise no time is printed. The
 //! oracle, which the CPU's answers are compared with in tests, would take hours for collections of this size.
 
 pub(crate) mod decode;
 pub(crate) mod device;
+mod small;
 mod tables;
 mod timing;
 pub(crate) mod workload;
@@ -56,12 +58,14 @@ enum Part {
     Latency,
     Cpu,
     Batches,
+    Small,
     Sent,
     Decode,
 }
 
 impl Part {
-    const ALL: [Part; 6] = [Part::Throughput, Part::Latency, Part::Cpu, Part::Batches, Part::Sent, Part::Decode];
+    const ALL: [Part; 7] =
+        [Part::Throughput, Part::Latency, Part::Cpu, Part::Batches, Part::Small, Part::Sent, Part::Decode];
 
     fn name(self) -> &'static str {
         match self {
@@ -69,6 +73,7 @@ impl Part {
             Part::Latency => "latency",
             Part::Cpu => "cpu",
             Part::Batches => "batches",
+            Part::Small => "small",
             Part::Sent => "sent",
             Part::Decode => "decode",
         }

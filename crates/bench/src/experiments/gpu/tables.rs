@@ -1,23 +1,27 @@
 //! What was measured of queries, for people: tables and pictures.
 
+use super::small;
 use crate::experiments::Findings;
 use crate::plot::{Bar, Chart, Group, Line, LineChart, Picture};
 use crate::result::Measurement;
 use crate::table::{Table, bytes, count, number};
 
-const CELL: [&str; 3] = ["score", "mode", "k"];
+/// The labels of a cell.
+pub const CELL: [&str; 3] = ["score", "mode", "k"];
 const RATE: [&str; 3] = ["queries_a_second", "queries_a_second_least", "queries_a_second_most"];
 
 /// Tables and pictures of all kinds of which something was measured.
 pub fn of_queries(rows: Vec<Measurement>) -> Findings {
     let of_kind = |kind: &str| rows.iter().filter(|row| row.kind == kind).collect::<Vec<_>>();
-    let [throughput, latency, cpu, batches, sent] = ["throughput", "latency", "cpu", "batch", "sent"].map(of_kind);
+    let [throughput, latency, cpu, batches, small, sent] =
+        ["throughput", "latency", "cpu", "batch", "small", "sent"].map(of_kind);
     let mut findings = Findings::default();
     let tables = [
         (!throughput.is_empty()).then(|| throughput_table(&throughput)),
         (!cpu.is_empty()).then(|| cpu_table(&cpu)),
         (!latency.is_empty()).then(|| latency_table(&latency)),
         (!batches.is_empty()).then(|| batch_table(&batches)),
+        (!small.is_empty()).then(|| small::table(&small)),
         (!sent.is_empty()).then(|| sent_table(&sent)),
     ];
     findings.tables.extend(tables.into_iter().flatten());
@@ -32,12 +36,13 @@ pub fn of_queries(rows: Vec<Measurement>) -> Findings {
 }
 
 /// The cells of a row: its labels, then its values.
-fn cells(row: &Measurement, labels: &[&str], values: &[&str]) -> Vec<String> {
+pub fn cells(row: &Measurement, labels: &[&str], values: &[&str]) -> Vec<String> {
     let labels = labels.iter().map(|name| row.label(name).to_owned());
     labels.chain(values.iter().map(|name| number(row.value(name)))).collect()
 }
 
-fn queries_of(row: &Measurement) -> String {
+/// How many queries were asked.
+pub fn queries_of(row: &Measurement) -> String {
     count(row.value("queries") as u64)
 }
 
@@ -111,11 +116,15 @@ fn batch_table(rows: &[&Measurement]) -> Table {
     let mut table = Table::new("Batches of several sizes on the GPU", 3, &[&labels[..], &figures].concat());
     let values = [&RATE[..], &["us_a_query", "kernel_us_a_query"]].concat();
     rows.iter().for_each(|row| table.row(cells(row, &labels, &values)));
-    table.notes = vec![format!(
-        "All {} queries in calls of that size, one call after the other; {} runs.",
-        queries_of(rows[0]),
-        runs_of(rows)
-    )];
+    table.notes = vec![
+        format!(
+            "All {} queries in calls of that size, one call after the other; {} runs.",
+            queries_of(rows[0]),
+            runs_of(rows)
+        ),
+        "The device notes no times in calls of up to 64: there the host's clock counts, from the start to the answers."
+            .to_owned(),
+    ];
     table
 }
 

@@ -1,6 +1,7 @@
 //! The times of one score, mode and k: batches on the device, queries one at a time, the processor.
 
-use super::device::{Lists, OnDevice, kernel_seconds};
+use super::device::{OnDevice, kernel_seconds};
+use super::small::Small;
 use super::workload::Workload;
 use super::{Cell, GpuRun, Part};
 use crate::agreement::first_difference;
@@ -8,7 +9,7 @@ use crate::error::BenchError;
 use crate::query_log::spread;
 use crate::result::Measurement;
 use crate::statistics::{Spread, Summary};
-use lanner::executors::{Cpu, Executor};
+use lanner::executors::{Cpu, Executor, GpuExecutor};
 use lanner::planner::{PlanError, Planner};
 use lanner::searcher::SearchError;
 use lanner::{Answer, Hit, Index, Mode, Plan, Query};
@@ -22,6 +23,8 @@ pub struct Executors {
     resident: OnDevice,
     /// There if lists are to be sent.
     sending: Option<OnDevice>,
+    /// There if small batches are to be compared.
+    small: Option<Small>,
     /// On one thread, and on as many as the machine has.
     one_thread: Cpu,
     all_threads: Cpu,
@@ -30,10 +33,12 @@ pub struct Executors {
 }
 
 /// The plans of a cell, and their right answers.
-struct Planned<'a> {
-    cell: Cell,
+pub struct Planned<'a> {
+    /// The cell.
+    pub cell: Cell,
     texts: &'a [String],
-    plans: Vec<Plan>,
+    /// The plans.
+    pub plans: Vec<Plan>,
     expected: Vec<Vec<Hit>>,
 }
 
@@ -45,17 +50,22 @@ impl Executors {
         device: &Arc<dyn Device>,
     ) -> Result<(Executors, Measurement), BenchError> {
         let start = Instant::now();
-        let resident = OnDevice::connect(index, device, Lists::Resident)?;
+        let resident = OnDevice::connect(index, device, |executor| executor)?;
         let connected = Measurement::new("connect", &[]).with("seconds", start.elapsed().as_secs_f64());
-        let sending = run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, Lists::Sent)).transpose()?;
+        let sending =
+            run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, GpuExecutor::send_lists)).transpose()?;
+        let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let cpu = |threads| Cpu::new(Arc::clone(index), threads);
-        Ok((Executors { resident, sending, one_thread: cpu(1), all_threads: cpu(threads), threads }, connected))
+        let (one_thread, all_threads) = (cpu(1), cpu(threads));
+        Ok((Executors { resident, sending, small, one_thread, all_threads, threads }, connected))
     }
 
-    /// Plans that the device has answered so far, with resident and with sent lists.
+    /// Plans that the device has answered so far.
     pub fn answered(&self) -> u64 {
-        self.resident.answered() + self.sending.as_ref().map_or(0, OnDevice::answered)
+        let others =
+            self.sending.as_ref().map_or(0, OnDevice::answered) + self.small.as_ref().map_or(0, Small::answered);
+        self.resident.answered() + others
     }
 
     /// Checks the answers of a cell and measures what is wanted of it.
@@ -84,6 +94,9 @@ impl Executors {
         let is_least_k = run.part.k.iter().min() == Some(&cell.k);
         if run.keeps(Part::Batches) && is_least_k && cell.mode == Mode::Or {
             rows.extend(self.batches(run, &planned)?);
+        }
+        if let Some(small) = self.small.as_ref().filter(|_| Small::has(run, cell)) {
+            rows.extend(small.measure(run, &planned)?);
         }
         if let Some(sending) = self.sending.as_ref().filter(|_| is_least_k && cell.mode != Mode::AndOr) {
             rows.push(self.sent(run, &planned, sending)?);
@@ -223,7 +236,7 @@ impl Executors {
 
 impl Planned<'_> {
     /// Compares answers with those of the processor, of which the first has the first of the numbers.
-    fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
+    pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
         for (number, answer) in numbers.zip(answers) {
             let expected = &self.expected[number];
             if answer.hits != *expected || !answer.exact {

@@ -14,14 +14,14 @@ use crate::cache::Cache;
 use crate::error::BenchError;
 use crate::experiments::gpu::GpuRun;
 use crate::experiments::gpu::decode::STREAM;
-use crate::experiments::gpu::device::{Lists as Place, OnDevice};
+use crate::experiments::gpu::device::OnDevice;
 use crate::experiments::gpu::plan_all;
 use crate::experiments::gpu::workload::Workload;
 use crate::only::Only;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::Suite;
-use lanner::executors::{Cpu, Executor};
+use lanner::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::{Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Address, Command, Device};
 use lanner_gpu::error::GpuError;
@@ -205,12 +205,13 @@ impl Ground {
         Ok(Average::of(&runs, things.len()))
     }
 
-    /// The executor of the device, with all lists on it.
+    /// The executor of the device, with all lists on it. It has the device note the time of kernels in all batches.
     pub fn executor(&self) -> Result<&OnDevice, BenchError> {
         if let Some(executor) = self.executor.get() {
             return Ok(executor);
         }
-        let executor = OnDevice::connect(&self.index, &self.device, Place::Resident)?;
+        let marked = |executor: GpuExecutor| executor.small_batches(SmallBatches::Marked);
+        let executor = OnDevice::connect(&self.index, &self.device, marked)?;
         Ok(self.executor.get_or_init(|| executor))
     }
 
