@@ -258,10 +258,10 @@ fn sequences_of_several_kinds_take_turns() {
         let (at, to) = (memory.address(), back.address());
         let copy = |from: usize, to: Address| Command::Copy { from: at.plus(from), to, bytes: 4 };
         let clear = |from: usize| Command::Clear { at: at.plus(from), bytes: 4 };
-        for round in 0..3u8 {
-            // So many that no device keeps all of them: 0 to 5 places are cleared, then some are copied, one by one.
+        // First so many that no device keeps all of them, then few that come again.
+        for (round, most) in [(0u8, 9), (1, 3), (2, 3)] {
             for cleared in 0..6 {
-                for copied in 1..9 {
+                for copied in 1..most {
                     gpu.submit(FIRST, Command::Write { from: &[round + 1; 64], to: at }).expect("a write");
                     back.fill(0xA5);
                     let mut commands: Vec<Command<'_>> = (0..cleared).map(|place| clear(4 * place)).collect();
@@ -276,6 +276,33 @@ fn sequences_of_several_kinds_take_turns() {
                     assert_eq!(back[..4 * copied], expected[..4 * copied], "{cleared} cleared, {copied} copied");
                     assert!(back[4 * copied..].iter().all(|&byte| byte == 0xA5));
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_sequence_may_go_elsewhere_the_next_time() {
+    for open in devices(0..1) {
+        let gpu = gpu(&open);
+        let (memory, mut host) = (gpu.allocate(32).expect("memory"), gpu.pin(32).expect("pinned memory"));
+        let (device, pinned) = (memory.address(), host.address());
+        let places = [device, device.plus(16), pinned, pinned.plus(16)];
+        for round in 0..3u8 {
+            for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(from, to)| from != to) {
+                host.fill(9);
+                gpu.submit(FIRST, Command::Write { from: &[round; 32], to: device }).expect("a write");
+                let copy = Command::Copy { from: places[from], to: places[to], bytes: 16 };
+                let clear = Command::Clear { at: places[from], bytes: 8 };
+                gpu.submit_all(FIRST, &[clear, copy]).expect("commands");
+                let mut expected = [round, round, 9, 9].map(|byte| [byte; 16]);
+                expected[from][..8].fill(0);
+                expected[to] = expected[from];
+                gpu.wait(FIRST).expect("a wait");
+                assert_eq!(host[..], expected[2..].concat(), "from {from} to {to}");
+                gpu.submit(FIRST, Command::Copy { from: device, to: pinned, bytes: 32 }).expect("a copy");
+                gpu.wait(FIRST).expect("a wait");
+                assert_eq!(host[..], expected[..2].concat(), "from {from} to {to}");
             }
         }
     }
