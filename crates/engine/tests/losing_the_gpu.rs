@@ -34,6 +34,7 @@ enum Call {
     Launch(Stream),
     Submit(Stream),
     Wait(Stream),
+    Ask(Stream),
 }
 
 /// Writes down the calls of a device that fails on command.
@@ -86,6 +87,11 @@ impl Device for Recorder {
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
         self.note(Call::Wait(stream));
         self.device.wait(stream)
+    }
+
+    fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
+        self.note(Call::Ask(stream));
+        self.device.is_idle(stream)
     }
 }
 
@@ -270,7 +276,7 @@ impl Course {
         let is_overlap = |call: &&Call| {
             match **call {
                 Call::Launch(stream) => under_way[stream.0] = true,
-                Call::Wait(stream) => under_way[stream.0] = false,
+                Call::Wait(stream) | Call::Ask(stream) => under_way[stream.0] = false,
                 Call::Allocate(_) | Call::Submit(_) => {}
             }
             under_way.iter().all(|&is_under_way| is_under_way)

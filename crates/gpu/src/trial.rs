@@ -29,6 +29,8 @@ kernels! {
     SUM = trial_sum: TrialArguments;
     /// Meets in parts of a warp.
     PARTIAL = trial_partial: TrialArguments;
+    /// Adds 1 to `n` numbers, and says last how many there are.
+    TELL = trial_tell: TrialArguments;
     /// Loses updates between blocks.
     RACE = trial_race: TrialArguments;
     /// Lacks a barrier.

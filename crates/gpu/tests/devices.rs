@@ -516,6 +516,46 @@ fn a_shape_that_no_device_has_does_not_start() {
     }
 }
 
+/// The numbers of a kernel that tells how many there are, read as soon as it has.
+fn told(gpu: &Gpu, input: &Memory, pinned: &mut Pinned, n: u32) -> Result<Vec<u32>, GpuError> {
+    const BEFORE: u32 = u32::MAX;
+    pinned.fill(0xFF);
+    let (output, total) = (pinned.address().plus(8), pinned.address());
+    let arguments = TrialArguments { input: input.address(), output, total, n, reserved: 0 };
+    gpu.launch(FIRST, &trial::TELL, shape(1, 64), &arguments)?;
+    gpu.wait_for(FIRST, pinned, BEFORE)?;
+    let words: Vec<u32> = pinned.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
+    assert_eq!(words[0], n);
+    Ok(words[2..][..n as usize].to_vec())
+}
+
+#[test]
+fn what_a_kernel_tells_the_host_is_there_when_it_says_so() {
+    let numbers = some_numbers();
+    for open in devices(0..2) {
+        let gpu = gpu(&open);
+        let (input, mut pinned) = (gpu.allocate(4 * numbers.len()).unwrap(), gpu.pin(8 + 4 * numbers.len()).unwrap());
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        gpu.submit(FIRST, Command::Write { from: &bytes, to: input.address() }).unwrap();
+        for n in (1..numbers.len()).step_by(7) {
+            let expected: Vec<u32> = numbers[..n].iter().map(|number| number.wrapping_add(1)).collect();
+            assert_eq!(told(&gpu, &input, &mut pinned, n as u32), Ok(expected));
+        }
+        // Nothing is on its way: the wait ends, though the word is as it was.
+        gpu.wait(FIRST).unwrap();
+        assert_eq!(gpu.wait_for(FIRST, &pinned, u32::from_le_bytes(*pinned.first_chunk().unwrap())), Ok(()));
+        for fault in [Fault::Once, Fault::Lost, Fault::Late] {
+            // Memory takes two calls, then come a launch and a question.
+            for at in 2..4 {
+                let faulty = Arc::new(Faulty::new(simulator(at), fault, at));
+                let gpu = Gpu::new(faulty, BUDGET);
+                let (input, mut pinned) = (gpu.allocate(64).unwrap(), gpu.pin(64).unwrap());
+                assert!(told(&gpu, &input, &mut pinned, 1).is_err(), "{fault:?} at {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_kernel_that_is_not_there_does_not_start() {
     static BROKEN: Module = Module { name: "broken", ptx: ".version 9.0\n.target sm_80\n.address_size 64\nnonsense" };
