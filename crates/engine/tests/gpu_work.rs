@@ -1,0 +1,88 @@
+//! A device says what it did for an answer, as the processor does.
+#![cfg(simulator)]
+
+mod device;
+
+use lanner::build::{BuildOptions, Quiet, build};
+use lanner::corpus::{Corpus, CorpusOptions};
+use lanner::executors::{Executor, GpuExecutor};
+use lanner::planner::Planner;
+use lanner::{Index, Mode, Plan, Query};
+use lanner_index::codec::{CodecName, Codecs};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const DOCUMENTS: usize = 3000;
+
+/// An index in which falcons are in every 5th document, 5 blocks, herons in every 50th, one block, and one egret is in
+/// document 10.
+fn index() -> (TempDir, Arc<Index>) {
+    let text = |document: usize| {
+        let mut text = "bird".to_owned();
+        [("falcon", 5), ("heron", 50)].iter().filter(|(_, every)| document.is_multiple_of(*every)).for_each(
+            |(word, _)| {
+                text += " ";
+                text += word;
+            },
+        );
+        if document == 10 { text + " egret" } else { text }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let documents = (0..DOCUMENTS).map(|document| (document.to_string(), String::new(), text(document)));
+    let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
+    let codecs = Codecs { documents: CodecName::Bitpack, weights: CodecName::Bitpack };
+    let options = BuildOptions { threads: 1, dense: false, codecs, ..BuildOptions::default() };
+    build(folder.path(), corpus, &options, &Quiet).unwrap();
+    let index = Arc::new(Index::open(folder.path()).unwrap());
+    (folder, index)
+}
+
+/// Hits, postings and blocks decoded, blocks skipped, documents scored: of a plan in a batch of two, and alone.
+fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
+    let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1))));
+    let both = gpu.run(&[plan.clone(), plan.clone()]).unwrap();
+    let alone = gpu.run(std::slice::from_ref(plan)).unwrap();
+    let works = both.iter().chain(&alone).map(|answer| {
+        let work = answer.work;
+        let hits = answer.hits.len() as u64;
+        assert!(work.bytes_uploaded > 0);
+        [hits, work.postings_decoded, work.blocks_decoded, work.blocks_skipped, work.documents_scored]
+    });
+    let works: Vec<_> = works.collect();
+    assert_eq!([works[0], works[1]], [works[2]; 2]);
+    assert_eq!(gpu.counters().answered.load(std::sync::atomic::Ordering::Relaxed), 3);
+    works[0]
+}
+
+fn plan(index: &Index, words: &str, mode: Mode) -> Plan {
+    Planner::new(index).plan(&Query::new(words).mode(mode).k(DOCUMENTS)).unwrap()
+}
+
+#[test]
+fn every_posting_of_an_or_with_room_for_all_hits_is_decoded_once() {
+    let (_folder, index) = index();
+    assert_eq!(work_of(&index, &plan(&index, "falcon heron", Mode::Or)), [600, 660, 6, 0, 600]);
+}
+
+#[test]
+fn an_and_decodes_the_blocks_that_it_needs() {
+    let (_folder, index) = index();
+    assert_eq!(work_of(&index, &plan(&index, "falcon heron", Mode::And)), [60, 660, 6, 0, 60]);
+    assert_eq!(work_of(&index, &plan(&index, "falcon egret", Mode::And)), [1, 129, 2, 4, 1]);
+}
+
+#[test]
+fn an_or_after_an_and_adds_to_its_work() {
+    let (_folder, index) = index();
+    let (and, or) = ([1, 129, 2, 4, 1], [600, 601, 6, 0, 600]);
+    let both = work_of(&index, &plan(&index, "falcon egret", Mode::AndOr));
+    assert_eq!(both, [600, and[1] + or[1], and[2] + or[2], and[3] + or[3], and[4] + or[4]]);
+}
+
+#[test]
+fn of_a_part_of_a_plan_only_its_blocks_count() {
+    let (_folder, index) = index();
+    // Blocks of falcons end with documents 635, 1275, 1915, 2555 and 2995.
+    let part = plan(&index, "falcon heron", Mode::Or).over(700..1200);
+    assert_eq!(work_of(&index, &part), [100, 128 + 60, 2, 0, 100]);
+}
