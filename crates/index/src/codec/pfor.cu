@@ -1,144 +1,112 @@
 // See pfor.rs for the codec, pfor_block.cu for how exceptions come to their lanes.
 //
-// A lane reads an exception: 32 of a block at a time, which are all of them for most blocks. Positions are summed up by
-// shuffles, and what does not fit into slots comes by shuffles too, since it is rare. The shared part starts at a
-// multiple of four bytes. But for its first 16 bytes nothing is read behind its length, whatever it says of itself.
+// A lane reads an exception: 32 of a block at a time, which are all of them for nearly all blocks. Distances are summed
+// up by shuffles. Reads wait for each other as little as can be: first the widths and where the slots are, at once, then
+// numbers and slots, and only where something did not fit, words. To keep it so, reads of the first two kinds are not in
+// branches: where there is nothing to read, they read the widths again.
+//
+// The shared part starts at a multiple of four bytes. But for its first four nothing is read behind its length, or
+// behind the next multiple of four, whatever it says of itself.
 #pragma once
 #include "lanes.cu"
 #include "pfor_block.cu"
 
-// Numbers in slots of one width, with words for what does not fit: an array of the shared part. Arrays are given by
-// their first byte within the shared part, which takes half the registers of pointers.
-struct PforSlots {
-    const uint8_t *shared;
-    unsigned width;
-    unsigned low;       // what the slots hold
-    unsigned far;       // u32: which slots do not fit, in order; behind these u32: what they add, above their slots
-    unsigned far_count;
+// Words that hold a slot, and the bit at which it starts: it may be still on its way.
+struct PforSlot {
+    unsigned low, high, shift;
 
-    // What a slot itself holds. Eight slots end with a byte, so that numbers of bits stay small.
-    __device__ unsigned low_of(unsigned slot) const {
-        return number_of_bits(shared + low + slot / 8 * width, width, slot % 8);
-    }
-
-    // The slot of entry `place` of `far`.
-    __device__ unsigned slot_of(unsigned place) const {
-        return __ldg(reinterpret_cast<const unsigned *>(shared + far) + place);
-    }
-
-    // What that entry adds to its slot.
-    __device__ unsigned addition(unsigned place) const { return slot_of(far_count + place) << (width & 31); }
-
-    // The number of a slot, by any one thread; `place` is that of the first entry of `far` not before the slot, and
-    // becomes that for the next slot.
-    __device__ unsigned number_of(unsigned slot, unsigned &place) const {
-        const unsigned number = low_of(slot);
-        return place < far_count && slot_of(place) == slot ? number + addition(place++) : number;
-    }
-
-    // The first entry of `far` that is not before a slot, by any one thread.
-    __device__ unsigned find_far(unsigned slot) const {
-        unsigned first = 0, end = far_count;
-#pragma unroll 1
-        while (first < end) {
-            const unsigned middle = first + (end - first) / 2;
-            if (slot_of(middle) < slot) first = middle + 1;
-            else end = middle;
-        }
-        return first;
-    }
-
-    // The same by all lanes of a warp, which halve five times at once.
-    __device__ unsigned find_far(unsigned slot, unsigned lane) const {
-        unsigned first = 0, end = far_count;
-#pragma unroll 1
-        while (first < end) {
-            const unsigned step = (end - first - 1) / 32 + 1, place = lane * step;
-            const bool is_before = place < end - first && slot_of(first + place) < slot;
-            const unsigned before = __popc(__ballot_sync(~0u, is_before));
-            end = min(end, first + before * step);
-            if (before > 0) first += (before - 1) * step + 1;
-        }
-        return first;
-    }
-
-    // The number of slot `first + lane`, if the lane is before `count`, which is at most 32.
-    __device__ unsigned read(unsigned first, unsigned count, unsigned lane) const {
-        const unsigned number = lane < count ? low_of(first + lane) : 0;
-        return far_count == 0 ? number : number + read_far(first, count, lane);
-    }
-
-  private:
-    // What does not fit of slot `first + lane`. Each lane reads an entry of `far`, which is another lane's.
-    __device__ unsigned read_far(unsigned first, unsigned count, unsigned lane) const {
-        const unsigned place = find_far(first, lane) + lane;
-        const unsigned owner = place < far_count ? slot_of(place) - first : ~0u;
-        const unsigned read = owner < count ? addition(place) : 0;
-        unsigned sum = 0;
-#pragma unroll 1
-        for (unsigned left = __ballot_sync(~0u, owner < count); left != 0; left &= left - 1) {
-            const unsigned source = __ffs(left) - 1;
-            const unsigned target = __shfl_sync(~0u, owner, source), number = __shfl_sync(~0u, read, source);
-            if (lane == target) sum += number;
-        }
-        return sum;
-    }
+    __device__ unsigned bits() const { return __funnelshift_r(low, high, shift); }
 };
 
-// The exceptions of one block.
+// The exceptions of one block. Places are bytes of the shared part, which take half the registers of pointers.
 struct PforExceptions {
-    PforSlots offsets, highs;
-    unsigned first; // of the list's
-    unsigned count; // 0 where the shared part cannot be one
+    unsigned width; // of numbers
+    unsigned count;
 
-    // `header` is what the shared part begins with. Its arrays lie one after the other.
-    __device__ PforExceptions(const Packed &packed, uint4 header) : first(0), count(0) {
-        const unsigned offset_width = header.x >> 8 & 0xFF, high_width = header.x >> 16 & 0xFF, all = header.y;
-        uint64_t end = HEADER_BYTES;
-        const unsigned offsets_low = take(end, slot_bytes(offset_width, all));
-        const unsigned highs_low = take(end, slot_bytes(high_width, all));
-        const unsigned offsets_far = take(end, 8ull * header.z), highs_far = take(end, 8ull * header.w);
-        const unsigned firsts = take(end, 4 * (packed.block + 1ull));
-        offsets = {packed.shared, offset_width, offsets_low, offsets_far, header.z};
-        highs = {packed.shared, high_width, highs_low, highs_far, header.w};
-        if (end > packed.shared_bytes || offset_width > 32 || high_width > 32) return;
-        first = __ldg(reinterpret_cast<const unsigned *>(packed.shared + firsts) + packed.block);
-        count = first < all ? min(min(packed.byte, BLOCK), all - first) : 0;
+    // What is needed of the shared part in any case.
+    __device__ explicit PforExceptions(const Packed &packed) : shared(packed.shared), shared_bytes(packed.shared_bytes) {
+        const unsigned group = WIDTH_BYTES + packed.block / GROUP * GROUP_BYTES;
+        const unsigned further = group + 4 + packed.block % GROUP * 2;
+        const bool has_block = further + 2 <= shared_bytes;
+        const unsigned widths = __ldg(reinterpret_cast<const unsigned *>(shared));
+        slots = __ldg(reinterpret_cast<const unsigned *>(shared + (has_block ? group : 0))) +
+                __ldg(reinterpret_cast<const uint16_t *>(shared + (has_block ? further : 0)));
+        width = min(widths & 0xFF, 32u);
+        distance_width = widths >> 8 & 0xFF;
+        high_width = widths >> 16 & 0xFF;
+        count = min(packed.byte, BLOCK);
+        const unsigned bytes = packed_bytes(distance_width + high_width, count);
+        const bool is_inside = has_block && slots <= shared_bytes && bytes <= shared_bytes - slots;
+        const bool is_possible = distance_width - 1 < WIDEST_DISTANCE && high_width <= WIDEST_HIGH;
+        if (!is_inside || !is_possible) slots = count = high_width = 0, distance_width = 1;
+        words = slots + bytes;
+    }
+
+    // Sends for a slot; for the first one where there is none of this number.
+    __device__ PforSlot slot(unsigned number) const {
+        const unsigned slot_width = distance_width + high_width;
+        const unsigned bit = slots % 4 * 8 + (number < count ? number : 0) * slot_width, shift = bit % 32;
+        const unsigned *word = reinterpret_cast<const unsigned *>(shared) + (slots / 4 + bit / 32);
+        return {__ldg(word), shift + slot_width > 32 ? __ldg(word + 1) : 0, shift};
+    }
+
+    // What a slot holds, if it is used; 0 for what does not fit.
+    __device__ unsigned distance_of(unsigned bits) const { return bits & ((1u << distance_width) - 1); }
+
+    __device__ unsigned high_of(unsigned bits) const { return bits >> distance_width & ((1u << high_width) - 1); }
+
+    // What a high part adds to its number.
+    __device__ unsigned addition(unsigned high) const { return high << (width & 31); }
+
+    // By all lanes: gives them what did not fit into their slots, where these are used, and moves on.
+    __device__ void read_words(bool is_used, unsigned lane, unsigned &distance, unsigned &high) {
+        const bool is_far = is_used && distance == 0, is_high = is_used && high == 0;
+        const unsigned far = __ballot_sync(~0u, is_far), highs = __ballot_sync(~0u, is_high);
+        const unsigned before = (1u << lane) - 1;
+        unsigned place = words + 4 * (__popc(far & before) + __popc(highs & before));
+        if (is_far) distance = take_word(place);
+        if (is_high) high = take_word(place);
+        words += 4 * (__popc(far) + __popc(highs));
+    }
+
+    // What number `index` has above its low bits, by any one thread.
+    __device__ unsigned addition_to(unsigned index) const {
+        unsigned end = 0, place = words; // `end` is behind an exception
+#pragma unroll 1
+        for (unsigned number = 0; number < count; number++) {
+            const unsigned bits = slot(number).bits();
+            unsigned distance = distance_of(bits), high = high_of(bits);
+            if (distance == 0) distance = take_word(place);
+            if (high == 0) high = take_word(place);
+            end += distance;
+            if (end > index) return end == index + 1 ? addition(high) : 0;
+        }
+        return 0;
     }
 
   private:
-    static constexpr unsigned HEADER_BYTES = 16;
+    static constexpr unsigned WIDTH_BYTES = 4, GROUP = 32, GROUP_BYTES = 4 + 2 * GROUP;
+    static constexpr unsigned WIDEST_DISTANCE = 8, WIDEST_HIGH = 24;
 
-    // Where an array of so many bytes starts that lies at `end`; if all fit in the end, no start was cut.
-    __device__ static unsigned take(uint64_t &end, uint64_t bytes) {
-        const uint64_t start = end;
-        end += bytes;
-        return static_cast<unsigned>(start);
-    }
+    const uint8_t *shared;
+    unsigned shared_bytes;
+    unsigned distance_width, high_width;
+    unsigned slots; // where they start
+    unsigned words; // where those start that are still to be read
 
-    __device__ static uint64_t slot_bytes(unsigned width, unsigned count) {
-        return (static_cast<uint64_t>(width) * count + 31) / 32 * 4;
+    // The word at a place, which moves on behind it.
+    __device__ unsigned take_word(unsigned &place) const {
+        const unsigned start = place;
+        place += 4;
+        return start < place && place <= shared_bytes ? word_from(shared + start) : 0;
     }
 };
 
-struct Pfor {
-    __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
-                                      Scratch &scratch, const uint8_t *&end) {
-        return sum_up(unpack_patched(packed, count, lane, scratch, end), base, lane);
-    }
-
-    __device__ static uint4 values(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
-                                   const uint8_t *&end) {
-        return plus_one(unpack_patched(packed, count, lane, scratch, end));
-    }
-
+struct Pfor : PatchedNumbers<Pfor> {
     __device__ static unsigned value_at(const Packed &packed, unsigned count, unsigned index) {
         if (packed.shared == nullptr) return PforBlock::value_at(packed, count, index);
-        const uint4 header = four_words(packed.shared);
-        const unsigned width = width_of(header);
-        const unsigned low = number_at(packed.bytes, width, count, index);
-        if (packed.byte == 0) return low + 1;
-        return low + patch_of(PforExceptions(packed, header), width, index) + 1;
+        const PforExceptions exceptions(packed);
+        return number_at(packed.bytes, exceptions.width, count, index) + exceptions.addition_to(index) + 1;
     }
 
     __device__ static const uint8_t *end_of(const Packed &packed, unsigned count) {
@@ -146,50 +114,38 @@ struct Pfor {
         return packed.bytes + packed_bytes(min(__ldg(packed.shared), 32u), count);
     }
 
-  private:
-    __device__ static unsigned width_of(uint4 header) { return min(header.x & 0xFF, 32u); }
-
-    // What number `index` has above its slot, by any one thread.
-    __device__ static unsigned patch_of(const PforExceptions &exceptions, unsigned width, unsigned index) {
-        unsigned place = exceptions.count == 0 ? 0 : exceptions.offsets.find_far(exceptions.first);
-#pragma unroll 1
-        for (unsigned number = 0, next = 0; number < exceptions.count; number++) {
-            const unsigned slot = exceptions.first + number;
-            const unsigned position = next + exceptions.offsets.number_of(slot, place);
-            if (position > index) return 0;
-            if (position == index) {
-                unsigned place_of_high = exceptions.highs.find_far(slot);
-                return addend(exceptions.highs.number_of(slot, place_of_high), width);
-            }
-            next = position + 1;
-        }
-        return 0;
-    }
-
     // All lanes have the same block, so all or none come to where the exceptions are written.
     __device__ static uint4 unpack_patched(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
                                            const uint8_t *&end) {
         if (packed.shared == nullptr) return PforBlock::unpack_patched(packed, count, lane, scratch, end);
-        const uint4 header = four_words(packed.shared);
-        const unsigned width = width_of(header);
-        end = packed.bytes + packed_bytes(width, count);
-        const uint4 numbers = unpack(packed.bytes, width, count, lane);
-        if (packed.byte == 0) return numbers;
+        PforExceptions exceptions(packed);
+        const PforSlot slot = exceptions.slot(lane);
+        const uint4 numbers = unpack(packed.bytes, exceptions.width, count, lane);
+        end = packed.bytes + packed_bytes(exceptions.width, count);
+        if (exceptions.count == 0) return numbers;
         clear_patches(lane, scratch);
-        write_patches(PforExceptions(packed, header), width, lane, scratch);
+        write_patches(exceptions, slot, lane, scratch);
         return add_patches(numbers, lane, scratch);
     }
 
-    __device__ static void write_patches(const PforExceptions &exceptions, unsigned width, unsigned lane,
-                                         Scratch &scratch) {
-        for (unsigned start = 0, next = 0; start < exceptions.count; start += 32) {
-            const unsigned here = min(exceptions.count - start, 32u), first = exceptions.first + start;
-            const unsigned offset = exceptions.offsets.read(first, here, lane);
-            const unsigned high = exceptions.highs.read(first, here, lane);
-            // As `sum_up`, with one number a lane.
-            const unsigned position = next + sum_before(offset, lane) + lane + offset;
-            if (lane < here && position < BLOCK) scratch.numbers[position] = addend(high, width);
-            next = __shfl_sync(~0u, position, 31) + 1;
+  private:
+    // `slot` is the lane's first.
+    __device__ static void write_patches(PforExceptions &exceptions, PforSlot slot, unsigned lane, Scratch &scratch) {
+        unsigned end = 0; // behind the lane's exception
+#pragma unroll 1
+        for (unsigned first = 0;;) {
+            const bool is_used = first + lane < exceptions.count;
+            const unsigned bits = is_used ? slot.bits() : 0;
+            unsigned distance = exceptions.distance_of(bits), high = exceptions.high_of(bits);
+            if (__any_sync(~0u, is_used && (distance == 0 || high == 0))) {
+                exceptions.read_words(is_used, lane, distance, high);
+            }
+            end += sum_before(distance, lane) + distance;
+            if (is_used && end - 1 < BLOCK) scratch.numbers[end - 1] = exceptions.addition(high);
+            first += 32;
+            if (first >= exceptions.count) return;
+            slot = exceptions.slot(first + lane);
+            end = __shfl_sync(~0u, end, 31);
         }
     }
 };

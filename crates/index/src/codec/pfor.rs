@@ -1,28 +1,44 @@
 //! `pfor`: most gaps in few bits, one width for the whole list; what does not fit gets its high bits beside the blocks.
 //!
 //! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one width
-//! every slot of a list has its place, whoever reads it. Low bits of exceptions stay in their slots; their offsets and
-//! their high bits are two arrays, which are coded in the same way again: one width, low bits in slots, and, since one
-//! level of recursion is enough, plain words for what does not fit. Offsets are gaps between the exceptions of a block.
-//! The directory byte is the number of exceptions in the block; the shared part says which is its first, so that a
-//! block, or one value, is read alone.
+//! every number of a block has its place, whoever reads it. Low bits of exceptions stay there; where the exceptions are
+//! and what their high parts are is coded in the same way again: one width for the list, and, since one level of
+//! recursion is enough, plain words for what does not fit. For its place an exception has the distance from the one
+//! before it in the block, so that distances and high parts are all at least 1, and 0 tells that a word has the number.
+//! Distance and high part of an exception lie side by side, as one *slot*, and the slots of a block together: they are
+//! read at once. The directory byte is the number of exceptions in the block; the shared part says where their slots
+//! are, so that a block, or one value, is read alone.
 //!
 //! The shared part, all of it little-endian:
 //! ```text
-//! u8 width, u8 width of offsets, u8 width of high parts, u8 0
-//! u32 exceptions, u32 offsets that do not fit, u32 high parts that do not fit
-//! the offsets' low bits, the low bits of the high parts less 1: bit after bit, each filled up to four bytes
-//! of the offsets, then of the high parts, that do not fit: u32 numbers of their exceptions, u32 high bits
-//! u32 × blocks: the first exception of each block
+//! u8 width, u8 width of distances, u8 width of high parts, u8 0
+//! for each group of 32 blocks: u32, the byte where the slots of its first one start; u16 × blocks of the group: how many
+//!     bytes further on those of each start; filled up to four bytes
+//! for each block: slots, the lowest bits are the distance, bit after bit, filled up to a byte;
+//!     u32 × what does not fit, in order of the exceptions, a distance before its high part
 //! ```
-//! A list of one unfinished block has no shared part: it is coded as `pfor-block`.
+//! Zeros fill it up to four bytes. A list of one unfinished block has no shared part: it is coded as `pfor-block`.
 
 use super::lanes::{Kernels, number_at, pack, pack_bits, packed_bytes, width_of};
-use super::pfor_block::{PforBlock, addend};
+use super::pfor_block::PforBlock;
 use super::{BLOCK, Codec, Packed, gaps_of, less_one};
 
-/// Bytes before the arrays of the shared part.
-const HEADER_BYTES: usize = 16;
+/// Bytes before the groups of the shared part.
+const WIDTH_BYTES: usize = 4;
+/// Blocks of a group; what their exceptions take is counted by a u16, whatever they are.
+const GROUP: usize = 32;
+/// Bytes of a whole group.
+const GROUP_BYTES: usize = 4 + 2 * GROUP;
+/// The bits of the largest distance, which is that from before a block to its last number.
+const WIDEST_DISTANCE: usize = 8;
+/// With a distance, high parts of so many bits fill a word.
+const WIDEST_HIGH: usize = 32 - WIDEST_DISTANCE;
+/// Bits that the time to read an exception is worth when the width is chosen.
+const EXCEPTION_BITS: u64 = 4;
+/// Bits that a word beside the slots is worth.
+const WORD_BITS: u64 = 48;
+/// Exceptions are read this many at a time, or fewer; most blocks have no more.
+const CHUNK: usize = 16;
 
 /// Most gaps in few bits, as many in the whole list.
 pub struct Pfor {
@@ -31,110 +47,61 @@ pub struct Pfor {
     alone: PforBlock,
 }
 
-/// Numbers in slots of one width, with words for what does not fit: an array of the shared part.
-struct Slots<'a> {
-    width: usize,
-    low: &'a [u8],
-    /// Which slots do not fit, in order.
-    far: &'a [[u8; 4]],
-    /// What those add, above their slots.
-    high: &'a [[u8; 4]],
+/// The widths of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Widths {
+    number: usize,
+    distance: usize,
+    high: usize,
 }
 
-/// Exceptions are read this many at a time, or fewer; most blocks have no more.
-const CHUNK: usize = 40;
-/// Room for them and for what shares a byte with the first.
-type Room = [u32; CHUNK + 8];
-
-impl Slots<'_> {
-    /// Reads up to [`CHUNK`] numbers from slot `first` on.
-    #[inline]
-    fn read<'r>(&self, kernels: &Kernels, first: usize, count: usize, room: &'r mut Room) -> &'r [u32] {
-        // Eight slots end with a byte. All the room is filled: a full store is faster than one that is cut.
-        let skip = first % 8;
-        let bytes = self.low.get(first / 8 * self.width..).unwrap_or(&[]);
-        (kernels.unpack_bits)(bytes, self.width, 0, room);
-        let numbers = &mut room[skip..skip + count];
-        if !self.far.is_empty() {
-            self.add_far(first, numbers);
-        }
-        numbers
-    }
-
-    /// Adds what does not fit into the slots from `first` on.
-    fn add_far(&self, first: usize, numbers: &mut [u32]) {
-        let slot_of = |far: &[u8; 4]| u32::from_le_bytes(*far) as usize;
-        let from = self.far.partition_point(|far| slot_of(far) < first);
-        for (far, high) in self.far.iter().zip(self.high).skip(from) {
-            let Some(number) = slot_of(far).checked_sub(first).and_then(|slot| numbers.get_mut(slot)) else {
-                return;
-            };
-            *number = number.wrapping_add(u32::from_le_bytes(*high).wrapping_shl(self.width as u32));
-        }
-    }
-}
-
-/// The exceptions of a list.
+/// The exceptions of one block.
 struct Exceptions<'a> {
-    offsets: Slots<'a>,
-    highs: Slots<'a>,
-    /// The first exception of each block.
-    first: &'a [[u8; 4]],
+    widths: Widths,
+    count: usize,
+    /// From their first slot on.
+    slots: &'a [u8],
+    /// What does not fit into the slots.
+    words: &'a [[u8; 4]],
 }
 
 impl<'a> Exceptions<'a> {
-    /// Takes the shared part apart; `None` where it cannot be one.
-    fn read(shared: &'a [u8]) -> Option<Exceptions<'a>> {
-        let (header, arrays) = shared.split_first_chunk::<HEADER_BYTES>()?;
-        let (widths, counts) = header.split_at(4);
-        let [count, far_offsets, far_highs] = std::array::from_fn(|i| word(counts, i));
-        let [offset_width, high_width] = [usize::from(widths[1]), usize::from(widths[2])];
-        if offset_width > 32 || high_width > 32 {
+    /// Finds them in the shared part; `None` where it cannot be one.
+    fn of(packed: Packed<'a>) -> Option<Exceptions<'a>> {
+        let (&[number, distance, high, _], groups) = packed.shared.split_first_chunk::<WIDTH_BYTES>()?;
+        let widths = Widths { number: number.into(), distance: distance.into(), high: high.into() };
+        if !(1..=WIDEST_DISTANCE).contains(&widths.distance) || widths.high > WIDEST_HIGH {
             return None;
         }
-        let (offsets, rest) = arrays.split_at_checked(slot_bytes(offset_width, count))?;
-        let (highs, rest) = rest.split_at_checked(slot_bytes(high_width, count))?;
-        let words = rest.as_chunks().0;
-        let (far_offset, words) = words.split_at_checked(far_offsets)?;
-        let (offset_high, words) = words.split_at_checked(far_offsets)?;
-        let (far_high, words) = words.split_at_checked(far_highs)?;
-        let (high_high, first) = words.split_at_checked(far_highs)?;
-        Some(Exceptions {
-            offsets: Slots { width: offset_width, low: offsets, far: far_offset, high: offset_high },
-            highs: Slots { width: high_width, low: highs, far: far_high, high: high_high },
-            first,
-        })
+        let (start, further) = groups.get(packed.block / GROUP * GROUP_BYTES..)?.split_first_chunk()?;
+        let further = further.as_chunks().0.get(packed.block % GROUP)?;
+        let start = u32::from_le_bytes(*start) as usize + usize::from(u16::from_le_bytes(*further));
+        let (slots, count) = (packed.shared.get(start..)?, usize::from(packed.byte));
+        let words = slots.get(packed_bytes(widths.slot(), count)..)?.as_chunks().0;
+        Some(Exceptions { widths, count, slots, words })
     }
 
-    /// Calls `visit` with each exception of a block, its position and its high part less 1, until it returns false.
+    /// Calls `visit` with the position of each exception and what it adds there, until it returns false.
     #[inline]
-    fn visit(&self, kernels: &Kernels, packed: Packed, mut visit: impl FnMut(usize, u32) -> bool) -> Option<()> {
-        let mut first = u32::from_le_bytes(*self.first.get(packed.block)?) as usize;
-        let end = first + usize::from(packed.byte);
-        let (mut offsets, mut highs, mut next) = ([0; CHUNK + 8], [0; CHUNK + 8], 0);
-        while first < end {
-            let count = CHUNK.min(end - first);
-            let offsets = self.offsets.read(kernels, first, count, &mut offsets);
-            let highs = self.highs.read(kernels, first, count, &mut highs);
-            for (&offset, &high) in offsets.iter().zip(highs) {
-                let position = next + offset as usize;
-                if !visit(position, high) {
-                    return None;
+    fn visit(&self, kernels: &Kernels, mut visit: impl FnMut(usize, u32) -> bool) {
+        let Widths { number, distance, .. } = self.widths;
+        let (mut words, mut next, mut room) = (self.words.iter(), 0u32, [0; CHUNK]);
+        let mut or_word = |part| match part {
+            0 => words.next().map_or(0, |word| u32::from_le_bytes(*word)),
+            _ => part,
+        };
+        for start in (0..self.count).step_by(CHUNK) {
+            // All the room is filled: a full store is faster than one that is cut.
+            (kernels.unpack_bits)(&self.slots[start / 8 * self.widths.slot()..], self.widths.slot(), 0, &mut room);
+            for slot in &room[..CHUNK.min(self.count - start)] {
+                next = next.wrapping_add(or_word(slot & ((1 << distance) - 1)));
+                let addition = or_word(slot >> distance).wrapping_shl(number as u32);
+                if !visit(next.wrapping_sub(1) as usize, addition) {
+                    return;
                 }
-                next = position + 1;
             }
-            first += count;
         }
-        Some(())
     }
-}
-
-fn word(bytes: &[u8], number: usize) -> usize {
-    bytes.as_chunks().0.get(number).map_or(0, |word| u32::from_le_bytes(*word) as usize)
-}
-
-fn slot_bytes(width: usize, count: usize) -> usize {
-    packed_bytes(width, count).next_multiple_of(4)
 }
 
 impl Pfor {
@@ -143,13 +110,15 @@ impl Pfor {
         Pfor { kernels, alone: PforBlock::new(kernels) }
     }
 
-    /// Adds the high parts of a block's exceptions to their slots.
-    fn patch(&self, packed: Packed, width: usize, numbers: &mut [u32]) {
-        let patch = |position: usize, high| {
-            let slot = numbers.get_mut(position);
-            slot.map(|slot| *slot = slot.wrapping_add(addend(high, width))).is_some()
+    /// Adds what the exceptions of a block have above their low bits.
+    fn patch(&self, packed: Packed, numbers: &mut [u32]) {
+        let patch = |position: usize, addition| {
+            let number = numbers.get_mut(position);
+            number.map(|number| *number = number.wrapping_add(addition)).is_some()
         };
-        Exceptions::read(packed.shared).and_then(|exceptions| exceptions.visit(self.kernels, packed, patch));
+        if let Some(exceptions) = Exceptions::of(packed) {
+            exceptions.visit(self.kernels, patch);
+        }
     }
 }
 
@@ -173,7 +142,7 @@ impl Codec for Pfor {
             }
             Some(&width) => {
                 self.kernels.unpack(usize::from(width), packed.bytes, 0, documents);
-                self.patch(packed, usize::from(width), documents);
+                self.patch(packed, documents);
                 (self.kernels.sum)(base, documents);
             }
             None => self.alone.decode_documents(packed, base, documents),
@@ -193,7 +162,7 @@ impl Codec for Pfor {
         };
         self.kernels.unpack(usize::from(width), packed.bytes, 1, values);
         if packed.byte > 0 {
-            self.patch(packed, usize::from(width), values);
+            self.patch(packed, values);
         }
     }
 
@@ -209,13 +178,15 @@ impl Codec for Pfor {
             return low.wrapping_add(1);
         }
         let mut high = 0;
-        let find = |position, here| {
+        let find = |position, addition| {
             if position == index {
-                high = addend(here, width);
+                high = addition;
             }
             position < index
         };
-        Exceptions::read(packed.shared).and_then(|exceptions| exceptions.visit(self.kernels, packed, find));
+        if let Some(exceptions) = Exceptions::of(packed) {
+            exceptions.visit(self.kernels, find);
+        }
         low.wrapping_add(high).wrapping_add(1)
     }
 
@@ -233,80 +204,95 @@ fn encode(numbers: &[u32], width: u8, out: &mut Vec<u8>) -> u8 {
     numbers.iter().filter(|&&number| u64::from(number) >> width != 0).count() as u8
 }
 
-/// `sizes[bits]`: the numbers of so many bits.
-fn sizes_of(numbers: &[u32]) -> [u64; 33] {
-    let mut sizes = [0; 33];
-    numbers.iter().for_each(|&number| sizes[width_of(&[number])] += 1);
-    sizes
+/// Exceptions of a block: the distance from the one before, and what is above the lowest bits.
+fn exceptions_of(block: &[u32], width: usize) -> impl Iterator<Item = (u32, u32)> {
+    let mut next = 0;
+    (1..).zip(block).filter_map(move |(end, &number)| {
+        let high = (u64::from(number) >> width) as u32;
+        let distance = end - next;
+        next = if high > 0 { end } else { next };
+        (high > 0).then_some((distance, high))
+    })
 }
 
-/// Bits that slots of a width take, with words for what does not fit.
-fn slot_bits(sizes: &[u64], width: usize) -> u64 {
-    let all: u64 = sizes.iter().sum();
-    all * width as u64 + 64 * sizes.get(width + 1..).map_or(0, |far| far.iter().sum())
+impl Widths {
+    /// Those that make the least bytes, or a few more where exceptions become rarer.
+    fn of(numbers: &[u32]) -> Widths {
+        let (mut sizes, distances) = ([0; 33], distance_sizes(numbers));
+        numbers.iter().for_each(|&number| sizes[width_of(&[number])] += 1);
+        let widths = |number: usize| {
+            let exceptions: u64 = sizes[number + 1..].iter().sum();
+            // What fits is no exception.
+            let mut highs = sizes;
+            highs[..=number].fill(0);
+            let (distance_bits, distance) = best_slots(&distances[number], WIDEST_DISTANCE);
+            let (high_bits, high) = best_slots(&highs[number..], WIDEST_HIGH);
+            let bits = numbers.len() as u64 * number as u64 + exceptions * EXCEPTION_BITS + distance_bits + high_bits;
+            (bits, Widths { number, distance, high })
+        };
+        let least = (0..=32).rev().map(widths).min_by_key(|&(bits, _)| bits);
+        least.map_or(Widths { number: 32, distance: 0, high: 0 }, |(_, widths)| widths)
+    }
+
+    /// The width of a slot.
+    fn slot(self) -> usize {
+        self.distance + self.high
+    }
 }
 
-/// The width of slots that take the least.
-fn best_slots(sizes: &[u64]) -> (u64, usize) {
-    (0..sizes.len()).rev().map(|width| (slot_bits(sizes, width), width)).min().unwrap_or((0, 0))
-}
-
-/// The width of a list: about the one that makes the least bytes.
-fn width_for(numbers: &[u32]) -> usize {
-    let sizes = sizes_of(numbers);
-    let bits = |&width: &usize| {
-        let exceptions: u64 = sizes[width + 1..].iter().sum();
-        let slots = numbers.len() as u64 * width as u64;
-        if exceptions == 0 {
-            return slots;
-        }
-        // An offset takes about a bit more than the logarithm of their mean.
-        let offset = u64::from((numbers.len() as u64 / exceptions).ilog2() + 1).min(7);
-        // What fits is no exception.
-        let mut above = sizes;
-        above[..=width].fill(0);
-        slots + exceptions * offset + best_slots(&above[width..]).0
-    };
-    (0..=32).rev().min_by_key(bits).unwrap_or(32)
-}
-
-fn encode_shared(numbers: &[u32], shared: &mut Vec<u8>) {
-    let width = width_for(numbers);
-    let (mut offsets, mut highs, mut first) = (Vec::new(), Vec::new(), Vec::new());
+/// `[width][bits]`: the distances of so many bits between exceptions from a width.
+fn distance_sizes(numbers: &[u32]) -> [[u64; WIDEST_DISTANCE + 1]; 33] {
+    let mut sizes = [[0; WIDEST_DISTANCE + 1]; 33];
     for block in numbers.chunks(BLOCK) {
-        first.push(offsets.len() as u32);
-        let mut next = 0;
-        for (position, &number) in (0..).zip(block) {
-            let high = (u64::from(number) >> width) as u32;
-            if high > 0 {
-                offsets.push(position - next);
-                highs.push(high - 1);
-                next = position + 1;
+        let mut next = [0; 32];
+        for (end, number) in (1u32..).zip(block) {
+            let widths = next.iter_mut().zip(&mut sizes).take(width_of(&[*number]));
+            for (next, sizes) in widths {
+                sizes[width_of(&[end - *next])] += 1;
+                *next = end;
             }
         }
     }
-    let slots = [&offsets, &highs].map(|numbers| best_slots(&sizes_of(numbers)).1);
-    let far = |i: usize| [&offsets, &highs][i].iter().filter(|&&number| u64::from(number) >> slots[i] != 0).count();
-    shared.extend([width as u8, slots[0] as u8, slots[1] as u8, 0]);
-    shared.extend([offsets.len(), far(0), far(1)].iter().flat_map(|&count| (count as u32).to_le_bytes()));
-    append_slots(&offsets, slots[0], shared);
-    append_slots(&highs, slots[1], shared);
-    append_far(&offsets, slots[0], shared);
-    append_far(&highs, slots[1], shared);
-    shared.extend(first.iter().flat_map(|first| first.to_le_bytes()));
+    sizes
 }
 
-fn append_slots(numbers: &[u32], width: usize, shared: &mut Vec<u8>) {
-    let mask = ((1u64 << width) - 1) as u32;
-    pack_bits(numbers.iter().map(|number| number & mask), width, shared);
+/// The width of slots that costs the least bits, with words for what does not fit; `sizes[bits]` numbers have so many.
+fn best_slots(sizes: &[u64], widest: usize) -> (u64, usize) {
+    let all: u64 = sizes.iter().sum();
+    let cost = |width: usize| {
+        let words: u64 = sizes.iter().skip(width + 1).sum();
+        (all * width as u64 + words * WORD_BITS, width)
+    };
+    (0..=widest).map(cost).min().unwrap_or((0, 0))
+}
+
+fn encode_shared(numbers: &[u32], shared: &mut Vec<u8>) {
+    let (widths, blocks) = (Widths::of(numbers), numbers.len().div_ceil(BLOCK));
+    let groups_end = WIDTH_BYTES + (4 * blocks.div_ceil(GROUP) + 2 * blocks).next_multiple_of(4);
+    let mut exceptions = Vec::new();
+    shared.extend([widths.number as u8, widths.distance as u8, widths.high as u8, 0]);
+    for group in numbers.chunks(GROUP * BLOCK) {
+        let start = exceptions.len();
+        shared.extend(((groups_end + start) as u32).to_le_bytes());
+        for block in group.chunks(BLOCK) {
+            shared.extend(((exceptions.len() - start) as u16).to_le_bytes());
+            append_exceptions(block, widths, &mut exceptions);
+        }
+    }
+    shared.resize(groups_end, 0);
+    shared.extend(exceptions);
     shared.resize(shared.len().next_multiple_of(4), 0);
 }
 
-fn append_far(numbers: &[u32], width: usize, shared: &mut Vec<u8>) {
-    let highs = || (0u32..).zip(numbers.iter().map(|&number| (u64::from(number) >> width) as u32));
-    let far = || highs().filter(|&(_, high)| high != 0);
-    shared.extend(far().flat_map(|(slot, _)| slot.to_le_bytes()));
-    shared.extend(far().flat_map(|(_, high)| high.to_le_bytes()));
+/// Appends the slots of a block's exceptions, and the words.
+fn append_exceptions(block: &[u32], widths: Widths, out: &mut Vec<u8>) {
+    let fits = |number: u32, width: usize| width_of(&[number]) <= width;
+    let or_zero = |number, width| if fits(number, width) { number } else { 0 };
+    let exceptions = || exceptions_of(block, widths.number);
+    let slot = |(distance, high)| or_zero(distance, widths.distance) | or_zero(high, widths.high) << widths.distance;
+    pack_bits(exceptions().map(slot), widths.slot(), out);
+    let parts = exceptions().flat_map(|(distance, high)| [(distance, widths.distance), (high, widths.high)]);
+    out.extend(parts.filter(|&(part, width)| !fits(part, width)).flat_map(|(part, _)| part.to_le_bytes()));
 }
 
 #[cfg(test)]
@@ -337,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_one_width_and_two_arrays_of_exceptions() {
+    fn a_list_has_one_width_and_slots_of_exceptions() {
         let mut numbers = vec![1; 3 * BLOCK];
         numbers[BLOCK + 5] = 0b1101;
         numbers[BLOCK + 7] = 0b1001;
@@ -345,42 +331,58 @@ mod tests {
         let codec = Pfor::new(Kernels::best());
         let mut shared = Vec::new();
         codec.encode_shared(&mut numbers.iter().copied(), &mut shared);
-        // Width 1, offsets 5, 1, 0 in three bits each, high parts less 1 are 5, 3, 6.
+        // Width 1, distances 6, 2, 1 in three bits each, high parts 6, 4, 7 too.
         assert_eq!(shared[..4], [1, 3, 3, 0]);
-        assert_eq!(shared[4..16], [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(shared[16..24], [0b00_001_101, 0, 0, 0, 0b10_011_101, 1, 0, 0]);
-        assert_eq!(shared[24..], [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(shared[4..16], [16, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(shared[16..], [0b10_110_110, 0b100_0, 0b111_001, 0]);
         let values: Vec<u32> = numbers.iter().map(|number| number + 1).collect();
         let mut bytes = Vec::new();
         let byte = codec.encode_values(&shared, &values[BLOCK..2 * BLOCK], &mut bytes);
         assert_eq!((byte, bytes), (2, vec![0xFF; 16]));
     }
 
+    /// All blocks of a list, decoded again as values and one by one.
+    fn assert_read_again(numbers: &[u32], shared: &[u8]) {
+        let codec = Pfor::new(Kernels::best());
+        for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
+            let (mut bytes, mut decoded) = (Vec::new(), vec![0; numbers.len()]);
+            let byte = encode(numbers, shared[0], &mut bytes);
+            let packed = Packed { byte, bytes: &bytes, shared, block };
+            codec.decode_values(packed, &mut decoded);
+            let values: Vec<u32> = numbers.iter().map(|number| number.wrapping_add(1)).collect();
+            assert_eq!(decoded, values);
+            let single = |index| codec.value_at(packed, numbers.len(), index);
+            assert_eq!((0..numbers.len()).map(single).collect::<Vec<u32>>(), values);
+        }
+    }
+
     #[test]
     fn what_does_not_fit_twice_is_a_word() {
         let mut numbers: Vec<u32> = (0..100 * BLOCK as u32).map(|i| if i % 10 == 0 { 9 } else { 1 }).collect();
         numbers[50 * BLOCK] = u32::MAX;
-        let codec = Pfor::new(Kernels::best());
+        // The last exception of this block is far from the one before.
+        numbers[70 * BLOCK + 1..70 * BLOCK + 120].fill(0);
         let mut shared = Vec::new();
-        codec.encode_shared(&mut numbers.iter().copied(), &mut shared);
-        let exceptions = Exceptions::read(&shared).unwrap();
-        assert_eq!(shared[0], 1);
-        assert_eq!((exceptions.highs.width, exceptions.highs.far.len()), (2, 1));
-        for (block, values) in numbers.chunks(BLOCK).enumerate() {
-            let mut bytes = Vec::new();
-            let documents: Vec<u32> = values
-                .iter()
-                .take(3)
-                .scan(0u32, |next, gap| {
-                    let document = next.wrapping_add(*gap);
-                    *next = document.wrapping_add(1);
-                    Some(document)
-                })
-                .collect();
-            let byte = encode(values, shared[0], &mut bytes);
-            let mut decoded = [0; BLOCK];
-            codec.decode_documents(Packed { byte, bytes: &bytes, shared: &shared, block }, 0, &mut decoded);
-            assert_eq!(decoded[..3], documents);
-        }
+        encode_shared(&numbers, &mut shared);
+        assert_eq!(shared[..4], [1, 4, 3, 0]);
+        let words = |block| {
+            let byte = exceptions_of(&numbers[block * BLOCK..][..BLOCK], 1).count() as u8;
+            let end = Exceptions::of(Packed { byte, bytes: &[], shared: &shared, block: block + 1 });
+            let words = Exceptions::of(Packed { byte, bytes: &[], shared: &shared, block }).unwrap().words;
+            words.len() - end.unwrap().slots.len() / 4
+        };
+        assert_eq!([words(49), words(50), words(70)], [0, 1, 1]);
+        assert_read_again(&numbers, &shared);
+    }
+
+    #[test]
+    fn the_largest_exceptions_do_not_leave_their_group() {
+        // Few numbers of few bits, so that the width is small, then blocks in which nothing fits.
+        let mut numbers = vec![0; 40_000 * BLOCK];
+        numbers[..64 * BLOCK].fill(u32::MAX);
+        let mut shared = Vec::new();
+        encode_shared(&numbers, &mut shared);
+        assert_eq!(shared[0], 0);
+        assert_read_again(&numbers[..66 * BLOCK], &shared);
     }
 }

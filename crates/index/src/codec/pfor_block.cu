@@ -4,9 +4,6 @@
 #include "lanes.cu"
 #include "packed.cu"
 
-// What a high part less 1 adds to a slot of a width.
-__device__ inline unsigned addend(unsigned less_one, unsigned width) { return (less_one + 1) << (width & 31); }
-
 // Before exceptions are written to scratch.
 __device__ inline void clear_patches(unsigned lane, Scratch &scratch) {
     __syncwarp();
@@ -21,6 +18,20 @@ __device__ inline uint4 add_patches(uint4 numbers, unsigned lane, const Scratch 
     return make_uint4(numbers.x + patches.x, numbers.y + patches.y, numbers.z + patches.z, numbers.w + patches.w);
 }
 
+// The codec `Self` of a block whose numbers are slots with patches: its function `unpack_patched` gives the lane's gaps,
+// or values less 1.
+template <class Self> struct PatchedNumbers {
+    __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
+                                      Scratch &scratch, const uint8_t *&end) {
+        return sum_up(Self::unpack_patched(packed, count, lane, scratch, end), base, lane);
+    }
+
+    __device__ static uint4 values(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
+                                   const uint8_t *&end) {
+        return plus_one(Self::unpack_patched(packed, count, lane, scratch, end));
+    }
+};
+
 // Exceptions of a block, as they lie behind its numbers. What damaged bytes say is cut to what can be.
 struct BlockExceptions {
     const uint8_t *positions;
@@ -32,22 +43,15 @@ struct BlockExceptions {
         : positions(bytes + 2), count(min(__ldg(bytes), BLOCK)), high_width(min(__ldg(bytes + 1), 32 - width)),
           highs(positions + count) {}
 
-    __device__ unsigned high_of(unsigned number) const { return number_of_bits(highs, high_width, number); }
+    // What an exception adds to its slot of a width.
+    __device__ unsigned addend(unsigned number, unsigned width) const {
+        return (number_of_bits(highs, high_width, number) + 1) << (width & 31);
+    }
 
     __device__ const uint8_t *end() const { return highs + packed_bytes(high_width, count); }
 };
 
-struct PforBlock {
-    __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
-                                      Scratch &scratch, const uint8_t *&end) {
-        return sum_up(unpack_patched(packed, count, lane, scratch, end), base, lane);
-    }
-
-    __device__ static uint4 values(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
-                                   const uint8_t *&end) {
-        return plus_one(unpack_patched(packed, count, lane, scratch, end));
-    }
-
+struct PforBlock : PatchedNumbers<PforBlock> {
     __device__ static unsigned value_at(const Packed &packed, unsigned count, unsigned index) {
         const unsigned width = width_of(packed);
         const unsigned low = number_at(packed.bytes, width, count, index);
@@ -58,7 +62,7 @@ struct PforBlock {
 #pragma unroll 1
         while (number < exceptions.count && (position = __ldg(exceptions.positions + number)) < index) number++;
         if (number == exceptions.count || position != index) return low + 1;
-        return low + addend(exceptions.high_of(number), width) + 1;
+        return low + exceptions.addend(number, width) + 1;
     }
 
     __device__ static const uint8_t *end_of(const Packed &packed, unsigned count) {
@@ -67,7 +71,7 @@ struct PforBlock {
         return end_behind(packed, BlockExceptions(packed.bytes + numbers, width), count);
     }
 
-    // The lane's gaps, or values less 1. All lanes have the same directory byte, so all or none come to where the
+    // All lanes have the same directory byte, so all or none come to where the
     // exceptions are written.
     __device__ static uint4 unpack_patched(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
                                            const uint8_t *&end) {
@@ -81,7 +85,7 @@ struct PforBlock {
 #pragma unroll 1
         for (unsigned number = lane; number < exceptions.count; number += 32) {
             const unsigned position = __ldg(exceptions.positions + number);
-            if (position < BLOCK) scratch.numbers[position] = addend(exceptions.high_of(number), width);
+            if (position < BLOCK) scratch.numbers[position] = exceptions.addend(number, width);
         }
         return add_patches(numbers, lane, scratch);
     }

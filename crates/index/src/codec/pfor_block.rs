@@ -40,13 +40,8 @@ impl<'a> Exceptions<'a> {
 
     /// What exception `number` adds to its slot of a width.
     fn addend(&self, number: usize, width: usize) -> u32 {
-        addend(number_of_bits(self.highs, self.high_width, number), width)
+        number_of_bits(self.highs, self.high_width, number).wrapping_add(1).wrapping_shl(width as u32)
     }
-}
-
-/// What a high part less 1 adds to a slot of a width.
-pub fn addend(less_one: u32, width: usize) -> u32 {
-    less_one.wrapping_add(1).wrapping_shl(width as u32)
 }
 
 impl PforBlock {
