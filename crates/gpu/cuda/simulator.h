@@ -392,6 +392,7 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define __any_sync(mask, is_true) (__ballot_sync(mask, is_true) != 0)
 #define __all_sync(mask, is_true) (__ballot_sync(mask, !(is_true)) == 0)
 #define PREFETCH(address) ((void)(address))
+#define ADD_LANE_BEFORE(sum, by) ((sum) += simulator::shuffle_up(~0u, sum, by, __LINE__) * ((threadIdx.x & 31) >= (by)))
 #define SHARED(Type, name) Type &name = *simulator::shared<Type>(__LINE__)
 #define BOUNDED_KERNEL(name, threads, blocks, Arguments, arguments) KERNEL(name, Arguments, arguments)
 #define KERNEL(name, Arguments, arguments)                                                                              \

@@ -114,13 +114,14 @@ template <unsigned TAG> __device__ inline void decode_rows(const DecodeArguments
     if (arguments.output == DecodeOutput::Sum) add_to_sink(sum, lane, warp, shared, arguments.sink);
 }
 
-#define DECODE_KERNEL(name, tag)                                                                                       \
-    KERNEL(name, DecodeArguments, arguments) { decode_rows<tag>(arguments); }
-DECODE_KERNEL(decode, ANY)
-DECODE_KERNEL(decode_raw, RAW)
-DECODE_KERNEL(decode_bitpack, BITPACK)
-DECODE_KERNEL(decode_elias_fano, ELIAS_FANO)
-DECODE_KERNEL(decode_pfor, PFOR)
-DECODE_KERNEL(decode_rice, RICE)
-DECODE_KERNEL(decode_pfor_block, PFOR_BLOCK)
+// With registers for so many blocks a processor: as many as fit without, or nearly without, keeping some in memory.
+#define DECODE_KERNEL(name, tag, blocks)                                                                               \
+    BOUNDED_KERNEL(name, DECODE_THREADS, blocks, DecodeArguments, arguments) { decode_rows<tag>(arguments); }
+DECODE_KERNEL(decode, ANY, 4)
+DECODE_KERNEL(decode_raw, RAW, 8)
+DECODE_KERNEL(decode_bitpack, BITPACK, 8)
+DECODE_KERNEL(decode_elias_fano, ELIAS_FANO, 8)
+DECODE_KERNEL(decode_pfor, PFOR, 6)
+DECODE_KERNEL(decode_rice, RICE, 8)
+DECODE_KERNEL(decode_pfor_block, PFOR_BLOCK, 8)
 #undef DECODE_KERNEL

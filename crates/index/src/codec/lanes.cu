@@ -48,10 +48,8 @@ __device__ inline unsigned number_at(const uint8_t *bytes, unsigned width, unsig
     return __funnelshift_r(low, high, shift) & mask_of_width(width);
 }
 
-// Four neighbouring words. A stream behind another one may start at any multiple of four bytes.
-__device__ inline uint4 four_words(const uint8_t *bytes) {
-    if ((reinterpret_cast<uintptr_t>(bytes) & 15) == 0) return __ldg(reinterpret_cast<const uint4 *>(bytes));
-    const unsigned *words = reinterpret_cast<const unsigned *>(bytes);
+// Four neighbouring words.
+__device__ inline uint4 four_words(const unsigned *words) {
     return make_uint4(__ldg(words), __ldg(words + 1), __ldg(words + 2), __ldg(words + 3));
 }
 
@@ -67,28 +65,33 @@ __device__ inline uint4 unpack(const uint8_t *bytes, unsigned width, unsigned co
         return numbers;
     }
     const unsigned bit = lane * width, shift = bit & 31, mask = mask_of_width(width);
-    const uint8_t *first = bytes + 16 * (bit / 32);
-    const uint4 low = four_words(first);
-    const uint4 high = shift + width > 32 ? four_words(first + 16) : make_uint4(0, 0, 0, 0);
+    const uint4 *first = reinterpret_cast<const uint4 *>(bytes) + bit / 32;
+    const bool is_split = shift + width > 32;
+    uint4 low, high = make_uint4(0, 0, 0, 0);
+    // A stream behind another one may start at any multiple of four bytes.
+    if ((reinterpret_cast<uintptr_t>(bytes) & 15) == 0) {
+        low = __ldg(first);
+        if (is_split) high = __ldg(first + 1);
+    } else {
+        low = four_words(reinterpret_cast<const unsigned *>(first));
+        if (is_split) high = four_words(reinterpret_cast<const unsigned *>(first + 1));
+    }
     return make_uint4(__funnelshift_r(low.x, high.x, shift) & mask, __funnelshift_r(low.y, high.y, shift) & mask,
                       __funnelshift_r(low.z, high.z, shift) & mask, __funnelshift_r(low.w, high.w, shift) & mask);
 }
 
 // The sum of what the lanes before have.
-__device__ inline unsigned sum_before(unsigned number, unsigned lane) {
+__device__ inline unsigned sum_before(unsigned number) {
     unsigned sum = number;
 #pragma unroll
-    for (unsigned by = 1; by < 32; by <<= 1) {
-        const unsigned before = __shfl_up_sync(~0u, sum, by);
-        if (lane >= by) sum += before;
-    }
+    for (unsigned by = 1; by < 32; by <<= 1) ADD_LANE_BEFORE(sum, by);
     return sum - number;
 }
 
 // Running sums of the warp's numbers, each plus `base`, plus one for each number before it: gaps become documents.
 __device__ inline uint4 sum_up(uint4 gaps, unsigned base, unsigned lane) {
     const unsigned y = gaps.x + gaps.y, z = y + gaps.z, w = z + gaps.w;
-    const unsigned first = base + sum_before(w, lane) + 4 * lane;
+    const unsigned first = base + sum_before(w) + 4 * lane;
     return make_uint4(first + gaps.x, first + y + 1, first + z + 2, first + w + 3);
 }
 

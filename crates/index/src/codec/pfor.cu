@@ -5,7 +5,7 @@
 // numbers and slots, and only where something did not fit, words. To keep it so, reads of the first two kinds are not in
 // branches: where there is nothing to read, they read the widths again.
 //
-// The shared part starts at a multiple of four bytes. But for its first four nothing is read behind its length, or
+// The shared part starts at a multiple of four bytes. But for its first eight nothing is read behind its length, or
 // behind the next multiple of four, whatever it says of itself.
 #pragma once
 #include "lanes.cu"
@@ -38,7 +38,8 @@ struct PforExceptions {
         const unsigned bytes = packed_bytes(distance_width + high_width, count);
         const bool is_inside = has_block && slots <= shared_bytes && bytes <= shared_bytes - slots;
         const bool is_possible = distance_width - 1 < WIDEST_DISTANCE && high_width <= WIDEST_HIGH;
-        if (!is_inside || !is_possible) slots = count = high_width = 0, distance_width = 1;
+        // Where something is wrong there are no exceptions, and `slot` reads from the start.
+        if (!is_inside || !is_possible) slots = count = 0;
         words = slots + bytes;
     }
 
@@ -50,7 +51,7 @@ struct PforExceptions {
         return {__ldg(word), shift + slot_width > 32 ? __ldg(word + 1) : 0, shift};
     }
 
-    // What a slot holds, if it is used; 0 for what does not fit.
+    // What the bits of a slot begin with; 0 for what does not fit.
     __device__ unsigned distance_of(unsigned bits) const { return bits & ((1u << distance_width) - 1); }
 
     __device__ unsigned high_of(unsigned bits) const { return bits >> distance_width & ((1u << high_width) - 1); }
@@ -140,7 +141,7 @@ struct Pfor : PatchedNumbers<Pfor> {
             if (__any_sync(~0u, is_used && (distance == 0 || high == 0))) {
                 exceptions.read_words(is_used, lane, distance, high);
             }
-            end += sum_before(distance, lane) + distance;
+            end += sum_before(distance) + distance;
             if (is_used && end - 1 < BLOCK) scratch.numbers[end - 1] = exceptions.addition(high);
             first += 32;
             if (first >= exceptions.count) return;

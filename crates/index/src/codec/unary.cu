@@ -34,7 +34,7 @@ __device__ inline uint4 unary_sums(const uint8_t *bits, unsigned count, unsigned
     for (unsigned start = 0, found = 0; found < count && start < LONGEST_UNARY_BYTES; start += UNARY_ROUND_BYTES) {
         const unsigned at = start + 2 * lane;
         unsigned word = unary_bits(bits, at, count);
-        const unsigned ones = __popc(word), before = found + sum_before(ones, lane);
+        const unsigned ones = __popc(word), before = found + sum_before(ones);
         found = __shfl_sync(~0u, before + ones, 31);
         for (unsigned i = before; word != 0 && i < BLOCK; i++) {
             scratch.numbers[i] = 8 * at + __ffs(word) - 1;
