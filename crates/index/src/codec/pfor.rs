@@ -334,7 +334,7 @@ mod tests {
         // Width 1, distances 6, 2, 1 in three bits each, high parts 6, 4, 7 too.
         assert_eq!(shared[..4], [1, 3, 3, 0]);
         assert_eq!(shared[4..16], [16, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
-        assert_eq!(shared[16..], [0b10_110_110, 0b100_0, 0b111_001, 0]);
+        assert_eq!(shared[16..], [0b10_110_110, 0b1000, 0b111_001, 0]);
         let values: Vec<u32> = numbers.iter().map(|number| number + 1).collect();
         let mut bytes = Vec::new();
         let byte = codec.encode_values(&shared, &values[BLOCK..2 * BLOCK], &mut bytes);
