@@ -21,6 +21,8 @@ constexpr unsigned SLOTS = 2048, EMPTY = ~0u;
 constexpr unsigned LONGEST_PROBE = 64;
 // The most chunks of 64 documents in a window.
 constexpr unsigned WIDEST_CHUNKS = 512;
+// A part looks at what others have found once in so many windows.
+constexpr unsigned LOOK_AROUND = 4;
 // Blocks that are handed out to warps at once.
 constexpr unsigned WORK = 64;
 
@@ -67,7 +69,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     Top top;
     unsigned lane, warp;
     unsigned queued; // candidates of the warp
-    unsigned turn;   // which of the two bounds is this window's
+    unsigned turn;   // counts windows, which have the two bounds in turns
 
     __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task &task)
         : shared(given), arguments(given_arguments), part(task), query(task.query),
@@ -137,9 +139,9 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 
     // Looks at the documents of a window; whether it fitted.
     __device__ bool pass(unsigned start, unsigned end) {
-        if (warp == 0) top.look_around();
+        if (warp == 0 && turn % LOOK_AROUND == 0) top.look_around();
         if (threadIdx.x == 0) {
-            shared.dense_bound[1 - turn] = 0;
+            shared.dense_bound[(turn + 1) % 2] = 0;
             shared.is_overfull = 0;
             shared.work_count = 0;
             shared.work_valid = WORK;
@@ -149,8 +151,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             if (lane == 0) places[list].next = places[list].cursor;
         }
         __syncthreads();
-        const unsigned threshold = top.least(start), dense_bound = shared.dense_bound[turn];
-        turn = 1 - turn;
+        const unsigned threshold = top.least(start), dense_bound = shared.dense_bound[turn % 2];
+        turn++;
         if (query.sum + dense_bound < threshold) {
             __syncthreads();
             return true;
@@ -188,7 +190,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             }
         }
         largest = __reduce_max_sync(~0u, largest);
-        if (lane == 0) atomicMax(&shared.dense_bound[turn], largest);
+        if (lane == 0) atomicMax(&shared.dense_bound[turn % 2], largest);
     }
 
     // Scatters all blocks of the window that can bring a document in; whether there are any.
