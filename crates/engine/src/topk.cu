@@ -76,9 +76,9 @@ struct Top {
     // ends with one.
     __device__ void cut() {
         if (shared.count > 2 * BINS) {
-            select();
+            call_select(*this);
         } else {
-            sort();
+            call_sort(*this);
         }
         if (threadIdx.x == 0) {
             const uint64_t floor = shared.least;
@@ -87,6 +87,11 @@ struct Top {
         }
         __syncthreads();
     }
+
+    // What is long and needed in several places is there once: kernels have to fit into the cache of instructions. The
+    // functions take a copy, so that what is copied can stay in registers.
+    __device__ __noinline__ static void call_select(Top top) { top.select(); }
+    __device__ __noinline__ static void call_sort(Top top) { top.sort(); }
 
     // Sorts, best first, and forgets what lies behind the k-th, `least`.
     __device__ void sort() {
@@ -257,7 +262,7 @@ struct Top {
     // Leaves the hits of the part; the last part of a query to come here leaves the query's. Starts behind a barrier.
     __device__ void finish(const Task &task, const BatchArguments &arguments) {
         if (shared.count > query.k) cut();
-        sort();
+        call_sort(*this);
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(task, arguments)) return;
         uint64_t *answer = arguments.answers + query.answer;
@@ -311,7 +316,7 @@ struct Top {
         __syncthreads();
         take_over(task, arguments);
         if (shared.count > query.k) cut();
-        sort();
+        call_sort(*this);
         return true;
     }
 
