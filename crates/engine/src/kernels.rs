@@ -34,7 +34,7 @@ pub const WIDEST_WINDOW: u32 = 32_768;
 /// Bins of the histogram of a query's scores.
 pub const BINS: u32 = 256;
 /// Bytes of what the parts of a query know of each other.
-pub const STATE: usize = 1064;
+pub const STATE: usize = 1056;
 
 /// Threads of a block of the kernels that decode.
 pub const DECODE_THREADS: u32 = 256;
@@ -114,9 +114,9 @@ pub struct QueryRow {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkRow {
-    pub postings: u64,
-    pub blocks: u64,
-    pub documents: u64,
+    pub blocks: u32,
+    pub documents: u32,
+    pub missing: u64,
 }
 
 /// The most lists of each kind that travel with a launch.
@@ -206,7 +206,7 @@ kernels! {
     [SparseRow: 88 bytes]
     [DenseRow: 56 bytes]
     [QueryRow: 88 bytes]
-    [WorkRow: 24 bytes]
+    [WorkRow: 16 bytes]
     [AloneRows: 1816 bytes]
     [BatchArguments: 1920 bytes]
     /// OR by frequencies, of lists packed by bitpack.

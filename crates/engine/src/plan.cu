@@ -72,11 +72,12 @@ struct QueryRow {
 static_assert(sizeof(QueryRow) == 88, "as kernels.rs has it");
 
 // What was done for a query, beside its hits.
-struct WorkRow {
-    unsigned long long postings, blocks; // of sparse lists, that were decoded
-    unsigned long long documents;        // whose whole score was computed
+struct alignas(8) WorkRow {
+    unsigned blocks;            // of sparse lists, that were decoded
+    unsigned documents;         // whose whole score was computed
+    unsigned long long missing; // postings that these blocks have less than 128 each
 };
-static_assert(sizeof(WorkRow) == 24, "as kernels.rs has it");
+static_assert(sizeof(WorkRow) == 16, "as kernels.rs has it");
 
 // Bins of histograms.
 constexpr unsigned BINS = 256;
@@ -89,7 +90,7 @@ struct QueryState {
     unsigned reserved;
     unsigned scores[BINS];    // a histogram of the scores that were pushed
 };
-static_assert(sizeof(QueryState) == 1064, "as kernels.rs has it");
+static_assert(sizeof(QueryState) == 1056, "as kernels.rs has it");
 
 constexpr unsigned NONE = ~0u;
 

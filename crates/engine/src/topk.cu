@@ -15,7 +15,7 @@ struct TopShared {
     // What a selection finds out.
     unsigned bin, above, kept;
     // What the part has done, as in WorkRow.
-    unsigned postings, blocks, documents;
+    unsigned blocks, documents, missing;
     uint64_t least;
     uint64_t keys[SHARED_KEYS];
 };
@@ -32,7 +32,7 @@ struct Top {
         if (query.room > 0) keys = task.keys(arguments);
         if (threadIdx.x == 0) {
             shared.count = 0;
-            shared.postings = shared.blocks = shared.documents = 0;
+            shared.blocks = shared.documents = shared.missing = 0;
             shared.floor = static_cast<uint64_t>(task.query.seed) << 32;
         }
     }
@@ -40,7 +40,7 @@ struct Top {
     // Notes, by one lane, that a warp has decoded a block of so many postings.
     __device__ void note_block(unsigned postings) {
         atomicAdd(&shared.blocks, 1u);
-        atomicAdd(&shared.postings, postings);
+        if (postings < BLOCK) atomicAdd(&shared.missing, BLOCK - postings);
     }
 
     // Takes over what all parts have found, by the first warp, before a barrier.
@@ -217,7 +217,6 @@ struct Top {
         unsigned own[EACH], sum = 0;
 #pragma unroll
         for (unsigned i = 0; i < EACH; i++) sum += own[i] = counts[first + i];
-        above = 0;
         const unsigned all = sum;
         for (unsigned by = 1; by < 32; by <<= 1) {
             const unsigned before = __shfl_up_sync(~0u, sum, by);
@@ -265,37 +264,40 @@ struct Top {
         call_sort(*this);
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(task, arguments)) return;
+        leave(task.number, arguments);
+    }
+
+    // Leaves the query's hits, and what stands beside them.
+    __device__ void leave(unsigned number, const BatchArguments &arguments) {
         uint64_t *answer = arguments.answers + query.answer;
         for (unsigned i = threadIdx.x; i < shared.count; i += blockDim.x) answer[i] = keys[i];
+        if (threadIdx.x == 0) {
+            const volatile WorkRow &work = state.work;
+            arguments.answer_work[number] = WorkRow{work.blocks, work.documents, work.missing};
+        }
         if (arguments.is_alone) {
-            // The host reads the count first.
+            // The host waits for the count, and reads the rest then.
             __threadfence_system();
             __syncthreads();
-            for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) state.scores[i] = 0;
         }
-        if (threadIdx.x == 0) leave(task.number, arguments);
+        if (threadIdx.x == 0) *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
+        if (arguments.is_alone) clear_state();
     }
 
+    // For the next query alone.
+    __device__ void clear_state() {
+        for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) state.scores[i] = 0;
+        if (threadIdx.x > 0) return;
+        state.floor = 0;
+        state.work = WorkRow{0, 0, 0};
+        state.done = 0;
+    }
+
+    // Both counts at once, and the third where it counts: all parts come to the same address.
     __device__ void add_work() {
-        atomicAdd(&state.work.postings, static_cast<unsigned long long>(shared.postings));
-        atomicAdd(&state.work.blocks, static_cast<unsigned long long>(shared.blocks));
-        atomicAdd(&state.work.documents, static_cast<unsigned long long>(shared.documents));
-    }
-
-    // What stands beside the hits of a query, by one thread.
-    __device__ void leave(unsigned number, const BatchArguments &arguments) {
-        const volatile WorkRow &work = state.work;
-        WorkRow &answer_work = arguments.answer_work[number];
-        answer_work.postings = work.postings;
-        answer_work.blocks = work.blocks;
-        answer_work.documents = work.documents;
-        if (arguments.is_alone) __threadfence_system();
-        *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
-        if (arguments.is_alone) {
-            state.floor = 0;
-            state.work = WorkRow{0, 0, 0};
-            state.done = 0;
-        }
+        const unsigned long long counts = static_cast<unsigned long long>(shared.documents) << 32 | shared.blocks;
+        atomicAdd(reinterpret_cast<unsigned long long *>(&state.work), counts);
+        if (shared.missing > 0) atomicAdd(&state.work.missing, static_cast<unsigned long long>(shared.missing));
     }
 
     // Whether all other parts are done; then their hits are here too.

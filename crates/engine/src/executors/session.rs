@@ -15,9 +15,10 @@ use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
-use lanner_index::codec::CodecName;
+use lanner_index::codec::{BLOCK, CodecName};
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Plans that are answered together, at most.
@@ -93,6 +94,23 @@ impl Running {
             _ => (self.steps.clone(), durations),
         };
         names.into_iter().zip(durations)
+    }
+
+    /// What was done for the stages of a plan.
+    fn work_of(&self, stages: Range<usize>, layout: &Layout, answers: &[u8]) -> Work {
+        let mut work = Work { bytes_uploaded: self.uploaded / self.numbers.len() as u64, ..Work::default() };
+        for stage in stages {
+            let row = layout.answers_work + stage * size_of::<WorkRow>();
+            let [blocks_decoded, documents_scored] = [row, row + 4].map(|at| u64::from(u32_at(answers, at)));
+            work += Work {
+                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(u64_at(answers, row + 8)),
+                blocks_decoded,
+                blocks_skipped: self.batch.blocks[stage].saturating_sub(blocks_decoded),
+                documents_scored,
+                bytes_uploaded: 0,
+            };
+        }
+        work
     }
 }
 
@@ -258,14 +276,7 @@ impl Session {
             let first = layout.answers_keys + 8 * running.batch.queries[query].answer as usize;
             let keys = bytes[first..first + 8 * count_of(query)].as_chunks::<8>().0;
             let hits = keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect();
-            let mut work = Work { bytes_uploaded: running.uploaded / running.numbers.len() as u64, ..Work::default() };
-            for stage in stages.start..=query {
-                let count =
-                    |field: usize| u64_at(bytes, layout.answers_work + stage * size_of::<WorkRow>() + 8 * field);
-                let (postings_decoded, blocks_decoded, documents_scored) = (count(0), count(1), count(2));
-                let blocks_skipped = running.batch.blocks[stage].saturating_sub(blocks_decoded);
-                work += Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded: 0 };
-            }
+            let work = running.work_of(stages.start..query + 1, &layout, bytes);
             let mut answer = Answer { hits, exact: true, work, ..Answer::default() };
             answer.trace.steps.clone_from(&steps);
             answers[number] = Some(answer);
