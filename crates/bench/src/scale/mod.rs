@@ -10,11 +10,9 @@ mod names;
 mod profile;
 pub(crate) mod random;
 mod source;
-mod weights;
 mod write;
 
 pub use generate::{Generator, Made};
 pub use profile::{Profile, compare};
 pub use source::Source;
-pub use weights::Weights;
 pub use write::{build_index, documents, write_jsonl};

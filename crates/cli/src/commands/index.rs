@@ -5,7 +5,7 @@ use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count, counted, duration, parse_bytes};
 use crate::terminal::tell;
 use crate::whole_file::stdout;
-use lanner::build::{BuildOptions, BuildReport, Order, build, build_from_ciff};
+use lanner::build::{BuildOptions, BuildReport, Order, Weights, build, build_from_ciff};
 use lanner::corpus::{Corpus, CorpusOptions, Format};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::format::dense::DENSE_SHARE;
@@ -102,29 +102,6 @@ impl FromStr for InputFormat {
                 .map(InputFormat::Documents)
                 .map_err(|_| format!("unknown format {name:?}; choose one of jsonl, tsv, trec, beir, text, ciff")),
         }
-    }
-}
-
-/// What postings carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-struct Weights {
-    frequencies: bool,
-    impacts: bool,
-}
-
-impl FromStr for Weights {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut weights = Weights::default();
-        for name in text.split(',') {
-            match name.trim() {
-                "tf" => weights.frequencies = true,
-                "impact" => weights.impacts = true,
-                name => return Err(format!("unknown weight {name:?}; give tf, impact or tf,impact")),
-            }
-        }
-        Ok(weights)
     }
 }
 
@@ -294,12 +271,5 @@ mod tests {
         assert_eq!(parse_list("title, text"), ["title", "text"]);
         assert_eq!(parse_list(""), Vec::<String>::new());
         assert_eq!(parse_list("none"), Vec::<String>::new());
-    }
-
-    #[test]
-    fn weights_are_read_from_names() {
-        assert_eq!("impact,tf".parse(), Ok(Weights { frequencies: true, impacts: true }));
-        assert_eq!("impact".parse(), Ok(Weights { frequencies: false, impacts: true }));
-        assert!("tf,idf".parse::<Weights>().unwrap_err().contains("\"idf\""));
     }
 }

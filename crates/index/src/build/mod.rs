@@ -22,10 +22,12 @@ mod ranks;
 mod run;
 mod segment;
 mod terms;
+mod weights;
 mod write;
 
 pub use crate::format::manifest::Order;
 pub use import::build_from_ciff;
+pub use weights::Weights;
 
 use crate::codec::Codecs;
 use crate::corpus::ciff::CiffError;

@@ -1,4 +1,4 @@
-//! What postings carry, by the names that `lanner index --weights` has for it.
+//! What postings carry, by the names that `--weights` has for it.
 
 use std::str::FromStr;
 
