@@ -236,7 +236,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
                 last = last_document(row, mine);
                 bound = block_bound<STREAM>(row, mine);
             }
-            const bool is_inside = is_there && last >= start && first_document(row, entry) < end;
+            const unsigned first = first_document(row, entry);
+            const bool is_inside = is_there && last >= start && first < end;
             const unsigned entering = __ballot_sync(~0u, is_inside && bound >= least);
             const unsigned count = __popc(entering);
             unsigned place = 0;
@@ -250,10 +251,10 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
                 }
                 return false;
             }
-            if (entering >> lane & 1) {
-                send_for_block(row, entry);
-                shared.work[place + __popc(entering & ((1u << lane) - 1))] = entry;
-            }
+            // Blocks are sent for a window before they are needed, those of the first now.
+            const bool is_next = first >= end && first - end < query.window;
+            if (is_there && bound >= least && (is_next || (turn == 1 && is_inside))) send_for_block(row, entry);
+            if (entering >> lane & 1) shared.work[place + __popc(entering & ((1u << lane) - 1))] = entry;
             // The first block that has a document of the next window ends the search.
             const unsigned later = __ballot_sync(~0u, !is_there || last >= end);
             if (later != 0) {
