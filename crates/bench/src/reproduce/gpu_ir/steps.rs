@@ -9,7 +9,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Coded, Ground, Landing, Timed, agree};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::compaction::{DeviceList, read_numbers};
+use lanner::algorithms::compaction::{DeviceList, Origins, read_numbers};
 use lanner::algorithms::parallel_merge_find;
 use lanner::algorithms::selection::{Method, Selection};
 use lanner::kernels::DecodeKind;
@@ -113,7 +113,7 @@ impl Work<'_> {
         for (turn, &list) in query.lists[1..].iter().enumerate() {
             let (lists, mut found) = ([common, self.packed[list].list()], None);
             let one = self.ground.time(|| {
-                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, &self.rooms[turn % 2])?;
+                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, Origins::NONE, &self.rooms[turn % 2])?;
                 found = Some(there);
                 Ok(Landing { from: there.count, bytes: 4 })
             })?;
