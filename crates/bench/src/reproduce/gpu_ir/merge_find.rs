@@ -9,7 +9,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Ground, Landing, Resident, agree, time_cpu};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::compaction::Found;
+use lanner::algorithms::compaction::{Found, Origins};
 use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
 use lanner::algorithms::{binary_intersection, merge_path, parallel_merge_find};
 use lanner_gpu::error::GpuError;
