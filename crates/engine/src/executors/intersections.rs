@@ -73,7 +73,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             ListRow::Sparse(row) => {
                 let decoded = self.decode_all(&row)?;
                 let all = DeviceList { documents: decoded.documents, length: postings };
-                let candidates = self.filter(DenseRow::default(), all)?;
+                let candidates = self.filter(DenseRow::default(), all, "decode")?;
                 Ok(Candidates { decoded, ..candidates })
             }
             ListRow::Dense(row) => self.expand(row),
@@ -83,7 +83,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
     fn intersect(&mut self, list: &ListRow, candidates: &Candidates) -> Result<Candidates, GpuError> {
         let row = match *list {
             ListRow::Sparse(row) => row,
-            ListRow::Dense(row) => return self.filter(row, candidates.list),
+            ListRow::Dense(row) => return self.filter(row, candidates.list, "intersect"),
         };
         match Intersection::choose(self.algorithm, candidates.list.length, row.postings) {
             Intersection::MergePath => self.merge(&row, candidates.list),
@@ -154,9 +154,9 @@ impl<'a, 'b> Intersections<'a, 'b> {
     }
 
     /// Keeps the documents within the plan's range that a bitmap has; all within it where there is none.
-    fn filter(&mut self, row: DenseRow, candidates: DeviceList) -> Result<Candidates, GpuError> {
+    fn filter(&mut self, row: DenseRow, candidates: DeviceList, name: &'static str) -> Result<Candidates, GpuError> {
         let tiles = candidates.length.div_ceil(TILE);
-        self.by_bits(row, candidates, (tiles, candidates.length), "intersect")
+        self.by_bits(row, candidates, (tiles, candidates.length), name)
     }
 
     /// The documents within the plan's range that a bitmap has.
