@@ -140,13 +140,14 @@ impl Questions {
     }
 
     /// An AND term at a time by merging, one by searching, and one that an OR by accumulators follows, of which the
-    /// device selects the best.
+    /// device selects the best; and a plan that goes in a batch beside them.
     fn in_steps() -> Questions {
         let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
         let queries = [
             query("often rare", Mode::And, Algorithm::TermAtATime).score(ScoreModel::Impact),
             query("often dawn", Mode::And, Algorithm::BinaryIntersection),
             query("dawn falcon", Mode::AndOr, Algorithm::ParallelMergeFind).k(100),
+            query("often dawn", Mode::Or, Algorithm::Auto),
         ];
         let some = texts();
         let texts = (0..2 * DOCUMENTS).map(|document| {

@@ -8,6 +8,7 @@ use crate::reproduce::on_device::{Average, Ground};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
 use lanner::{Algorithm, Hit, Mode, Plan};
+use std::slice::from_ref;
 
 /// Table 2: milliseconds a query of the paper's CPU and GPU.
 const TABLE_2: [(Mode, f64, f64); 3] = [(Mode::And, 8.71, 7.66), (Mode::Or, 212.72, 29.31), (Mode::AndOr, 23.85, 9.98)];
@@ -45,7 +46,7 @@ fn measure(ground: &Ground, mode: Mode) -> Result<Vec<Measurement>, BenchError> 
         average.note(row)
     };
     let alone = time_alone(ground, &some)?;
-    let on_cpu = ground.average(&some, |asked| ground.time_on_cpu(&[asked.plan.clone()], &[asked.hits.clone()]))?;
+    let on_cpu = ground.average(&some, |asked| ground.time_on_cpu(from_ref(&asked.plan), from_ref(&asked.hits)))?;
     let in_steps = ground.plan_by(algorithm_of(mode), &ground.work.texts, mode, K)?;
     let in_steps: Vec<Asked> = numbers.iter().map(|&number| asked(&in_steps, number)).collect();
     let steps = time_alone(ground, &in_steps)?;
@@ -64,7 +65,7 @@ fn measure(ground: &Ground, mode: Mode) -> Result<Vec<Measurement>, BenchError> 
 /// The time of a query that comes alone, on the GPU. There is a call for each before the clock runs: the device's buffers
 /// grow with what comes.
 fn time_alone(ground: &Ground, some: &[Asked]) -> Result<Average, BenchError> {
-    let time = |asked: &Asked| ground.time_on_gpu(&[asked.plan.clone()], &[asked.hits.clone()]);
+    let time = |asked: &Asked| ground.time_on_gpu(from_ref(&asked.plan), from_ref(&asked.hits));
     some.iter().try_for_each(|asked| time(asked).map(drop))?;
     ground.average(some, time)
 }

@@ -63,7 +63,7 @@ pub fn tables(rows: &[Measurement]) -> [Table; 2] {
         };
         let sum = steps.iter().map(|(.., ours)| us(ours)).sum::<f64>();
         let columns = [&format!("step of an {name}"), "paper, %", "here, %", "us"];
-        let mut table = Table::new(&format!("Steps of whole {name}s on the GPU"), 1, &columns);
+        let mut table = Table::new(format!("Steps of whole {name}s on the GPU"), 1, &columns);
         for (step, paper, ours) in steps {
             table.row(vec![step.to_owned(), number(paper), number(us(ours) / sum * 100.0), number(us(ours))]);
         }
