@@ -18,8 +18,9 @@ pub struct QueryOptions {
     /// The share of the static rank in `--score rank-bm25`, from 0 to 1 [default: 0.3]
     #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
     pub alpha: Option<f32>,
-    /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; the answer
-    /// is the same, the time is not
+    /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; on a GPU also
+    /// `term-at-a-time`, `merge-path`, `binary-intersection`, `parallel-merge-find` (AND) or `accumulators` (OR), for
+    /// which the CPU runs its own; the answer is the same, the time is not
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub algorithm: Algorithm,
     /// The most postings that `score-at-a-time` looks at, strongest first; answers may then be approximate

@@ -2,3 +2,4 @@
 #include "kernels/any_codec.cu"
 #include "kernels/bitpack.cu"
 #include "kernels/decode.cu"
+#include "kernels/steps.cu"

@@ -3,6 +3,8 @@
 //! `plan.cu` has the same structs and says what each field means.
 #![allow(missing_docs)]
 
+pub mod steps;
+
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, kernels};
 

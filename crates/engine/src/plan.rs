@@ -116,6 +116,13 @@ pub enum Operation {
     Or,
 }
 
+impl Stage {
+    /// The stage as the processor runs it.
+    pub fn on_cpu(&self) -> Stage {
+        Stage { algorithm: self.algorithm.on_cpu(), place: Place::Cpu, ..*self }
+    }
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

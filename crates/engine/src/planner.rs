@@ -311,22 +311,28 @@ fn check_mode(query: &Query) -> Result<(), PlanError> {
         (Mode::Or, Algorithm::ScoreAtATime) => Ok(()),
         (_, Algorithm::ScoreAtATime) => Err(PlanError::OnlyOr(query.mode)),
         (_, Algorithm::Auto | Algorithm::Exhaustive) | (Mode::AndOr, _) => Ok(()),
-        (Mode::And, Algorithm::Conjunction) => Ok(()),
-        (Mode::Or, Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter) => Ok(()),
+        (Mode::And, named) if named.on_cpu() == Algorithm::Conjunction => Ok(()),
         (Mode::And, _) => unsuitable(Algorithm::Conjunction),
-        (Mode::Or, Algorithm::Conjunction) => unsuitable(Algorithm::Scatter),
+        (Mode::Or, named) if named.on_cpu() == Algorithm::Conjunction => unsuitable(Algorithm::Scatter),
+        (Mode::Or, _) => Ok(()),
     }
 }
 
 /// Which algorithm runs for which operation: the one named by the query where it applies, else the cheapest.
 fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) -> Vec<Stage> {
-    let stage = |operation, algorithm| Stage { operation, algorithm, place: Place::Cpu };
+    let stage = |operation, algorithm: Algorithm| {
+        let place = if algorithm.needs_device() { Place::Gpu } else { Place::Cpu };
+        Stage { operation, algorithm, place }
+    };
     let and = match query.algorithm {
         Algorithm::Exhaustive => Algorithm::Exhaustive,
+        Algorithm::Accumulators => Algorithm::TermAtATime,
+        named if named.needs_device() => named,
         _ => Algorithm::Conjunction,
     };
     let or = match query.algorithm {
         Algorithm::Auto | Algorithm::Conjunction => cheapest_or(query, lists, documents),
+        named if named.needs_device() => Algorithm::Accumulators,
         named => named,
     };
     // Bounds that might not fit 32 bits: MaxScore adds with saturation.
@@ -428,8 +434,14 @@ mod tests {
         assert_eq!(message(names(Mode::AndOr, Algorithm::Auto)), Ok(vec!["conjunction", "scatter"]));
         assert_eq!(message(names(Mode::AndOr, Algorithm::Maxscore)), Ok(vec!["conjunction", "maxscore"]));
         assert_eq!(message(names(Mode::AndOr, Algorithm::Exhaustive)), Ok(vec!["exhaustive", "exhaustive"]));
+        assert_eq!(message(names(Mode::And, Algorithm::MergePath)), Ok(vec!["merge-path"]));
+        assert_eq!(message(names(Mode::Or, Algorithm::Accumulators)), Ok(vec!["accumulators"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::MergePath)), Ok(vec!["merge-path", "accumulators"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Accumulators)), Ok(vec!["term-at-a-time", "accumulators"]));
         let refused = "maxscore does not answer and queries; choose conjunction, exhaustive or auto";
         assert_eq!(message(names(Mode::And, Algorithm::Maxscore)), Err(refused.to_owned()));
+        let refused = "accumulators does not answer and queries; choose conjunction, exhaustive or auto";
+        assert_eq!(message(names(Mode::And, Algorithm::Accumulators)), Err(refused.to_owned()));
         let refused = "conjunction does not answer or queries; choose scatter, exhaustive or auto";
         assert_eq!(message(names(Mode::Or, Algorithm::Conjunction)), Err(refused.to_owned()));
     }

@@ -49,6 +49,16 @@ pub enum Algorithm {
     Scatter,
     /// OR by impacts: segments of equal impact, highest first, of lists that were built so.
     ScoreAtATime,
+    /// AND on a GPU: lists are intersected one after the other, each merged or searched by the ratio of lengths.
+    TermAtATime,
+    /// Likewise, always merged by MergePath.
+    MergePath,
+    /// Likewise, always searched over skip pointers.
+    BinaryIntersection,
+    /// Likewise, always searched by Parallel Merge Find.
+    ParallelMergeFind,
+    /// OR on a GPU: every posting is added to an accumulator of its document.
+    Accumulators,
 }
 
 /// A name that there is not, and those that there are.
@@ -89,7 +99,7 @@ impl FromStr for Mode {
 
 impl Algorithm {
     /// Every algorithm, `auto` first.
-    pub const ALL: [Algorithm; 7] = [
+    pub const ALL: [Algorithm; 12] = [
         Algorithm::Auto,
         Algorithm::Exhaustive,
         Algorithm::Conjunction,
@@ -97,6 +107,11 @@ impl Algorithm {
         Algorithm::BlockMaxMaxscore,
         Algorithm::Scatter,
         Algorithm::ScoreAtATime,
+        Algorithm::TermAtATime,
+        Algorithm::MergePath,
+        Algorithm::BinaryIntersection,
+        Algorithm::ParallelMergeFind,
+        Algorithm::Accumulators,
     ];
 
     /// Its name in commands, plans and traces.
@@ -109,7 +124,29 @@ impl Algorithm {
             Algorithm::BlockMaxMaxscore => "block-max-maxscore",
             Algorithm::Scatter => "scatter",
             Algorithm::ScoreAtATime => "score-at-a-time",
+            Algorithm::TermAtATime => "term-at-a-time",
+            Algorithm::MergePath => "merge-path",
+            Algorithm::BinaryIntersection => "binary-intersection",
+            Algorithm::ParallelMergeFind => "parallel-merge-find",
+            Algorithm::Accumulators => "accumulators",
         }
+    }
+
+    /// What the processor runs where this is asked for: itself, but for those that only a device runs, in steps.
+    pub fn on_cpu(self) -> Algorithm {
+        match self {
+            Algorithm::TermAtATime
+            | Algorithm::MergePath
+            | Algorithm::BinaryIntersection
+            | Algorithm::ParallelMergeFind => Algorithm::Conjunction,
+            Algorithm::Accumulators => Algorithm::Exhaustive,
+            itself => itself,
+        }
+    }
+
+    /// Whether only a device runs it.
+    pub fn needs_device(self) -> bool {
+        self.on_cpu() != self
     }
 }
 

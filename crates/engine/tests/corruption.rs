@@ -3,6 +3,8 @@
 
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
+#[cfg(simulator)]
+use lanner::executors::GpuExecutor;
 use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
@@ -33,24 +35,25 @@ fn build_small(folder: &Path, dense: bool) {
     build(folder, corpus, &options, &Quiet).unwrap();
 }
 
-/// The hits of every algorithm, mode and model there is, those that must be the same side by side.
-fn search_all(searcher: &Searcher) -> Vec<Vec<Vec<Hit>>> {
-    const ALGORITHMS: [Algorithm; 7] = [
-        Algorithm::Exhaustive,
-        Algorithm::Auto,
-        Algorithm::Scatter,
-        Algorithm::Conjunction,
-        Algorithm::Maxscore,
-        Algorithm::BlockMaxMaxscore,
-        Algorithm::ScoreAtATime,
-    ];
+const ALGORITHMS: [Algorithm; 7] = [
+    Algorithm::Exhaustive,
+    Algorithm::Auto,
+    Algorithm::Scatter,
+    Algorithm::Conjunction,
+    Algorithm::Maxscore,
+    Algorithm::BlockMaxMaxscore,
+    Algorithm::ScoreAtATime,
+];
+
+/// The hits of algorithms in every mode and model there is, those that must be the same side by side.
+fn search_all(searcher: &Searcher, algorithms: &[Algorithm]) -> Vec<Vec<Vec<Hit>>> {
     let mut all = Vec::new();
     for text in ["all half most", "rare all", "half"] {
         for mode in [Mode::And, Mode::Or, Mode::AndOr] {
             for score in [ScoreModel::Bm25, ScoreModel::Impact] {
                 let query = Query::new(text).mode(mode).score(score).k(12);
-                let answers = ALGORITHMS.map(|algorithm| searcher.search(&query.clone().algorithm(algorithm)));
-                all.push(answers.into_iter().flatten().map(|answer| answer.hits).collect());
+                let answers = algorithms.iter().map(|&algorithm| searcher.search(&query.clone().algorithm(algorithm)));
+                all.push(answers.flatten().map(|answer| answer.hits).collect());
             }
         }
     }
@@ -72,6 +75,11 @@ fn mend(folder: &Path, segment: &mut [u8], section: Section) {
 }
 
 fn check_section(section: Section, dense: bool) {
+    check_each(section, dense, 1, &|index| search_all(&Searcher::new(index), &ALGORITHMS));
+}
+
+/// Damages one of so many bytes of a section after the other, and searches.
+fn check_each(section: Section, dense: bool, step: usize, search: &dyn Fn(Arc<Index>) -> Vec<Vec<Vec<Hit>>>) {
     let folder = tempfile::tempdir().unwrap();
     build_small(folder.path(), dense);
     let path = folder.path().join(SEGMENT);
@@ -79,7 +87,7 @@ fn check_section(section: Section, dense: bool) {
     let header = Header::decode(&path, &whole, whole.len() as u64).unwrap();
     let entry = header.entry(section).unwrap();
     let mut verified = 0;
-    for at in entry.offset as usize..(entry.offset + entry.length) as usize {
+    for at in (entry.offset as usize..(entry.offset + entry.length) as usize).step_by(step) {
         let mut bytes = whole.clone();
         bytes[at] ^= if at % 9 == 8 { 0xFF } else { 1 << (at % 9) };
         mend(folder.path(), &mut bytes, section);
@@ -90,7 +98,7 @@ fn check_section(section: Section, dense: bool) {
             continue;
         };
         let is_sound = index.verify().is_ok();
-        for answers in search_all(&Searcher::new(Arc::new(index))) {
+        for answers in search(Arc::new(index)) {
             let same = answers.iter().all(|hits| *hits == answers[0]);
             assert!(same || !is_sound, "{section:?}, byte {at}: verified, and algorithms differ");
         }
@@ -117,4 +125,28 @@ fn searching_damaged_short_lists_does_not_panic() {
 #[test]
 fn searching_damaged_impact_ordered_lists_does_not_panic() {
     check_section(Section::ImpactLists, true);
+}
+
+/// Steps on a device keep within their memory too, which shows where the simulator is built with a sanitizer.
+#[cfg(simulator)]
+#[test]
+fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
+    const STEPS: [Algorithm; 6] = [
+        Algorithm::Exhaustive,
+        Algorithm::TermAtATime,
+        Algorithm::MergePath,
+        Algorithm::BinaryIntersection,
+        Algorithm::ParallelMergeFind,
+        Algorithm::Accumulators,
+    ];
+    let search = |index: Arc<Index>| {
+        let report = Box::new(|line: &str| panic!("{line}"));
+        let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().report(report);
+        search_all(&Searcher::new(index).with_executor(Box::new(device)), &STEPS)
+    };
+    for (section, dense, step) in
+        [(Section::LongLists, false, 29), (Section::LongLists, true, 37), (Section::ShortLists, false, 5)]
+    {
+        check_each(section, dense, step, &search);
+    }
 }

@@ -5,9 +5,9 @@
 mod device;
 
 use lanner::algorithms::batched_intersection::Batch;
-use lanner::algorithms::compaction::DeviceList;
+use lanner::algorithms::compaction::{DeviceList, Found, Origins, read_numbers};
 use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
-use lanner::algorithms::selection::{MOST_KEPT, Method, Selection};
+use lanner::algorithms::selection::{Choice, MOST_KEPT, Method, Selection};
 use lanner::algorithms::{batched_intersection, binary_intersection, merge_path, parallel_merge_find, selection};
 use lanner_gpu::device::{Command, Stream};
 use lanner_gpu::memory::{Gpu, Memory};
@@ -56,19 +56,29 @@ fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
     let [a_there, b_there] = [a, b].map(|list| Uploaded::new(gpu, list));
     let lists = [a_there.list, b_there.list];
 
+    let places = [(); 2].map(|()| gpu.allocate(4 * a.len()).unwrap());
+    let origins = Origins { shorter: places[0].address(), longer: places[1].address() };
+    let assert_found = |found: Found, how: &str| {
+        assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "{how}, {what}");
+        for (places, list) in [(origins.shorter, a), (origins.longer, b)] {
+            let places = read_numbers(gpu, STREAM, places, expected.len()).unwrap();
+            let there: Vec<u32> = places.into_iter().map(|place| list[place as usize]).collect();
+            assert_eq!(there, expected, "origins by {how}, {what}");
+        }
+    };
+
     let room = gpu.allocate(merge_path::room_bytes(lists[0], lists[1])).unwrap();
-    let found = merge_path::gpu(gpu, STREAM, lists, &room).unwrap();
-    assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "merge path, {what}");
+    assert_found(merge_path::gpu(gpu, STREAM, lists, origins, &room).unwrap(), "merge path");
 
     let room = gpu.allocate(binary_intersection::room_bytes(lists[0])).unwrap();
     for lasts in [None, Some(b_there.lasts.address())] {
-        let found = binary_intersection::gpu(gpu, STREAM, lists, lasts, &room).unwrap();
-        assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "binary search, {what}, {lasts:?}");
+        let found = binary_intersection::gpu(gpu, STREAM, lists, lasts, origins, &room).unwrap();
+        assert_found(found, &format!("binary search, {lasts:?}"));
     }
     for levels in 1..=MOST_LEVELS {
         let room = gpu.allocate(parallel_merge_find::room_bytes(lists[0], levels)).unwrap();
-        let found = parallel_merge_find::gpu(gpu, STREAM, lists, levels, &room).unwrap();
-        assert_eq!(found.read(gpu, STREAM).unwrap(), expected, "parallel merge find, {what}, {levels} levels");
+        let found = parallel_merge_find::gpu(gpu, STREAM, lists, levels, origins, &room).unwrap();
+        assert_found(found, &format!("parallel merge find, {levels} levels"));
     }
 
     assert_eq!(merge_path::cpu(a, b), expected);
@@ -122,16 +132,41 @@ fn lists_of_nasty_contents_are_intersected() {
     }
 }
 
+/// Damage makes lists that are not sorted: what comes out is anything, but nothing outside the room is touched, which
+/// the sanitizer's job sees, and there are no more matches than documents.
+#[test]
+fn lists_that_are_not_sorted_harm_nothing() {
+    let gpu = open(10);
+    let random = |i: u32| (i ^ 77).wrapping_mul(0x9E37_79B9) >> 20;
+    let [a, b] = [5000, 9000].map(|count| (0..count).map(random).collect::<Vec<u32>>());
+    for (a, b) in [(&a, &b), (&b, &a), (&a, &a)] {
+        let [there, other] = [a, b].map(|list| Uploaded::new(&gpu, list));
+        let lists = [there.list, other.list];
+        let places = [(); 2].map(|()| gpu.allocate(4 * a.len()).unwrap());
+        let origins = Origins { shorter: places[0].address(), longer: places[1].address() };
+        let room = gpu.allocate(merge_path::room_bytes(lists[0], lists[1])).unwrap();
+        merge_path::gpu(&gpu, STREAM, lists, origins, &room).unwrap();
+        gpu.wait(STREAM).unwrap();
+        let room = gpu.allocate(parallel_merge_find::room_bytes(lists[0], 3)).unwrap();
+        let found = parallel_merge_find::gpu(&gpu, STREAM, lists, 3, origins, &room).unwrap();
+        assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
+        let room = gpu.allocate(binary_intersection::room_bytes(lists[0])).unwrap();
+        let found = binary_intersection::gpu(&gpu, STREAM, lists, None, origins, &room).unwrap();
+        assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
+    }
+}
+
 #[test]
 fn a_result_is_a_list_for_the_next_intersection() {
     let gpu = open(4);
     let lists = [spread(3000, 5, 1), spread(8000, 2, 2), spread(9000, 2, 3)];
     let [a, b, c] = [0, 1, 2].map(|number: usize| Uploaded::new(&gpu, &lists[number]));
     let room = gpu.allocate(merge_path::room_bytes(a.list, b.list)).unwrap();
-    let found = merge_path::gpu(&gpu, STREAM, [a.list, b.list], &room).unwrap().list(&gpu, STREAM).unwrap();
+    let found =
+        merge_path::gpu(&gpu, STREAM, [a.list, b.list], Origins::NONE, &room).unwrap().list(&gpu, STREAM).unwrap();
     let next_room = gpu.allocate(binary_intersection::room_bytes(found)).unwrap();
     let lasts = Some(c.lasts.address());
-    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, &next_room).unwrap();
+    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_room).unwrap();
     assert_eq!(found.read(&gpu, STREAM).unwrap(), intersection_of(&lists));
 }
 
@@ -268,6 +303,26 @@ fn many_keys_are_selected() {
     assert_selections(&gpu, &Scores::Bits(20).keys(20_000, 7), 100, &Method::ALL);
     let methods = [Method::RadixSelect, Method::BucketSelect, Method::Bitonic];
     assert_selections(&gpu, &Scores::Bits(9).keys(40_000, 8), MOST_KEPT, &methods);
+}
+
+/// Whoever is chosen gives the same answer: on both sides of every border, with ties.
+#[test]
+fn every_choice_gives_the_same_answer() {
+    let gpu = open(11);
+    for (count, ks) in [(1024, [1, 2000]), (1025, [10, MOST_KEPT]), (16_384, [5, MOST_KEPT]), (16_385, [4, 5])] {
+        for k in ks {
+            let method = match selection::auto(count, k as u32) {
+                Choice::Cpu => None,
+                Choice::Gpu(method) => Some(method),
+            };
+            for scores in [Scores::Equal(7), Scores::Bits(3)] {
+                assert_selections(&gpu, &scores.keys(count, 12), k, method.as_slice());
+            }
+        }
+    }
+    let chosen = selection::auto(16_385, MOST_KEPT as u32);
+    assert_eq!(chosen, Choice::Gpu(Method::RadixSort));
+    assert_selections(&gpu, &Scores::Bits(3).keys(16_385, 13), MOST_KEPT, &[Method::RadixSort]);
 }
 
 proptest! {

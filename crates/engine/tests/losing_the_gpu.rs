@@ -6,7 +6,7 @@ use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::planner::Planner;
-use lanner::{Answer, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Answer, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
@@ -146,6 +146,25 @@ impl Questions {
         let query = Query::new("falcon pairs dawn");
         let queries = [ScoreModel::Bm25, ScoreModel::Impact].map(|score| query.clone().score(score));
         Questions::new(texts(), None, &queries)
+    }
+
+    /// An AND term at a time by merging, one by searching, and one that an OR by accumulators follows, of which the
+    /// device selects the best; and a plan that goes in a batch beside them.
+    fn in_steps() -> Questions {
+        let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
+        let queries = [
+            query("often rare", Mode::And, Algorithm::TermAtATime).score(ScoreModel::Impact),
+            query("often dawn", Mode::And, Algorithm::BinaryIntersection),
+            query("dawn falcon", Mode::AndOr, Algorithm::ParallelMergeFind).k(100),
+            query("often dawn", Mode::Or, Algorithm::Auto),
+        ];
+        let some = texts();
+        let texts = (0..2 * DOCUMENTS).map(|document| {
+            let seldom = [(2, "often "), (9, "rare ")];
+            let seldom = seldom.map(|(step, word)| if document.is_multiple_of(step) { word } else { "" });
+            format!("{} {}", some[document % DOCUMENTS], seldom.concat())
+        });
+        Questions::new(texts.collect(), Some(CodecName::EliasFano), &queries)
     }
 
     /// The executor on devices as they are handed out: `devices` gives one for each number from 0.
@@ -378,6 +397,39 @@ fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
 #[test]
 fn any_call_may_fail_for_queries_that_come_alone() {
     walk(&Questions::alone(), |executor| executor);
+}
+
+#[test]
+fn any_call_may_fail_between_the_steps_of_an_and_and_an_or() {
+    let (course, shared) = walk(&Questions::in_steps(), GpuExecutor::send_lists);
+    assert!(course.launches() > 15, "{} launches", course.launches());
+    // What was answered before a failure stays answered.
+    assert!(shared > 0);
+}
+
+#[test]
+fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_processor_and_no_others() {
+    let documents =
+        (0..60_000).map(|document: usize| if document.is_multiple_of(500) { "few many" } else { "many" }.to_owned());
+    let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
+    let queries = [
+        query("few many", Mode::And, Algorithm::BinaryIntersection),
+        // Accumulators of all documents.
+        query("few many", Mode::Or, Algorithm::Accumulators),
+        // All of the longer list.
+        query("few many", Mode::And, Algorithm::MergePath),
+        query("few", Mode::And, Algorithm::TermAtATime),
+    ];
+    let questions = Questions::new(documents.collect(), Some(CodecName::Bitpack), &queries);
+    let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+    let run = run.with(|executor| executor.memory(640 << 10));
+    for round in 1..3 {
+        let answers = run.ask(questions.plans.len());
+        let is_by_device = answers.iter().map(|answer| by_device(std::slice::from_ref(answer)) == 1);
+        assert_eq!(is_by_device.collect::<Vec<_>>(), [true, false, false, true]);
+        assert_eq!(run.counts(), Counts { answered: 2 * round, fallen_back: 2 * round, failures: 0, opened: 1 });
+        assert_eq!(answers[2].trace.steps[0].name, "conjunction", "the processor says what it runs");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod decoding;
 mod merge_find;
 mod queries;
 mod steps;
+mod traced;
 
 use super::{Entry, Reproduction, Side};
 use crate::error::BenchError;

@@ -51,6 +51,37 @@ fn the_simulator_answers_single_queries_as_the_cpu_does() {
 }
 
 #[test]
+fn the_simulator_answers_step_by_step_where_that_is_asked_for() {
+    if !has_simulator() {
+        return;
+    }
+    let place = place();
+    for (options, algorithm, steps) in [
+        ("--mode and", "term-at-a-time", &["plan", "decode", "weigh", "intersect", "select"][..]),
+        ("--mode and", "merge-path", &["plan", "decode", "weigh", "intersect", "select"]),
+        ("--mode and --score impact", "parallel-merge-find", &["plan", "decode", "weigh", "intersect", "select"]),
+        ("--mode or", "accumulators", &["plan", "clear", "accumulate", "gather", "select"]),
+    ] {
+        let search =
+            |more: &str| place.run(&format!("search --index i --json --trace {options} {more} ke ti lo")).json();
+        let (expected, simulated) = (search(""), search(&format!("--executor simulator --algorithm {algorithm}")));
+        assert_eq!(simulated["hits"], expected["hits"], "{algorithm}");
+        let names: Vec<&str> =
+            simulated["trace"].as_array().unwrap().iter().map(|step| step["name"].as_str().unwrap()).collect();
+        assert_eq!(names, steps, "{algorithm}");
+        // Without a device the processor runs its own algorithm, and says so.
+        let on_cpu = search(&format!("--algorithm {algorithm}"));
+        assert_eq!(on_cpu["hits"], expected["hits"], "{algorithm}");
+        let own = if algorithm == "accumulators" { "exhaustive" } else { "conjunction" };
+        assert_eq!(on_cpu["trace"][1]["name"], own);
+        let explained = place.run(&format!("explain --index i {options} --algorithm {algorithm} ke ti lo")).succeeded();
+        assert!(explained.contains(&format!(" by {algorithm} on gpu\n")), "{explained}");
+    }
+    let error = place.run("search --index i --mode or --algorithm merge-path ke").error();
+    assert!(error.starts_with("merge-path does not answer or queries; choose scatter"), "{error}");
+}
+
+#[test]
 fn the_simulator_answers_a_file_of_queries_as_one_batch_as_the_cpu_does() {
     if !has_simulator() {
         return;

@@ -4,6 +4,9 @@
 //! costs more than the query, so a flag for each page tells whether it still holds the sums of an earlier one. Trotman
 //! and Crane keep both in arrays of a size known to the compiler instead of allocated ones, which saves the load of
 //! their address for each posting: [`Array`] and [`Dynamic`] are the two.
+//!
+//! On a GPU there is no cache to be spared and clearing is fast: `accumulators.cu` has one accumulator a document in
+//! global memory, as gpu-ir (section 8.3) does.
 
 /// The most documents of an [`Array`]: enough for GOV2.
 pub const LARGEST_ARRAY: usize = 1 << 25;

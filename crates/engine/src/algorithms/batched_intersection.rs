@@ -150,7 +150,7 @@ impl Batch {
 
     /// Uploads what the kernels need to know of the queries.
     fn upload(&self, gpu: &Gpu, stream: Stream, room: &Memory) -> Result<BatchedArguments, GpuError> {
-        let arguments = self.arguments(&mut Places::inside(room, self.room_bytes()));
+        let arguments = self.arguments(&mut Places::inside(room.into(), self.room_bytes()));
         let queries: Vec<u8> = self.queries.iter().flat_map(|query| query.bytes().to_vec()).collect();
         let lists: Vec<u8> = self.lists.iter().flat_map(|list| list.bytes().to_vec()).collect();
         gpu.submit(stream, Command::Write { from: &queries, to: arguments.queries })?;

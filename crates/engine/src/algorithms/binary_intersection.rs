@@ -7,11 +7,11 @@
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 7.1, the direct algorithm,
 //! and 8.1); Liu et al., Griffin (section 3.1.2).
 
-use super::compaction::{DeviceList, Found, ORDER_SHARED, Order, Places, THREADS};
+use super::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, Room, THREADS};
 use super::papers::BINARY_INTERSECTION;
 use lanner_gpu::device::{Address, Stream};
 use lanner_gpu::error::GpuError;
-use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::memory::Gpu;
 
 /// Documents of the shorter list that a thread searches for.
 pub(super) const SEARCHED: u32 = 4;
@@ -27,6 +27,7 @@ pub struct BinaryArguments {
     pub longer: Address,
     pub lasts: Address,
     pub results: Address,
+    pub origins: Origins,
     pub order: Order,
     pub shorter_length: u32,
     pub longer_length: u32,
@@ -52,15 +53,17 @@ pub fn gpu(
     stream: Stream,
     [shorter, longer]: [DeviceList; 2],
     lasts: Option<Address>,
-    room: &Memory,
+    origins: Origins,
+    room: impl Into<Room>,
 ) -> Result<Found, GpuError> {
-    let mut places = Places::inside(room, room_bytes(shorter));
+    let mut places = Places::inside(room.into(), room_bytes(shorter));
     let order = Order::place(&mut places, tiles_of(shorter));
     let arguments = BinaryArguments {
         shorter: shorter.documents,
         longer: longer.documents,
         lasts: lasts.unwrap_or(Address::NULL),
         results: places.take(4 * shorter.length as usize),
+        origins,
         order,
         shorter_length: shorter.length,
         longer_length: longer.length,

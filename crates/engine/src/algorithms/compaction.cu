@@ -88,19 +88,51 @@ __device__ inline unsigned sum_before(OrderShared &shared, const Order &order, u
     return shared.before;
 }
 
+// Where matches stood in the two lists; null where nobody asks.
+struct Origins {
+    unsigned *shorter, *longer;
+};
+static_assert(sizeof(Origins) == 16, "as compaction.rs has it");
+
+// Where the first match of this thread goes, which has so many; `before` becomes what lies before the first of the tile.
+__device__ inline unsigned place_in_order(OrderShared &shared, const Order &order, unsigned tile, unsigned count,
+                                          unsigned &before) {
+    unsigned total;
+    const unsigned before_thread = scan_block(shared.sums, count, total);
+    before = sum_before(shared, order, tile, total);
+    return before + before_thread;
+}
+
 // Writes the documents whose bits are set, thread by thread; returns what lies before the first of this tile.
 template <unsigned ITEMS>
 __device__ inline unsigned write_in_order(OrderShared &shared, const Order &order, unsigned tile, unsigned *results,
                                           const unsigned (&documents)[ITEMS], unsigned matches) {
-    unsigned total;
-    const unsigned before_thread = scan_block(shared.sums, __popc(matches), total);
-    const unsigned before = sum_before(shared, order, tile, total);
-    unsigned place = before + before_thread;
+    unsigned before;
+    unsigned place = place_in_order(shared, order, tile, __popc(matches), before);
 #pragma unroll
     for (unsigned i = 0; i < ITEMS; i++) {
         if (matches >> i & 1) results[place++] = documents[i];
     }
     return before;
+}
+
+// Likewise, with their origins: the documents stand from `first` on in the shorter list, and at `places` in the longer.
+template <unsigned ITEMS>
+__device__ inline void write_in_order(OrderShared &shared, const Order &order, unsigned tile, unsigned *results,
+                                      const unsigned (&documents)[ITEMS], unsigned matches, const Origins &origins,
+                                      unsigned first, const unsigned (&places)[ITEMS]) {
+    unsigned before;
+    unsigned place = place_in_order(shared, order, tile, __popc(matches), before);
+#pragma unroll
+    for (unsigned i = 0; i < ITEMS; i++) {
+        if (!(matches >> i & 1)) continue;
+        results[place] = documents[i];
+        if (origins.shorter) {
+            origins.shorter[place] = first + i;
+            origins.longer[place] = places[i];
+        }
+        place++;
+    }
 }
 
 } // namespace papers

@@ -23,6 +23,22 @@ pub struct DeviceList {
     pub length: u32,
 }
 
+/// Where an intersection leaves the places that its matches have in the shorter and in the longer list, two arrays of
+/// as many `u32` as there are documents in the shorter one. `compaction.cu` has the same struct.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Origins {
+    /// Places in the shorter list.
+    pub shorter: Address,
+    /// Places in the longer one.
+    pub longer: Address,
+}
+
+impl Origins {
+    /// Nobody asks for them.
+    pub const NONE: Origins = Origins { shorter: Address::NULL, longer: Address::NULL };
+}
+
 /// What the tiles of a launch tell each other; `compaction.cu` has the same struct.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -40,20 +56,40 @@ pub struct Order {
 }
 
 impl Order {
+    /// The bytes that it takes.
+    pub fn bytes(tiles: u32) -> usize {
+        8 + 8 * tiles as usize
+    }
+
     /// Takes its place in a room.
     pub fn place(places: &mut Places, tiles: u32) -> Order {
-        let ticket = places.take(8 + 8 * tiles as usize);
+        let ticket = places.take(Order::bytes(tiles));
         Order { ticket, total: ticket.plus(4), states: ticket.plus(8), tiles, reserved: 0 }
     }
 
     /// Makes it ready for a launch; the total is zero if none follows.
     pub fn clear(&self, gpu: &Gpu, stream: Stream) -> Result<(), GpuError> {
-        gpu.submit(stream, Command::Clear { at: self.ticket, bytes: 8 + 8 * self.tiles as usize })
+        gpu.submit(stream, Command::Clear { at: self.ticket, bytes: Order::bytes(self.tiles) })
     }
 
     /// A block of threads for each tile.
     pub fn shape(&self, shared: usize) -> Shape {
         Shape { grid: self.tiles, block: THREADS, shared }
+    }
+}
+
+/// A piece of memory that an algorithm may use until the stream was waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Where it lies.
+    pub address: Address,
+    /// How many bytes.
+    pub bytes: usize,
+}
+
+impl From<&Memory> for Room {
+    fn from(memory: &Memory) -> Room {
+        Room { address: memory.address(), bytes: memory.bytes() }
     }
 }
 
@@ -73,9 +109,9 @@ impl Places {
     ///
     /// # Panics
     /// If the room is smaller.
-    pub fn inside(room: &Memory, bytes: usize) -> Places {
-        assert!(room.bytes() >= bytes, "a room of {} bytes, and {bytes} are needed", room.bytes());
-        Places::from(room.address())
+    pub fn inside(room: Room, bytes: usize) -> Places {
+        assert!(room.bytes >= bytes, "a room of {} bytes, and {bytes} are needed", room.bytes);
+        Places::from(room.address)
     }
 
     /// The next place of so many bytes.

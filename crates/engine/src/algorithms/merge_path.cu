@@ -15,11 +15,12 @@ constexpr unsigned PARTITION = THREADS * STEPS;
 struct MergePathArguments {
     const unsigned *a, *b;
     unsigned *points; // how many of A lie before each partition, and all of A
-    unsigned *results;
+    unsigned *results; // as many as the shorter list has
+    Origins origins;   // of A and of B
     Order order;
     unsigned a_length, b_length;
 };
-static_assert(sizeof(MergePathArguments) == 72, "as merge_path.rs has it");
+static_assert(sizeof(MergePathArguments) == 88, "as merge_path.rs has it");
 
 struct MergePathShared {
     OrderShared order;
@@ -49,6 +50,8 @@ BOUNDED_KERNEL(merge_path_partition, THREADS, 4, MergePathArguments, arguments) 
 // What a thread has found: at each step a match or not.
 struct Matches {
     unsigned bits;
+    unsigned steps_of_a; // a bit for each step that passed a number of A
+    unsigned first_of_a; // the first of these
     unsigned documents[STEPS];
 };
 
@@ -63,6 +66,8 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     unsigned of_a = i < a_count ? a[i] : 0, of_b = j < b_count ? b[j] : 0;
     Matches matches;
     matches.bits = 0;
+    matches.steps_of_a = 0;
+    matches.first_of_a = i;
 #pragma unroll
     for (unsigned step = 0; step < STEPS; step++) {
         matches.documents[step] = of_b;
@@ -70,6 +75,7 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
         if (i < a_count && (!has_b || of_a <= of_b)) {
             previous = of_a;
             has_previous = true;
+            matches.steps_of_a |= 1u << step;
             i++;
             of_a = i < a_count ? a[i] : 0;
         } else if (has_b) {
@@ -81,29 +87,62 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     return matches;
 }
 
+// Leaves where matches stood, from `place` on. `diagonal` is that of the thread's first step, within the partition.
+__device__ inline void write_origins(const MergePathArguments &arguments, const Matches &matches, unsigned place,
+                                     unsigned diagonal, unsigned a_first, unsigned b_first) {
+    const unsigned room = min(arguments.a_length, arguments.b_length);
+    for (unsigned step = 0; step < STEPS; step++) {
+        if (!(matches.bits >> step & 1) || place >= room) continue;
+        // The numbers of A that were passed: the match is the last of them.
+        const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
+        arguments.origins.shorter[place] = a_first + passed - 1;
+        arguments.origins.longer[place++] = b_first + (diagonal + step - passed);
+    }
+}
+
+// The numbers of a partition. Of lists that are not sorted, as damaged ones may be, partitions overlap or lack some.
+struct Partition {
+    unsigned a_first, a_count, b_first, b_count;
+
+    __device__ Partition(const MergePathArguments &arguments, unsigned tile) {
+        const unsigned diagonal = tile * PARTITION;
+        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, PARTITION);
+        a_first = arguments.points[tile];
+        a_count = min(max(arguments.points[tile + 1], a_first) - a_first, count);
+        b_first = diagonal - a_first;
+        b_count = min(count - a_count, arguments.b_length - b_first);
+    }
+};
+
 BOUNDED_KERNEL(merge_path_intersect, THREADS, 4, MergePathArguments, arguments) {
     SHARED(MergePathShared, shared);
     const unsigned tile = start_tile(shared.order, arguments.order);
-    const unsigned diagonal = tile * PARTITION;
-    const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, PARTITION);
-    const unsigned a_first = arguments.points[tile], a_count = arguments.points[tile + 1] - a_first;
-    const unsigned b_first = diagonal - a_first, b_count = count - a_count;
-    if (threadIdx.x == 0) shared.numbers[0] = a_first > 0 ? arguments.a[a_first - 1] : 0;
+    const Partition part(arguments, tile);
+    const unsigned count = part.a_count + part.b_count;
+    if (threadIdx.x == 0) shared.numbers[0] = part.a_first > 0 ? arguments.a[part.a_first - 1] : 0;
     for (unsigned i = threadIdx.x; i < count; i += THREADS) {
-        shared.numbers[1 + i] = i < a_count ? arguments.a[a_first + i] : arguments.b[b_first + (i - a_count)];
+        const bool is_of_a = i < part.a_count;
+        shared.numbers[1 + i] = is_of_a ? arguments.a[part.a_first + i] : arguments.b[part.b_first + (i - part.a_count)];
     }
     __syncthreads();
     const unsigned share = min(threadIdx.x * STEPS, count);
-    const Matches matches = merge(shared.numbers, a_count, b_count, a_first > 0, share);
+    const Matches matches = merge(shared.numbers, part.a_count, part.b_count, part.a_first > 0, share);
     unsigned total;
-    unsigned place = scan_block(shared.order.sums, __popc(matches.bits), total);
+    const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);
+    unsigned place = first;
     // All threads have read the partition.
 #pragma unroll
     for (unsigned step = 0; step < STEPS; step++) {
         if (matches.bits >> step & 1) shared.numbers[place++] = matches.documents[step];
     }
-    unsigned *results = arguments.results + sum_before(shared.order, arguments.order, tile, total);
-    for (unsigned i = threadIdx.x; i < total; i += THREADS) results[i] = shared.numbers[i];
+    const unsigned before = sum_before(shared.order, arguments.order, tile, total);
+    const unsigned room = min(arguments.a_length, arguments.b_length);
+    for (unsigned i = threadIdx.x; i < total && before + i < room; i += THREADS) {
+        arguments.results[before + i] = shared.numbers[i];
+    }
+    if (arguments.origins.shorter) {
+        write_origins(arguments, matches, before + first, share, part.a_first, part.b_first);
+    }
 }
 
 } // namespace papers

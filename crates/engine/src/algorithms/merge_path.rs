@@ -9,11 +9,11 @@
 //!
 //! Liu et al., Griffin (section 3.1.2), after Green, McColl and Bader, GPU Merge Path (2012).
 
-use super::compaction::{DeviceList, Found, Order, Places, THREADS};
+use super::compaction::{DeviceList, Found, Order, Origins, Places, Room, THREADS};
 use super::papers::{MERGE_PATH_INTERSECT, MERGE_PATH_PARTITION};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
-use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::memory::Gpu;
 use std::cmp::Ordering;
 
 /// Numbers of both lists in a partition.
@@ -30,6 +30,7 @@ pub struct MergePathArguments {
     pub b: Address,
     pub points: Address,
     pub results: Address,
+    pub origins: Origins,
     pub order: Order,
     pub a_length: u32,
     pub b_length: u32,
@@ -44,6 +45,7 @@ fn arguments(places: &mut Places, a: DeviceList, b: DeviceList) -> MergePathArgu
         order: Order::place(places, tiles),
         points: places.take(4 * (tiles as usize + 1)),
         results: places.take(4 * a.length.min(b.length) as usize),
+        origins: Origins::NONE,
         a_length: a.length,
         b_length: b.length,
     }
@@ -56,10 +58,18 @@ pub fn room_bytes(a: DeviceList, b: DeviceList) -> usize {
     places.end()
 }
 
-/// Intersects two lists in a room of [`room_bytes`], which the stream uses until it was waited for.
-pub fn gpu(gpu: &Gpu, stream: Stream, lists: [DeviceList; 2], room: &Memory) -> Result<Found, GpuError> {
+/// Intersects two lists in a room of [`room_bytes`], which the stream uses until it was waited for. The first list is
+/// the shorter one of `origins`.
+pub fn gpu(
+    gpu: &Gpu,
+    stream: Stream,
+    lists: [DeviceList; 2],
+    origins: Origins,
+    room: impl Into<Room>,
+) -> Result<Found, GpuError> {
     let [a, b] = lists;
-    let arguments = arguments(&mut Places::inside(room, room_bytes(a, b)), a, b);
+    let arguments = arguments(&mut Places::inside(room.into(), room_bytes(a, b)), a, b);
+    let arguments = MergePathArguments { origins, ..arguments };
     let order = arguments.order;
     order.clear(gpu, stream)?;
     if order.tiles > 0 {

@@ -19,6 +19,7 @@ pub mod scatter;
 pub mod score_at_a_time;
 pub mod selection;
 pub mod sweep;
+pub mod term_at_a_time;
 pub mod weigher;
 
 use crate::answer::Work;

@@ -2,7 +2,7 @@
 //
 // A level is a launch: where its segments of B begin lies in global memory for the next one.
 #pragma once
-#include "binary_intersection.cu"
+#include "search.cu"
 
 namespace papers {
 
@@ -11,6 +11,7 @@ struct MergeFindArguments {
     const unsigned *parents; // where the segments of the level above begin in the longer list, and the end; null: none
     unsigned *segments;      // where those of this level begin, and the end; the last launch has none
     unsigned *results;
+    Origins origins;
     Order order;
     unsigned shorter_length, longer_length;
     unsigned segment;     // documents of the shorter list in a segment of this level; 1 at the last launch
@@ -18,7 +19,7 @@ struct MergeFindArguments {
     unsigned segment_count;
     unsigned reserved;
 };
-static_assert(sizeof(MergeFindArguments) == 96, "as parallel_merge_find.rs has it");
+static_assert(sizeof(MergeFindArguments) == 112, "as parallel_merge_find.rs has it");
 
 // Searches for documents of a level, each in the stretch of the longer list that belongs to its segment above.
 template <unsigned ITEMS>
@@ -32,7 +33,8 @@ __device__ inline void find_in_parents(const MergeFindArguments &arguments, unsi
         if (i < count && arguments.parents) {
             const unsigned parent = (place + i) / arguments.fan_out;
             first[i] = arguments.parents[parent];
-            length[i] = arguments.parents[parent + 1] - first[i];
+            // Of a list that is not sorted, as a damaged one may be, the next segment may begin earlier.
+            length[i] = max(arguments.parents[parent + 1], first[i]) - first[i];
         }
     }
     find(arguments.longer, targets, first, length);
@@ -59,7 +61,7 @@ BOUNDED_KERNEL(parallel_merge_find, THREADS, 4, MergeFindArguments, arguments) {
     const unsigned count = load(arguments.shorter, arguments.shorter_length, place, targets);
     find_in_parents(arguments, place, count, targets, first);
     const unsigned matches = matches_at(arguments.longer, arguments.longer_length, targets, first, count);
-    write_in_order(shared, arguments.order, tile, arguments.results, targets, matches);
+    write_in_order(shared, arguments.order, tile, arguments.results, targets, matches, arguments.origins, place, first);
 }
 
 } // namespace papers

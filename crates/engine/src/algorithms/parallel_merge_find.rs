@@ -10,11 +10,11 @@
 //! level it is `binary_intersection`.
 
 use super::binary_intersection::tiles_of;
-use super::compaction::{DeviceList, Found, ORDER_SHARED, Order, Places, THREADS};
+use super::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, Room, THREADS};
 use super::papers::{PARALLEL_MERGE_FIND, PARALLEL_MERGE_FIND_SPLIT};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
-use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::memory::Gpu;
 
 /// The most levels that the paper tries.
 pub const MOST_LEVELS: u32 = 4;
@@ -29,6 +29,7 @@ pub struct MergeFindArguments {
     pub parents: Address,
     pub segments: Address,
     pub results: Address,
+    pub origins: Origins,
     pub order: Order,
     pub shorter_length: u32,
     pub longer_length: u32,
@@ -68,9 +69,10 @@ pub fn gpu(
     stream: Stream,
     [shorter, longer]: [DeviceList; 2],
     levels: u32,
-    room: &Memory,
+    origins: Origins,
+    room: impl Into<Room>,
 ) -> Result<Found, GpuError> {
-    let mut places = Places::inside(room, room_bytes(shorter, levels));
+    let mut places = Places::inside(room.into(), room_bytes(shorter, levels));
     let order = Order::place(&mut places, tiles_of(shorter));
     let mut arguments = MergeFindArguments {
         shorter: shorter.documents,
@@ -78,6 +80,7 @@ pub fn gpu(
         parents: Address::NULL,
         segments: Address::NULL,
         results: places.take(4 * shorter.length as usize),
+        origins,
         order,
         shorter_length: shorter.length,
         longer_length: longer.length,

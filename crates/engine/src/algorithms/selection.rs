@@ -13,7 +13,7 @@
 //!
 //! Both selections stop as soon as what is not below the range fits into the final sort.
 
-use super::compaction::{ORDER_SHARED, Order, Places, THREADS, read_bytes};
+use super::compaction::{ORDER_SHARED, Order, Places, Room, THREADS, read_bytes};
 use super::papers::{
     SELECTION_BUCKET_RANGE, SELECTION_BUCKET_ROUND, SELECTION_COLLECT, SELECTION_RADIX_COUNT, SELECTION_RADIX_MOVE,
     SELECTION_RADIX_ROUND, SELECTION_RADIX_SCAN, SELECTION_SORT, SELECTION_TREE_EXTRACT, SELECTION_TREE_LEVEL,
@@ -21,7 +21,7 @@ use super::papers::{
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
-use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::memory::Gpu;
 
 /// The most keys that a selection keeps.
 pub const MOST_KEPT: usize = 10_000;
@@ -138,6 +138,34 @@ impl Method {
         [Method::Tree, Method::Bitonic, Method::RadixSelect, Method::RadixSort, Method::BucketSelect];
 }
 
+/// Up to so many keys the processor is faster than a launch: griffin's Figure 7.
+const FEW_KEYS: u32 = 1024;
+/// Up to this k the best are taken one by one off the tree, where there are many keys.
+const FEW_KEPT: u32 = 4;
+
+/// Who selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The processor, from all keys.
+    Cpu,
+    /// The device.
+    Gpu(Method),
+}
+
+/// Who selects the best k of so many keys soonest.
+pub fn auto(count: u32, k: u32) -> Choice {
+    if count <= FEW_KEYS || k as usize > MOST_KEPT {
+        return Choice::Cpu;
+    }
+    Choice::Gpu(match k {
+        _ if count <= MOST_SORTED => Method::Bitonic,
+        _ if k <= FEW_KEPT => Method::Tree,
+        // Most are kept.
+        _ if k > count / 2 => Method::RadixSort,
+        _ => Method::RadixSelect,
+    })
+}
+
 /// The best keys: where they lie, the best first, once the stream has come there.
 #[derive(Clone, Copy, Debug)]
 pub struct Best {
@@ -183,12 +211,13 @@ impl Selection {
     ///
     /// # Panics
     /// If k is more than [`MOST_KEPT`], or the room is smaller.
-    pub fn gpu(&self, gpu: &Gpu, stream: Stream, method: Method, room: &Memory) -> Result<Best, GpuError> {
+    pub fn gpu(&self, gpu: &Gpu, stream: Stream, method: Method, room: impl Into<Room>) -> Result<Best, GpuError> {
+        let room = room.into();
         assert!(self.k as usize <= MOST_KEPT, "{} keys are to be kept, at most {MOST_KEPT} can be", self.k);
         let mut places = Places::inside(room, self.room_bytes(method));
         let count = self.kept();
         if count == 0 {
-            return Ok(Best { keys: room.address(), count });
+            return Ok(Best { keys: room.address, count });
         }
         let keys = match method {
             Method::Tree => self.run_tree(gpu, stream, &mut places)?,
@@ -358,4 +387,27 @@ pub fn cpu(keys: &mut Vec<u64>, k: usize) {
         keys.truncate(k);
     }
     keys.sort_unstable_by(is_better);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_keys_choose_who_selects() {
+        for (count, k, expected) in [
+            (0, 10, Choice::Cpu),
+            (1024, 10, Choice::Cpu),
+            (1025, 10, Choice::Gpu(Method::Bitonic)),
+            (16_384, 10_000, Choice::Gpu(Method::Bitonic)),
+            (16_385, 4, Choice::Gpu(Method::Tree)),
+            (16_385, 5, Choice::Gpu(Method::RadixSelect)),
+            (16_385, 10_000, Choice::Gpu(Method::RadixSort)),
+            (20_000, 10_000, Choice::Gpu(Method::RadixSelect)),
+            (u32::MAX, 10_000, Choice::Gpu(Method::RadixSelect)),
+            (u32::MAX, 10_001, Choice::Cpu),
+        ] {
+            assert_eq!(auto(count, k), expected, "{k} of {count}");
+        }
+    }
 }

@@ -41,10 +41,10 @@ impl Cpu {
     /// follows an AND does not score its documents again.
     fn answer(&self, plan: &Plan, workspace: &mut Workspace) -> Result<Answer, IndexError> {
         let mut answer = Answer { exact: true, ..Answer::default() };
-        for stage in &plan.stages {
+        for stage in plan.stages.iter().map(Stage::on_cpu) {
             let start = Instant::now();
             let known = Known::new(std::mem::take(&mut answer.hits));
-            answer.work += Task { plan, stage, index: &self.index, known: &known }.run(workspace)?;
+            answer.work += Task { plan, stage: &stage, index: &self.index, known: &known }.run(workspace)?;
             answer.hits = workspace.top.take();
             answer.exact = workspace.is_exact;
             let name = stage.algorithm.name();
@@ -108,7 +108,7 @@ impl Cpu {
             let answers = self.answer_all(&self.parts(&staged))?;
             answers.iter().for_each(|part| answer.work += part.work);
             answer.hits = TopK::merge(plan.k, answers.iter().map(|part| &part.hits));
-            let name = staged.stages[0].algorithm.name();
+            let name = staged.stages[0].on_cpu().algorithm.name();
             answer.trace.steps.push(Step { name, place: Place::Cpu, duration: start.elapsed() });
             if answer.hits.len() >= plan.k {
                 break;
@@ -132,7 +132,7 @@ fn nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     let shortest = plan.lists.iter().map(|list| list.postings).min().unwrap_or(0);
     // Ranges divide everything but the start.
     let share = plan.range.len() as f64 / f64::from(plan.documents.max(1));
-    let work = match (stage.algorithm, stage.operation) {
+    let work = match (stage.algorithm.on_cpu(), stage.operation) {
         (Algorithm::Conjunction, Operation::And) => all.min(f64::from(shortest) * lists) * 2.0,
         (Algorithm::Scatter, Operation::Or) => {
             let dense = plan.lists.iter().filter(|list| list.is_dense).count() as f64;

@@ -3,10 +3,12 @@
 mod batch;
 mod cpu;
 mod gpu;
+mod intersections;
 mod layout;
 mod resident;
 mod rows;
 mod session;
+mod steps;
 mod threads;
 
 pub use cpu::Cpu;

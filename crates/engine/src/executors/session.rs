@@ -2,11 +2,13 @@
 //!
 //! Batches alternate between two streams, so that the host makes the rows of one while the device answers another. A plan
 //! that comes alone is not uploaded: its rows travel with the launch, and its answer is written to the host. A small batch
-//! is started at once, as a graph.
+//! is started at once, as a graph. Plans that ask for an algorithm of the papers are answered step by step instead
+//! (`steps.rs`).
 
 use super::batch::Batch;
 use super::layout::{Launch, Layout, launches};
 use super::resident::Resident;
+use super::steps::{self, Ground, Rooms};
 use crate::answer::{Answer, Place, Step, Work};
 use crate::kernels::{AloneRows, BatchArguments, NONE, THREADS, WorkRow};
 use crate::plan::Plan;
@@ -49,6 +51,8 @@ pub struct Session {
     small_batches: SmallBatches,
     place: Place,
     lanes: [Lane; 2],
+    /// What plans that are answered step by step use.
+    rooms: Rooms,
 }
 
 /// Buffers of the batch of one stream. They grow with what comes and stay.
@@ -66,8 +70,9 @@ struct Lane {
     running: Option<Running>,
 }
 
+/// Memory of both sides.
 #[derive(Default)]
-struct Buffers {
+pub(super) struct Buffers {
     host: Option<Pinned>,
     device: Option<Memory>,
 }
@@ -141,7 +146,7 @@ impl Session {
         let reserve = if sends_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
         let lanes = [0, 1].map(|number| Lane::new(Stream(number)));
-        Ok(Session { gpu, resident, small_batches, place, lanes })
+        Ok(Session { gpu, resident, small_batches, place, lanes, rooms: Rooms::default() })
     }
 
     /// Answers plans, a batch after the other. Plans that do not fit into the budget stay without an answer.
@@ -149,7 +154,7 @@ impl Session {
         let mut waiting = Vec::new();
         for stream in [lanner_index::open::Stream::Impact, lanner_index::open::Stream::Frequency] {
             let numbers: Vec<usize> = (0..plans.len())
-                .filter(|&number| plans[number].score.stream() == stream && needs_work(&plans[number]))
+                .filter(|&number| plans[number].score.stream() == stream && goes_in_batches(&plans[number]))
                 .collect();
             waiting.extend(numbers.chunks(BATCH).rev().map(<[usize]>::to_vec));
         }
@@ -181,12 +186,44 @@ impl Session {
             }
         }
         self.collect(turn, answers)?;
-        Ok(self.collect(1 - turn, answers)?)
+        self.collect(1 - turn, answers)?;
+        self.answer_in_steps(index, plans, answers)
     }
 
-    /// Gives the buffers of both streams back, which have nothing to do.
+    /// Answers the plans that ask for it step by step, a plan after the other.
+    fn answer_in_steps(
+        &mut self,
+        index: &Index,
+        plans: &[Plan],
+        answers: &mut [Option<Answer>],
+    ) -> Result<(), Failure> {
+        let asks = |(plan, _): &(&Plan, _)| needs_work(plan) && !goes_in_batches(plan);
+        for (plan, answer) in plans.iter().zip(answers).filter(asks) {
+            // A second time with nothing else in the device's memory.
+            for is_again in [false, true] {
+                let ground = Ground { gpu: &self.gpu, resident: &self.resident, index, place: self.place };
+                match steps::answer(&ground, &mut self.rooms, plan) {
+                    Ok(found) => *answer = Some(found),
+                    Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
+                        self.gpu.wait(steps::STREAM)?;
+                        self.release();
+                        if !is_again {
+                            continue;
+                        }
+                    }
+                    Err(failure) => return Err(failure),
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all buffers back. No plan is under way, but the kernel of one that was alone may still be leaving.
     fn release(&mut self) {
+        self.forget();
         self.lanes = [0, 1].map(|number| Lane::new(Stream(number)));
+        self.rooms = Rooms::default();
     }
 
     /// Forgets batches under way.
@@ -296,6 +333,11 @@ fn needs_work(plan: &Plan) -> bool {
     plan.k > 0 && !plan.range.is_empty() && !plan.stages.is_empty()
 }
 
+/// Whether a plan is answered together with others; not so one that asks for steps.
+fn goes_in_batches(plan: &Plan) -> bool {
+    needs_work(plan) && plan.stages.iter().all(|stage| !stage.algorithm.needs_device())
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
@@ -388,7 +430,7 @@ impl Buffers {
     }
 
     /// Makes the host's side hold so many bytes.
-    fn grow_host(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
+    pub(super) fn grow_host(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
         if self.host.as_ref().is_none_or(|host| host.len() < bytes) {
             self.host = None;
             self.host = Some(gpu.pin(bytes.next_multiple_of(STEP))?);
@@ -405,17 +447,17 @@ impl Buffers {
         self.device.as_ref().map_or(Address::NULL, Memory::address)
     }
 
-    fn host_address(&self) -> Address {
+    pub(super) fn host_address(&self) -> Address {
         self.host.as_ref().map_or(Address::NULL, Pinned::address)
     }
 
-    fn bytes(&mut self) -> &mut [u8] {
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
         self.host.as_deref_mut().unwrap_or(&mut [])
     }
 }
 
 /// Makes memory hold so many bytes; what it held is lost.
-fn grow(gpu: &Gpu, memory: &mut Option<Memory>, bytes: usize) -> Result<(), GpuError> {
+pub(super) fn grow(gpu: &Gpu, memory: &mut Option<Memory>, bytes: usize) -> Result<(), GpuError> {
     if memory.as_ref().is_none_or(|memory| memory.bytes() < bytes) {
         *memory = None;
         *memory = Some(gpu.allocate(bytes.next_multiple_of(STEP))?);

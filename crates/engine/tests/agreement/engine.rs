@@ -84,11 +84,17 @@ macro_rules! agreement {
             agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
             agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
             agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
-            agreement!(@device auto_dense_device, Dense, Device, $body);
-            agreement!(@device auto_bitpack_device, Bitpack, Device, $body);
-            agreement!(@device auto_elias_fano_device, EliasFano, Device, $body);
-            agreement!(@device auto_pfor_sending_device, Pfor, Sending, $body);
-            agreement!(@device auto_rice_device, Rice, Device, $body);
+            agreement!(@device auto_dense_device, Auto, Dense, Device, $body);
+            agreement!(@device auto_bitpack_device, Auto, Bitpack, Device, $body);
+            agreement!(@device auto_elias_fano_device, Auto, EliasFano, Device, $body);
+            agreement!(@device auto_pfor_sending_device, Auto, Pfor, Sending, $body);
+            agreement!(@device auto_rice_device, Auto, Rice, Device, $body);
+            agreement!(@device term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
+            agreement!(@device merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
+            agreement!(@device binary_intersection_pfor_sending_device, BinaryIntersection, Pfor, Sending, $body);
+            agreement!(@device parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);
+            agreement!(@device accumulators_bitpack_device, Accumulators, Bitpack, Device, $body);
+            agreement!(@device accumulators_dense_sending_device, Accumulators, Dense, Sending, $body);
         }
     };
     (@engine $test:ident, $algorithm:ident, $lists:ident, $threads:expr, $body:expr) => {
@@ -99,11 +105,11 @@ macro_rules! agreement {
             body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::Threads($threads) });
         }
     };
-    (@device $test:ident, $lists:ident, $runs:ident, $body:expr) => {
+    (@device $test:ident, $algorithm:ident, $lists:ident, $runs:ident, $body:expr) => {
         #[test]
         fn $test() {
             let body: fn($crate::engine::Engine) = $body;
-            let (algorithm, lists) = (lanner::Algorithm::Auto, agreement!(@lists $lists));
+            let (algorithm, lists) = (lanner::Algorithm::$algorithm, agreement!(@lists $lists));
             body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::$runs });
         }
     };
@@ -132,7 +138,24 @@ impl Engine {
             Algorithm::Conjunction => &[Mode::And],
             Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter => &[Mode::Or, Mode::AndOr],
             Algorithm::ScoreAtATime => &[Mode::Or],
+            Algorithm::TermAtATime
+            | Algorithm::MergePath
+            | Algorithm::BinaryIntersection
+            | Algorithm::ParallelMergeFind => &[Mode::And, Mode::AndOr],
+            Algorithm::Accumulators => &[Mode::Or, Mode::AndOr],
         }
+    }
+
+    /// Whether a simulator answers step by step. It takes its time over so many launches: it is asked less, and of large
+    /// collections only where [`Engine::sees_large`] says so. A real device is asked everything.
+    pub fn is_slow(&self) -> bool {
+        self.algorithm.needs_device() && !device::is_gpu_required()
+    }
+
+    /// Whether large collections are for this engine: of those that are slow for one of each kind.
+    pub fn sees_large(&self) -> bool {
+        let is_one_of_its_kind = !matches!(self.algorithm, Algorithm::ParallelMergeFind);
+        !self.is_slow() || matches!(self.runs, Runs::Device) && is_one_of_its_kind
     }
 
     /// Whether a device answers.

@@ -1,6 +1,7 @@
 //! The device under measurement, and an executor on it that must answer everything itself.
 
 use crate::error::BenchError;
+use lanner::answer::Place;
 use lanner::executors::{Executor, GpuExecutor};
 use lanner::{Answer, Index, Plan};
 use lanner_gpu::cuda::Cuda;
@@ -90,8 +91,10 @@ impl OnDevice {
 
 /// Seconds that kernels took for the answers of one call. All answers of a batch have its steps: each batch counts once.
 pub fn kernel_seconds(answers: &[Answer]) -> f64 {
-    let steps_of =
-        |answer: &Answer| answer.trace.steps.iter().map(|step| (step.name, step.duration)).collect::<Vec<_>>();
+    let steps_of = |answer: &Answer| {
+        let on_device = answer.trace.steps.iter().filter(|step| step.place != Place::Cpu);
+        on_device.map(|step| (step.name, step.duration)).collect::<Vec<_>>()
+    };
     let batches: HashSet<_> = answers.iter().map(steps_of).collect();
     batches.iter().flatten().map(|(_, duration)| *duration).sum::<Duration>().as_secs_f64()
 }
@@ -99,7 +102,7 @@ pub fn kernel_seconds(answers: &[Answer]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanner::answer::{Place, Step, Trace};
+    use lanner::answer::{Step, Trace};
 
     #[test]
     fn the_kernels_of_a_batch_count_once() {

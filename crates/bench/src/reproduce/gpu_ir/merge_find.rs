@@ -9,7 +9,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Ground, Landing, Resident, agree, time_cpu};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::compaction::Found;
+use lanner::algorithms::compaction::{Found, Origins};
 use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
 use lanner::algorithms::{binary_intersection, merge_path, parallel_merge_find};
 use lanner_gpu::error::GpuError;
@@ -47,9 +47,9 @@ fn method_names() -> Vec<String> {
 fn start(ground: &Ground, lists: &[Resident; 2], method: u32, room: &Memory) -> Result<Found, GpuError> {
     let both = [lists[0].list, lists[1].list];
     match method {
-        0 => binary_intersection::gpu(&ground.gpu, STREAM, both, None, room),
-        1..=MOST_LEVELS => parallel_merge_find::gpu(&ground.gpu, STREAM, both, method, room),
-        _ => merge_path::gpu(&ground.gpu, STREAM, both, room),
+        0 => binary_intersection::gpu(&ground.gpu, STREAM, both, None, Origins::NONE, room),
+        1..=MOST_LEVELS => parallel_merge_find::gpu(&ground.gpu, STREAM, both, method, Origins::NONE, room),
+        _ => merge_path::gpu(&ground.gpu, STREAM, both, Origins::NONE, room),
     }
 }
 

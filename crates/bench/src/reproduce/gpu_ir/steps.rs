@@ -1,6 +1,7 @@
 //! Table 3: what the steps of an AND take on the GPU, run as the paper does: lists are decoded, intersected by Parallel
-//! Merge Find, and the best are taken off a tree.
+//! Merge Find, and the best are taken off a tree. `traced.rs` has the steps of whole queries, with scoring.
 
+use super::traced;
 use crate::error::BenchError;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
@@ -9,7 +10,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Coded, Ground, Landing, Timed, agree};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::compaction::{DeviceList, read_numbers};
+use lanner::algorithms::compaction::{DeviceList, Origins, read_numbers};
 use lanner::algorithms::parallel_merge_find;
 use lanner::algorithms::selection::{Method, Selection};
 use lanner::kernels::DecodeKind;
@@ -19,11 +20,9 @@ use lanner_index::codec::CodecName;
 use std::collections::BTreeSet;
 
 /// Table 3, AND: shares in percent of decompression, intersection, and scoring with selection.
-const AND: [f64; 3] = [47.0, 45.0, 8.0];
-/// Table 3, OR: initialization, decompression, scoring, selection.
-const OR: [f64; 4] = [9.0, 30.0, 48.0, 13.0];
+pub const AND: [f64; 3] = [47.0, 45.0, 8.0];
 const STEPS: [&str; 3] = ["decompression", "intersection", "top-k"];
-const K: usize = 10;
+pub const K: usize = 10;
 /// Queries of at least two terms, spread over short and long ones.
 const QUERIES: usize = 64;
 /// The levels that the paper settles on.
@@ -73,15 +72,21 @@ pub fn table_3(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> 
     let ours =
         ground.average(&work.queries, |query| ground.time_on_gpu(std::slice::from_ref(&query.plan), &query.hits))?;
     rows.push(work.row("ours", &ours));
+    rows.extend(traced::measure(ground, &texts(ground))?);
     Ok(findings(&ground.note(), rows))
+}
+
+/// The queries.
+fn texts(ground: &Ground) -> Vec<String> {
+    let wanted = if ground.is_simulated() { 3 } else { QUERIES };
+    let spread = ground.work.spread_by_postings(4 * wanted);
+    let texts = spread.iter().map(|&number| ground.work.texts[number].clone()).filter(|text| text.contains(' '));
+    crate::query_log::spread(&texts.collect::<Vec<_>>(), wanted)
 }
 
 impl Work<'_> {
     fn prepare(ground: &Ground) -> Result<Work<'_>, BenchError> {
-        let wanted = if ground.is_simulated() { 3 } else { QUERIES };
-        let spread = ground.work.spread_by_postings(4 * wanted);
-        let texts = spread.iter().map(|&number| ground.work.texts[number].clone()).filter(|text| text.contains(' '));
-        let texts = crate::query_log::spread(&texts.collect::<Vec<_>>(), wanted);
+        let texts = texts(ground);
         let all = ground.plan(&texts, Mode::And, ground.index.documents() as usize)?;
         let best = ground.plan(&texts, Mode::And, K)?;
         let numbers: BTreeSet<u64> = all.iter().flat_map(|plan| plan.lists.iter().map(|list| list.id.0)).collect();
@@ -113,7 +118,7 @@ impl Work<'_> {
         for (turn, &list) in query.lists[1..].iter().enumerate() {
             let (lists, mut found) = ([common, self.packed[list].list()], None);
             let one = self.ground.time(|| {
-                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, &self.rooms[turn % 2])?;
+                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, Origins::NONE, &self.rooms[turn % 2])?;
                 found = Some(there);
                 Ok(Landing { from: there.count, bytes: 4 })
             })?;
@@ -196,18 +201,9 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
             count(queries as u64),
             count(postings as u64)
         ),
-        "Two things of the paper are not built, and are not in these times: scores computed term by term on the device (the \
-         tree gets the CPU's), and leaving out blocks of the longer lists."
-            .to_owned(),
+        "Scores are not in these times: the tree gets the CPU's. The next table has whole queries.".to_owned(),
     ];
-    let names = ["initialization", "decompression", "scoring", "top-k"];
-    let mut or = Table::new("Steps of an OR on the GPU", 1, &["step of an OR", "paper, %"]);
-    names.into_iter().zip(OR).for_each(|(step, paper)| or.row(vec![step.to_owned(), number(paper)]));
-    or.notes = vec![
-        "The paper's OR keeps an accumulator for each document in the device's memory. That is not built here, so there is no \
-         column of ours; gpu-ir/table2 has our OR."
-            .to_owned(),
-    ];
+    let [whole, or] = traced::tables(&rows);
     let bars = |(step, paper): (&str, f64)| {
         let bar = |(series, value)| Bar { series, value, range: None };
         let values = [paper, device_us(step) / sum * 100.0];
@@ -221,5 +217,5 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
         groups: STEPS.into_iter().zip(AND).map(bars).collect(),
     };
     let charts = vec![("shares".to_owned(), Picture::Bars(chart))];
-    Findings { tables: vec![and, or], charts, measurements: rows }
+    Findings { tables: vec![and, whole, or], charts, measurements: rows }
 }

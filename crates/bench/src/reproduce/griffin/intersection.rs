@@ -10,7 +10,7 @@ use crate::reproduce::on_device::{
 };
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::compaction::{DeviceList, Found};
+use lanner::algorithms::compaction::{DeviceList, Found, Origins};
 use lanner::algorithms::{binary_intersection, merge_path};
 use lanner::kernels::DecodeKind::Documents;
 use lanner::{Hit, Mode, Plan};
@@ -227,11 +227,11 @@ impl Pair {
     fn start(&self, ground: &Ground, method: Method, room: &Memory) -> Result<Option<Found>, GpuError> {
         let gpu = &ground.gpu;
         Ok(Some(match method {
-            Method::GpuMerge => merge_path::gpu(gpu, STREAM, self.lists(), room)?,
-            Method::GpuBinary => binary_intersection::gpu(gpu, STREAM, self.lists(), None, room)?,
+            Method::GpuMerge => merge_path::gpu(gpu, STREAM, self.lists(), Origins::NONE, room)?,
+            Method::GpuBinary => binary_intersection::gpu(gpu, STREAM, self.lists(), None, Origins::NONE, room)?,
             Method::GpuSkips => {
                 let lasts = Some(self.longer.lasts.address());
-                binary_intersection::gpu(gpu, STREAM, self.lists(), lasts, room)?
+                binary_intersection::gpu(gpu, STREAM, self.lists(), lasts, Origins::NONE, room)?
             }
             Method::GpuSent => {
                 let Some(packed) = &self.packed else { return Ok(None) };
@@ -240,7 +240,7 @@ impl Pair {
                     list.send()?;
                     list.launch(Documents)?;
                 }
-                merge_path::gpu(gpu, STREAM, [lists[0].list(), lists[1].list()], room)?
+                merge_path::gpu(gpu, STREAM, [lists[0].list(), lists[1].list()], Origins::NONE, room)?
             }
             _ => return Ok(None),
         }))

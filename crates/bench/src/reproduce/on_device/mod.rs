@@ -22,7 +22,7 @@ use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::Suite;
 use lanner::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
-use lanner::{Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Address, Command, Device};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
@@ -217,7 +217,19 @@ impl Ground {
 
     /// Plans queries by BM25.
     pub fn plan(&self, texts: &[String], mode: Mode, k: usize) -> Result<Vec<Plan>, BenchError> {
-        let query = |text: &String| Query::new(text.as_str()).mode(mode).k(k).score(ScoreModel::Bm25);
+        self.plan_by(Algorithm::Auto, texts, mode, k)
+    }
+
+    /// Plans queries by BM25 for an algorithm.
+    pub fn plan_by(
+        &self,
+        algorithm: Algorithm,
+        texts: &[String],
+        mode: Mode,
+        k: usize,
+    ) -> Result<Vec<Plan>, BenchError> {
+        let query =
+            |text: &String| Query::new(text.as_str()).mode(mode).k(k).score(ScoreModel::Bm25).algorithm(algorithm);
         plan_all(&self.index, &texts.iter().map(query).collect::<Vec<_>>(), self.threads)
     }
 
