@@ -170,7 +170,7 @@ impl Session {
                 Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
                     // Perhaps the other batch has what this one lacks; else there must be less of it.
                     self.collect(1 - turn, answers)?;
-                    self.release();
+                    self.release()?;
                     match self.start(turn, index, plans, &numbers) {
                         Ok(()) => turn = 1 - turn,
                         Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
@@ -205,8 +205,7 @@ impl Session {
                 match steps::answer(&ground, &mut self.rooms, plan) {
                     Ok(found) => *answer = Some(found),
                     Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
-                        self.gpu.wait(steps::STREAM)?;
-                        self.release();
+                        self.release()?;
                         if !is_again {
                             continue;
                         }
@@ -220,10 +219,11 @@ impl Session {
     }
 
     /// Gives all buffers back. No plan is under way, but the kernel of one that was alone may still be leaving.
-    fn release(&mut self) {
-        self.forget();
+    fn release(&mut self) -> Result<(), GpuError> {
+        self.lanes.iter().try_for_each(|lane| self.gpu.wait(lane.stream).map(|_| ()))?;
         self.lanes = [0, 1].map(|number| Lane::new(Stream(number)));
         self.rooms = Rooms::default();
+        Ok(())
     }
 
     /// Forgets batches under way.
