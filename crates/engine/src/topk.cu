@@ -102,7 +102,8 @@ struct Top {
         }
     }
 
-    // Up to two keys a thread: the place of a key is the number of greater ones, since no two are equal.
+    // Up to two keys a thread: the place of a key is the number of greater ones, since no two are equal, but for lists that
+    // are damaged: then there may be no k-th.
     __device__ void sort_few() {
         const unsigned count = shared.count, first = threadIdx.x, second = threadIdx.x + blockDim.x;
         const uint64_t a = first < count ? keys[first] : 0, b = second < count ? keys[second] : 0;
@@ -115,13 +116,11 @@ struct Top {
                 place_of_b += key > b;
             }
         }
+        if (threadIdx.x == 0) shared.least = 0;
         __syncthreads();
         if (first < count) put(place_of_a, a);
         if (second < count) put(place_of_b, b);
-        if (threadIdx.x == 0) {
-            shared.count = min(count, query.k);
-            if (count < query.k) shared.least = 0;
-        }
+        if (threadIdx.x == 0) shared.count = min(count, query.k);
         __syncthreads();
     }
 
@@ -275,13 +274,17 @@ struct Top {
             const volatile WorkRow &work = state.work;
             arguments.answer_work[number] = WorkRow{work.blocks, work.documents, work.missing};
         }
-        if (arguments.is_alone) {
-            // The host waits for the count, and reads the rest then.
-            __threadfence_system();
-            __syncthreads();
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            // The host waits for the count of a query alone, and reads the rest then. What all threads have written before
+            // the barrier comes before the fence of one.
+            if (arguments.is_alone) __threadfence_system();
+            *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
         }
-        if (threadIdx.x == 0) *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
-        if (arguments.is_alone) clear_state();
+        if (arguments.is_alone) {
+            __syncthreads();
+            clear_state();
+        }
     }
 
     // For the next query alone.
@@ -308,12 +311,16 @@ struct Top {
             for (unsigned i = threadIdx.x; i < count; i += blockDim.x) own[i] = keys[i];
         }
         for (unsigned i = count + threadIdx.x; i < query.k; i += blockDim.x) own[i] = 0;
-        __threadfence();
         __syncthreads();
-        if (threadIdx.x == 0) shared.is_last = atomicAdd(&state.done, 1u) == query.parts - 1;
+        if (threadIdx.x == 0) {
+            // What all threads have written before the barrier comes before the fence of one, and what the others did
+            // before theirs comes before what is read behind the last.
+            __threadfence();
+            shared.is_last = atomicAdd(&state.done, 1u) == query.parts - 1;
+            if (shared.is_last) __threadfence();
+        }
         __syncthreads();
         if (!shared.is_last) return false;
-        __threadfence();
         if (threadIdx.x < 32) look_around();
         __syncthreads();
         take_over(task, arguments);

@@ -53,6 +53,11 @@ fn use_all(index: &Index) {
     for word in ["w0", "w5", "title", "nothing"] {
         let _ = index.lookup(word).map(|term| term.map(|term| index.list(term).map(|list| list.postings())));
     }
+    let words = ["w0", "w5", "title", "nothing"].map(|word| index.segment().find_term(word.as_bytes()));
+    for (_, place) in words.into_iter().filter_map(|found| found.ok()?) {
+        // What opens on a processor has parts for a device, and nothing else has.
+        assert_eq!(index.segment().parts_at(place).is_ok(), index.list_at(place).is_ok());
+    }
     for document in (0..index.documents().min(400)).step_by(13) {
         let _ = index.ids([DocId(document), DocId(0), DocId(u32::MAX)].into_iter());
         let _ = (index.id(DocId(document)), index.stored(DocId(document)), index.length(DocId(document)));

@@ -254,7 +254,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
 
     // All lists are dense: their words are joined, 32 chunks a warp.
     __device__ void by_chunks() {
-        const unsigned end = (part.end + 63) / 64;
+        const unsigned end = (part.end - 1) / 64 + 1;
         unsigned chunk = part.first / 64 + 32 * warp;
         unsigned pending = 0, mine = 0; // lanes whose chunk is still to be matched, and the lane's chunk
         uint2 word = make_uint2(0, 0);

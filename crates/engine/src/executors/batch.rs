@@ -7,6 +7,7 @@ use crate::kernels::{
 };
 use crate::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
+use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
 use lanner_index::format::list::UNIT;
 use lanner_index::open::Index;
@@ -17,8 +18,10 @@ use std::ops::Range;
 /// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
 /// at about the same time.
 const PARTS_A_PLACE: u64 = 16;
-/// Thread blocks of an AND, and of an OR, that a processor of the device runs at once: as many as their registers allow.
-const PLACES_A_PROCESSOR: [(Operation, u64); 2] = [(Operation::And, 6), (Operation::Or, 8)];
+/// Thread blocks of an AND, and of an OR by bitpack, that a processor of the device runs at once: as many as their
+/// registers allow, which the kernels are bound to. An OR by any codec has those of an AND.
+const AND_PLACES: u64 = 6;
+const OR_PLACES: u64 = 8;
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// No part of another AND has fewer blocks of its shortest list: one a warp.
@@ -69,7 +72,8 @@ impl Batch {
         let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
-        let all = PLACES_A_PROCESSOR.map(|(operation, places)| {
+        let or_places = if is_bitpack(index) { OR_PLACES } else { AND_PLACES };
+        let all = [(Operation::And, AND_PLACES), (Operation::Or, or_places)].map(|(operation, places)| {
             let stages = plans.iter().filter(|plan| plan.stages.iter().any(|stage| stage.operation == operation));
             let cost = stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1);
             (operation, waves * places * u64::from(processors), cost)
@@ -204,6 +208,12 @@ impl Batch {
     }
 }
 
+/// Whether all lists are packed by bitpack, for which kernels of their own are compiled.
+pub fn is_bitpack(index: &Index) -> bool {
+    let codecs = index.segment().list_context().codecs;
+    [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack)
+}
+
 /// Of a list's blocks those that can hold a document of the plan.
 fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) -> Result<u64, IndexError> {
     if plan.range == (0..plan.documents) {
@@ -239,7 +249,8 @@ fn stage_cost(plan: &Plan, operation: Operation) -> u64 {
 
 /// How long parts are, of which there are to be up to `share`: at least `fewest`, and a multiple of `unit`.
 fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
-    length.div_ceil(share).max(fewest).next_multiple_of(unit)
+    let longest = u32::MAX / unit * unit;
+    length.div_ceil(share).max(fewest).checked_next_multiple_of(unit).unwrap_or(longest)
 }
 
 /// Documents that are looked at together: so many that their postings fill half of the table, or a whole part, if its
@@ -276,6 +287,7 @@ mod tests {
             [part_length(100, 4, 10, 1), part_length(100, 40, 30, 1), part_length(936, 3, 10, 64)],
             [25, 30, 320]
         );
+        assert_eq!(part_length(u32::MAX, 1, 10, 64), u32::MAX - 63);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! is started at once, as a graph. Plans that ask for an algorithm of the papers are answered step by step instead
 //! (`steps.rs`).
 
-use super::batch::Batch;
+use super::batch::{Batch, is_bitpack};
 use super::layout::{Launch, Layout, launches};
 use super::resident::Resident;
 use super::steps::{self, Ground, Rooms};
@@ -17,7 +17,7 @@ use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
-use lanner_index::codec::{BLOCK, CodecName};
+use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
 use std::ops::Range;
@@ -265,8 +265,7 @@ impl Session {
             Some(rows) => lane.prepare_alone(&self.gpu, &layout, rows, &mut arguments)?,
             None => lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?,
         }
-        let is_bitpack = [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack);
-        let launches = launches(&batch, is_bitpack, chosen[0].score.stream(), arguments, &layout);
+        let launches = launches(&batch, is_bitpack(index), chosen[0].score.stream(), arguments, &layout);
         let way = if chosen.len() > SMALL_BATCH { SmallBatches::Marked } else { self.small_batches };
         let commands = match alone {
             Some(_) => launches.iter().map(command).collect(),

@@ -124,8 +124,9 @@ impl Segment {
         Summary::new(place.is_long, self.bytes_at(place)?).ok_or_else(|| self.damaged_list(place))
     }
 
-    /// Where the parts of the list at a place lie within its bytes.
+    /// Where the parts of the list at a place lie within its bytes, if these can be a list.
     pub fn parts_at(&self, place: ListPlace) -> Result<Parts, IndexError> {
+        self.list_at(place)?;
         let bytes = self.bytes_at(place)?;
         Parts::new(&self.list_context(), place.is_long, bytes).ok_or_else(|| self.damaged_list(place))
     }
