@@ -90,6 +90,7 @@ macro_rules! agreement {
             agreement!(@device auto_pfor_sending_device, Auto, Pfor, Sending, $body);
             agreement!(@device auto_rice_device, Auto, Rice, Device, $body);
             agreement!(@device term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
+            agreement!(@device term_at_a_time_bitpack_sending_device, TermAtATime, Bitpack, Sending, $body);
             agreement!(@device merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
             agreement!(@device binary_intersection_pfor_sending_device, BinaryIntersection, Pfor, Sending, $body);
             agreement!(@device parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);
@@ -155,7 +156,8 @@ impl Engine {
     /// Whether large collections are for this engine: of those that are slow for one of each kind.
     pub fn sees_large(&self) -> bool {
         let is_one_of_its_kind = !matches!(self.algorithm, Algorithm::ParallelMergeFind);
-        !self.is_slow() || matches!(self.runs, Runs::Device) && is_one_of_its_kind
+        let is_sending = matches!(self.runs, Runs::Sending) && self.algorithm != Algorithm::TermAtATime;
+        !self.is_slow() || is_one_of_its_kind && !is_sending
     }
 
     /// Whether a device answers.
