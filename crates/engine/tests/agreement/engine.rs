@@ -156,8 +156,7 @@ impl Engine {
     /// Whether large collections are for this engine: of those that are slow for one of each kind.
     pub fn sees_large(&self) -> bool {
         let is_one_of_its_kind = !matches!(self.algorithm, Algorithm::ParallelMergeFind);
-        let is_sending = matches!(self.runs, Runs::Sending) && self.algorithm != Algorithm::TermAtATime;
-        !self.is_slow() || is_one_of_its_kind && !is_sending
+        !self.is_slow() || matches!(self.runs, Runs::Device) && is_one_of_its_kind
     }
 
     /// Whether a device answers.
