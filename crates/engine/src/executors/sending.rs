@@ -83,9 +83,9 @@ impl<'a> Course<'a> {
             return Ok(SparseRow { bytes: self.send_whole(list)?, ..row });
         };
         let shared = shared_units(&row);
-        let part = |range: Range<usize>| bytes.get(range).unwrap_or(&[]);
-        let directory = part(0..row.payload as usize);
-        let addresses = self.write(&[directory, part(UNIT * shared.start as usize..UNIT * shared.end as usize)])?;
+        // Both lie within the list, or its parts would not have been found.
+        let directory = &bytes[..row.payload as usize];
+        let addresses = self.write(&[directory, &bytes[UNIT * shared.start as usize..UNIT * shared.end as usize]])?;
         // The shared parts follow the directory, which ends with a whole unit.
         let moved = |start: u32| if start > 0 { start - shared.start + row.payload / UNIT as u32 } else { 0 };
         Ok(SparseRow { bytes: addresses[0], shared: row.shared.map(moved), ..row })
@@ -98,16 +98,16 @@ impl<'a> Course<'a> {
         };
         let numbers = self.read_numbers(found.count, found.blocks, found.room)?;
         let blocks: Vec<&[u8]> = numbers.iter().map(|&number| sent_part(list.block_bytes(number as usize))).collect();
+        // A table of where they lie comes first.
         let mut places = Places::from(Address::NULL);
-        let table = places.take(size_of::<u32>() * blocks.len());
+        places.take(size_of::<u32>() * blocks.len());
         let starts: Vec<usize> = blocks.iter().map(|block| places.take(block.len()).0 as usize).collect();
         let bytes = places.end();
-        let gpu = self.ground.gpu;
         // The stream has been waited for: it uses neither side.
         let hit = &mut self.rooms.hit;
-        hit.grow(gpu, bytes + PADDING)?;
-        let rows = hit.bytes()[table.0 as usize..].as_chunks_mut().0;
-        rows.iter_mut().zip(&starts).for_each(|(row, start)| *row = ((start / UNIT) as u32).to_le_bytes());
+        hit.grow(self.ground.gpu, bytes + PADDING)?;
+        let table = hit.bytes().as_chunks_mut().0;
+        table.iter_mut().zip(&starts).for_each(|(row, start)| *row = ((start / UNIT) as u32).to_le_bytes());
         for (block, &start) in blocks.iter().zip(&starts) {
             hit.bytes()[start..start + block.len()].copy_from_slice(block);
         }
