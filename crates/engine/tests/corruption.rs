@@ -6,6 +6,7 @@ use lanner::corpus::{Corpus, CorpusOptions};
 #[cfg(simulator)]
 use lanner::executors::GpuExecutor;
 use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
+use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
 use lanner_index::text::Analyzer;
@@ -17,7 +18,8 @@ const MANIFEST: &str = "manifest-00000001";
 const SEGMENT: &str = "segment-00000001";
 
 /// Lists of all and of some documents, long and short, with frequencies that four bits do not hold.
-fn build_small(folder: &Path, dense: bool) {
+/// All lists are in blocks where a codec is named; else long ones are dense.
+fn build_small(folder: &Path, codec: Option<CodecName>) {
     let text = |number: u32| {
         let mut text = "all ".repeat(1 + number as usize % 3);
         for (word, every, times) in [("half", 2, 1), ("most", 1, 2), ("rare", 20, 1)] {
@@ -30,8 +32,9 @@ fn build_small(folder: &Path, dense: bool) {
     let options = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents((0..310).map(text).collect::<Vec<_>>(), options).unwrap();
     let analyzer = Analyzer::parse("whitespace").unwrap();
-    let options =
-        BuildOptions { analyzer, threads: 1, impacts: true, impact_ordered: true, dense, ..BuildOptions::default() };
+    let codecs = codec.map_or_else(Codecs::default, |codec| Codecs { documents: codec, weights: codec });
+    let (dense, threads, impacts, impact_ordered) = (codec.is_none(), 1, true, true);
+    let options = BuildOptions { analyzer, threads, impacts, impact_ordered, dense, codecs, ..BuildOptions::default() };
     build(folder, corpus, &options, &Quiet).unwrap();
 }
 
@@ -74,14 +77,17 @@ fn mend(folder: &Path, segment: &mut [u8], section: Section) {
     fs::write(&manifest_path, manifest.encode()).unwrap();
 }
 
-fn check_section(section: Section, dense: bool) {
-    check_each(section, dense, 1, &|index| search_all(&Searcher::new(index), &ALGORITHMS));
+fn check_section(section: Section, codec: Option<CodecName>) {
+    check_each(section, codec, 1, &|index| search_all(&Searcher::new(index), &ALGORITHMS));
 }
 
+/// Searches an index in several ways, those that must find the same side by side.
+type Search<'a> = &'a dyn Fn(Arc<Index>) -> Vec<Vec<Vec<Hit>>>;
+
 /// Damages one of so many bytes of a section after the other, and searches.
-fn check_each(section: Section, dense: bool, step: usize, search: &dyn Fn(Arc<Index>) -> Vec<Vec<Vec<Hit>>>) {
+fn check_each(section: Section, codec: Option<CodecName>, step: usize, search: Search<'_>) {
     let folder = tempfile::tempdir().unwrap();
-    build_small(folder.path(), dense);
+    build_small(folder.path(), codec);
     let path = folder.path().join(SEGMENT);
     let whole = fs::read(&path).unwrap();
     let header = Header::decode(&path, &whole, whole.len() as u64).unwrap();
@@ -109,22 +115,22 @@ fn check_each(section: Section, dense: bool, step: usize, search: &dyn Fn(Arc<In
 
 #[test]
 fn searching_damaged_dense_lists_does_not_panic() {
-    check_section(Section::LongLists, true);
+    check_section(Section::LongLists, None);
 }
 
 #[test]
 fn searching_damaged_lists_in_blocks_does_not_panic() {
-    check_section(Section::LongLists, false);
+    check_section(Section::LongLists, Some(CodecName::Bitpack));
 }
 
 #[test]
 fn searching_damaged_short_lists_does_not_panic() {
-    check_section(Section::ShortLists, true);
+    check_section(Section::ShortLists, None);
 }
 
 #[test]
 fn searching_damaged_impact_ordered_lists_does_not_panic() {
-    check_section(Section::ImpactLists, true);
+    check_section(Section::ImpactLists, None);
 }
 
 /// Steps on a device keep within their memory too, which shows where the simulator is built with a sanitizer.
@@ -144,9 +150,27 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().report(report);
         search_all(&Searcher::new(index).with_executor(Box::new(device)), &STEPS)
     };
-    for (section, dense, step) in
-        [(Section::LongLists, false, 29), (Section::LongLists, true, 37), (Section::ShortLists, false, 5)]
+    let bitpack = Some(CodecName::Bitpack);
+    for (section, codec, step) in
+        [(Section::LongLists, bitpack, 29), (Section::LongLists, None, 37), (Section::ShortLists, bitpack, 5)]
     {
-        check_each(section, dense, step, &search);
+        check_each(section, codec, step, &search);
+    }
+}
+
+/// Likewise where the blocks that a search hits are cut out of a damaged list.
+#[cfg(simulator)]
+#[test]
+fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {
+    let search = |index: Arc<Index>| {
+        let report = Box::new(|line: &str| panic!("{line}"));
+        let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().send_lists().report(report);
+        search_all(
+            &Searcher::new(index).with_executor(Box::new(device)),
+            &[Algorithm::Exhaustive, Algorithm::BinaryIntersection],
+        )
+    };
+    for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {
+        check_each(Section::LongLists, Some(codec), step, &search);
     }
 }

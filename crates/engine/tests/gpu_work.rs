@@ -7,8 +7,10 @@ use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::executors::{Executor, GpuExecutor};
 use lanner::planner::Planner;
-use lanner::{Index, Mode, Plan, Query};
+use lanner::{Algorithm, Index, Mode, Plan, Query};
 use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::format::list::{SHARED_HEADER_BYTES, UNIT};
+use lanner_index::open::ListPlace;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -17,6 +19,10 @@ const DOCUMENTS: usize = 3000;
 /// An index in which falcons are in every 5th document, 5 blocks, herons in every 50th, one block, and one egret is in
 /// document 10.
 fn index() -> (TempDir, Arc<Index>) {
+    index_with(CodecName::Bitpack)
+}
+
+fn index_with(codec: CodecName) -> (TempDir, Arc<Index>) {
     let text = |document: usize| {
         let mut text = "bird".to_owned();
         [("falcon", 5), ("heron", 50)].iter().filter(|(_, every)| document.is_multiple_of(*every)).for_each(
@@ -30,7 +36,7 @@ fn index() -> (TempDir, Arc<Index>) {
     let folder = tempfile::tempdir().unwrap();
     let documents = (0..DOCUMENTS).map(|document| (document.to_string(), String::new(), text(document)));
     let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
-    let codecs = Codecs { documents: CodecName::Bitpack, weights: CodecName::Bitpack };
+    let codecs = Codecs { documents: codec, weights: codec };
     let options = BuildOptions { threads: 1, dense: false, codecs, ..BuildOptions::default() };
     build(folder.path(), corpus, &options, &Quiet).unwrap();
     let index = Arc::new(Index::open(folder.path()).unwrap());
@@ -85,4 +91,52 @@ fn of_a_part_of_a_plan_only_its_blocks_count() {
     // Blocks of falcons end with documents 635, 1275, 1915, 2555 and 2995.
     let part = plan(&index, "falcon heron", Mode::Or).over(700..1200);
     assert_eq!(work_of(&index, &part), [100, 128 + 60, 2, 0, 100]);
+}
+
+/// Bytes sent for an AND whose lists are not on the device, by an algorithm of the papers; and how many hits there are.
+fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
+    let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).send_lists();
+    let query = Query::new(words).mode(Mode::And).k(DOCUMENTS).algorithm(algorithm);
+    let answer = gpu.run(&[Planner::new(index).plan(&query).unwrap()]).unwrap().remove(0);
+    assert_eq!(gpu.counters().answered.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert!(answer.trace.steps.iter().any(|step| step.name == "send"));
+    (answer.work.bytes_uploaded, answer.hits.len())
+}
+
+/// Where the list of a word lies.
+fn place_of(index: &Index, word: &str) -> ListPlace {
+    index.find_terms(&[word.as_bytes()]).unwrap()[0].unwrap().1
+}
+
+/// Bytes of the lists of some words.
+fn bytes_of(index: &Index, words: &[&str]) -> u64 {
+    words.iter().map(|word| place_of(index, word)).map(|place| (place.end - place.start) as u64).sum()
+}
+
+#[test]
+fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
+    for codec in [CodecName::Bitpack, CodecName::Pfor, CodecName::EliasFano] {
+        let (_folder, index) = index_with(codec);
+        let falcons = index.list_at(place_of(&index, "falcon")).unwrap();
+        // The row stays that says how long shared parts are.
+        let row = if codec == CodecName::Pfor { SHARED_HEADER_BYTES } else { 0 };
+        let directory = falcons.directory_bytes().unwrap() - row + falcons.shared_bytes().iter().sum::<usize>();
+        // A table of up to four blocks takes a unit.
+        let blocks = UNIT + falcons.block_bytes(0).len();
+        let sent = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
+        // There are more than 128 falcons for the one egret.
+        for algorithm in [Algorithm::BinaryIntersection, Algorithm::TermAtATime] {
+            assert_eq!(sent_for(&index, "falcon egret", algorithm), (sent, 1), "{codec:?}");
+        }
+        assert!(sent < bytes_of(&index, &["falcon"]), "{codec:?}");
+        let whole = bytes_of(&index, &["egret", "falcon"]);
+        assert_eq!(sent_for(&index, "falcon egret", Algorithm::MergePath), (whole, 1), "{codec:?}");
+    }
+}
+
+#[test]
+fn an_and_that_is_empty_sends_no_further_lists() {
+    let (_folder, index) = index();
+    let sent = bytes_of(&index, &["egret", "heron"]);
+    assert_eq!(sent_for(&index, "falcon heron egret", Algorithm::MergePath), (sent, 0));
 }

@@ -6,6 +6,7 @@ use lanner_index::build::BuildOptions;
 use lanner_index::codec::{BLOCK, qmx};
 use lanner_index::format::IndexError;
 use lanner_index::format::dense::{DENSE_MARK, DenseLayout, EXCEPTIONS_AT, MARK_AT};
+use lanner_index::format::list::LONG_HEADER_BYTES;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
 use lanner_index::open::{Index, Stream};
@@ -27,6 +28,7 @@ fn use_all(index: &Index) {
             for stream in [Stream::Frequency, Stream::Impact] {
                 list.decode_weights(stream, block, &mut weights);
             }
+            list.block_bytes(block);
             list.saturation_bound(block);
             list.impact_bound(block);
             list.find_block(block, documents[0]);
@@ -190,6 +192,24 @@ fn a_kth_weight_that_is_not_the_kth_fails_verification() {
             lists.copy_within(8..12, 12);
         });
         assert!(matches!(error, Some(IndexError::Damaged { section: "long-lists", .. })), "{error:?}");
+    }
+}
+
+/// What is sent of a list to a device is cut where the next block begins, even if that one has no bytes to be misread.
+#[test]
+fn a_block_that_begins_before_the_other_ends_fails_verification() {
+    // The second of three blocks: all of its documents follow each other, and have the word once.
+    let times = |number: usize| if number / BLOCK == 1 { 1 } else { 1 + number % 2 };
+    let row = |number: usize| (number.to_string(), String::new(), "w0 ".repeat(times(number)));
+    let rows = (0..3 * BLOCK).map(row).collect::<Vec<Row>>();
+    let options = BuildOptions { dense: false, impacts: false, ..options() };
+    let offsets = LONG_HEADER_BYTES + 3 * size_of::<u32>();
+    for second in [1, 0, 2] {
+        let error = planted(rows.clone(), &options, |lists| {
+            assert_eq!(lists[offsets..][..12], [0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+            lists[offsets + 4] = second;
+        });
+        assert_eq!(error.is_none(), second == 1, "{error:?}");
     }
 }
 

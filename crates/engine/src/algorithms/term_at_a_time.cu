@@ -30,10 +30,20 @@ struct DecodedBlocks {
     unsigned *count;      // how many there are; not looked at if all are
     unsigned *documents;  // all bits set behind the last of an unfinished block
     unsigned *weights_at; // of each block: where its weights begin, in bytes from its first on
+    const unsigned *sent; // of each block: where it lies, in units of 16 bytes from here on; null: in the list
     unsigned room;        // for so many blocks
     unsigned reserved;
 };
-static_assert(sizeof(DecodedBlocks) == 40, "as steps.rs has it");
+static_assert(sizeof(DecodedBlocks) == 48, "as steps.rs has it");
+
+// The streams of one of these blocks.
+__device__ inline Streams streams_in(const SparseRow &list, const DecodedBlocks &decoded, unsigned slot) {
+    Streams streams = streams_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[slot] : slot));
+    if (decoded.sent) {
+        streams.documents.bytes = reinterpret_cast<const uint8_t *>(decoded.sent) + 16ull * decoded.sent[slot];
+    }
+    return streams;
+}
 
 struct BlocksArguments {
     SparseRow list;
@@ -46,7 +56,7 @@ struct BlocksArguments {
     unsigned count; // of candidates
     unsigned documents_codec, weights_codec, reserved;
 };
-static_assert(sizeof(BlocksArguments) == 216, "as steps.rs has it");
+static_assert(sizeof(BlocksArguments) == 224, "as steps.rs has it");
 
 struct DecodeShared {
     Scratch scratch[WARPS];
@@ -62,7 +72,7 @@ BOUNDED_KERNEL(term_at_a_time_decode, THREADS, 4, BlocksArguments, arguments) {
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const unsigned count = min(decoded.blocks ? *decoded.count : list.blocks, decoded.room);
     for (unsigned slot = blockIdx.x * WARPS + warp; slot < count; slot += gridDim.x * WARPS) {
-        Streams streams = streams_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[slot] : slot));
+        Streams streams = streams_in(list, decoded, slot);
         uint4 documents = decode_documents<ANY>(list, streams, codecs, lane, shared.scratch[warp]);
         if (4 * lane >= streams.count) documents.x = NONE;
         if (4 * lane + 1 >= streams.count) documents.y = NONE;
@@ -211,13 +221,13 @@ struct WeighArguments {
     unsigned count;
     unsigned weights_codec;
 };
-static_assert(sizeof(WeighArguments) == 256, "as steps.rs has it");
+static_assert(sizeof(WeighArguments) == 264, "as steps.rs has it");
 
 // The frequency or impact of the posting at a place among the decoded ones: one number of its block, by itself.
 __device__ inline unsigned value_at_place(const WeighArguments &arguments, unsigned place) {
     const SparseRow &list = arguments.sparse;
     const unsigned slot = place / BLOCK;
-    Streams streams = streams_of(list, block_row(list, 0, arguments.decoded.blocks ? arguments.decoded.blocks[slot] : slot));
+    Streams streams = streams_in(list, arguments.decoded, slot);
     if (!list.is_short) streams.weights.bytes = streams.documents.bytes + arguments.decoded.weights_at[slot];
     return value_at<ANY>(list, streams, codecs_of(0, arguments.weights_codec), place % BLOCK);
 }

@@ -6,7 +6,8 @@
 //! selected. A bitmap is asked bit by bit, and expanded where it is the shortest list. A list in blocks is
 //! - decoded whole and merged with the candidates (`merge_path`), where it is not much longer than they are;
 //! - else searched: its skip pointers, the last documents of its blocks, tell which blocks can have a candidate, and only
-//!   these are decoded, each by a warp, and searched (`binary_intersection`);
+//!   these are decoded, each by a warp, and searched (`binary_intersection`); of a list that does not lie on the device
+//!   only these are sent;
 //! - or decoded whole and searched in segments (`parallel_merge_find`).
 //!
 //! Liu et al., Griffin (section 3.1.2); Ding et al., Using Graphics Processors for High Performance IR Query Processing

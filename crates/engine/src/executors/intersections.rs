@@ -1,7 +1,8 @@
 //! The steps of an AND, a list after the other; `algorithms/term_at_a_time.rs` explains it.
 
 use super::rows::ListRow;
-use super::steps::{Course, Keys, STREAM, postings_of};
+use super::sending::Listed;
+use super::steps::{Course, Keys, STREAM};
 use crate::algorithms::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, THREADS};
 use crate::algorithms::term_at_a_time::{Intersection, LEVELS};
 use crate::algorithms::{merge_path, parallel_merge_find};
@@ -44,12 +45,12 @@ impl<'a, 'b> Intersections<'a, 'b> {
     }
 
     /// The documents that are in all lists, which stand the shortest first.
-    pub fn run(mut self, lists: &[ListRow]) -> Result<Keys, GpuError> {
+    pub fn run(mut self, lists: &[Listed<'_>]) -> Result<Keys, GpuError> {
         let (mut before, mut keys) = (None, Keys { address: Address::NULL, count: 0 });
         for (number, list) in lists.iter().enumerate() {
-            let candidates = match before {
+            let (row, candidates) = match before {
                 None => self.start(list)?,
-                Some(candidates) => self.intersect(list, &candidates)?,
+                Some(Candidates { list: candidates, .. }) => self.intersect(list, candidates)?,
             };
             if candidates.list.length == 0 {
                 break;
@@ -59,37 +60,48 @@ impl<'a, 'b> Intersections<'a, 'b> {
                 let address = self.course.room(|rooms| &mut rooms.keys, 8 * count as usize)?.address;
                 keys = Keys { address, count };
             }
-            self.weigh(list, &candidates, before.map(|candidates| candidates.scores), keys.address)?;
+            self.weigh(&row, &candidates, before.map(|candidates| candidates.scores), keys.address)?;
             before = Some(candidates);
             self.turn = 1 - self.turn;
         }
         Ok(keys)
     }
 
-    /// The documents of the first list.
-    fn start(&mut self, list: &ListRow) -> Result<Candidates, GpuError> {
-        let postings = postings_of(list);
-        match *list {
+    /// The documents of the first list, and where it lies.
+    fn start(&mut self, list: &Listed<'_>) -> Result<(ListRow, Candidates), GpuError> {
+        let list = list.row.at(self.course.send_whole(list)?);
+        let candidates = match list {
             ListRow::Sparse(row) => {
                 let decoded = self.decode_all(&row)?;
-                let all = DeviceList { documents: decoded.documents, length: postings };
+                let all = DeviceList { documents: decoded.documents, length: row.postings };
                 let candidates = self.filter(DenseRow::default(), all, "decode")?;
-                Ok(Candidates { decoded, ..candidates })
+                Candidates { decoded, ..candidates }
             }
-            ListRow::Dense(row) => self.expand(row),
-        }
+            ListRow::Dense(row) => self.expand(row)?,
+        };
+        Ok((list, candidates))
     }
 
-    fn intersect(&mut self, list: &ListRow, candidates: &Candidates) -> Result<Candidates, GpuError> {
-        let row = match *list {
+    /// The candidates that a further list has, and where it lies.
+    fn intersect(&mut self, list: &Listed<'_>, candidates: DeviceList) -> Result<(ListRow, Candidates), GpuError> {
+        let row = match list.row {
             ListRow::Sparse(row) => row,
-            ListRow::Dense(row) => return self.filter(row, candidates.list, "intersect"),
+            ListRow::Dense(row) => {
+                let row = DenseRow { bytes: self.course.send_whole(list)?, ..row };
+                return Ok((ListRow::Dense(row), self.filter(row, candidates, "intersect")?));
+            }
         };
-        match Intersection::choose(self.algorithm, candidates.list.length, row.postings) {
-            Intersection::MergePath => self.merge(&row, candidates.list),
-            Intersection::BinarySearch => self.search(&row, candidates.list),
-            Intersection::ParallelMergeFind => self.merge_find(&row, candidates.list),
-        }
+        let way = Intersection::choose(self.algorithm, candidates.length, row.postings);
+        let row = match way {
+            Intersection::BinarySearch => self.course.send_directory(row, list)?,
+            _ => SparseRow { bytes: self.course.send_whole(list)?, ..row },
+        };
+        let candidates = match way {
+            Intersection::MergePath => self.merge(&row, candidates)?,
+            Intersection::BinarySearch => self.search(list, &row, candidates)?,
+            Intersection::ParallelMergeFind => self.merge_find(&row, candidates)?,
+        };
+        Ok((ListRow::Sparse(row), candidates))
     }
 
     fn merge(&mut self, row: &SparseRow, candidates: DeviceList) -> Result<Candidates, GpuError> {
@@ -112,8 +124,9 @@ impl<'a, 'b> Intersections<'a, 'b> {
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
-    /// Finds the blocks that can have a candidate, decodes these, and searches them.
-    fn search(&mut self, row: &SparseRow, candidates: DeviceList) -> Result<Candidates, GpuError> {
+    /// Finds the blocks that can have a candidate, decodes these, and searches them. They are sent where the list does not
+    /// lie on the device, of which the row knows the directory alone.
+    fn search(&mut self, list: &Listed<'_>, row: &SparseRow, candidates: DeviceList) -> Result<Candidates, GpuError> {
         let (turn, count) = (self.turn, candidates.length);
         let next = self.next(count)?;
         let (tiles, blocks) = (count.div_ceil(TILE), count.min(row.blocks));
@@ -141,6 +154,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
         order.clear(gpu, STREAM)?;
         gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, order.shape(ORDER_SHARED), &arguments)?;
         self.course.end("find blocks")?;
+        let decoded = self.course.send_blocks(list, decoded)?;
+        let arguments = BlocksArguments { decoded, ..arguments };
         self.decode(&arguments, blocks)?;
         let arguments = BlocksArguments { order: found_order, ..arguments };
         let gpu = self.course.begin()?;

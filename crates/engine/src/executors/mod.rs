@@ -7,6 +7,7 @@ mod intersections;
 mod layout;
 mod resident;
 mod rows;
+mod sending;
 mod session;
 mod steps;
 mod threads;

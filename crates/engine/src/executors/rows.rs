@@ -21,6 +21,22 @@ pub enum ListRow {
 }
 
 impl ListRow {
+    /// Where its bytes lie.
+    pub fn bytes(&self) -> Address {
+        match self {
+            ListRow::Sparse(row) => row.bytes,
+            ListRow::Dense(row) => row.bytes,
+        }
+    }
+
+    /// The same list, whose bytes lie at another address.
+    pub fn at(self, bytes: Address) -> ListRow {
+        match self {
+            ListRow::Sparse(row) => ListRow::Sparse(SparseRow { bytes, ..row }),
+            ListRow::Dense(row) => ListRow::Dense(DenseRow { bytes, ..row }),
+        }
+    }
+
     /// A list of a plan, whose bytes lie at an address.
     pub fn new(index: &Index, plan: &Plan, list: &PlannedList, bytes: Address) -> Result<ListRow, IndexError> {
         let stream = plan.score.stream();

@@ -423,7 +423,7 @@ impl Lane {
 
 impl Buffers {
     /// Makes both sides hold so many bytes.
-    fn grow(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
+    pub(super) fn grow(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
         grow(gpu, &mut self.device, bytes)?;
         self.grow_host(gpu, bytes)
     }
@@ -442,7 +442,7 @@ impl Buffers {
         self.host.as_ref().map_or(Ok(()), |host| gpu.wait_for(stream, host, NONE))
     }
 
-    fn address(&self) -> Address {
+    pub(super) fn address(&self) -> Address {
         self.device.as_ref().map_or(Address::NULL, Memory::address)
     }
 

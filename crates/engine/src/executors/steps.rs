@@ -1,9 +1,11 @@
 //! Plans answered step by step, as griffin and gpu-ir do it: one plan at a time, a launch for each step, and what a step
-//! leaves lies on the device for the next. `intersections.rs` has the steps of an AND.
+//! leaves lies on the device for the next. `intersections.rs` has the steps of an AND, `sending.rs` what lists need that do
+//! not lie on the device.
 
 use super::intersections::Intersections;
-use super::resident::{PADDING, Resident};
+use super::resident::Resident;
 use super::rows::ListRow;
+use super::sending::Listed;
 use super::session::{Buffers, Failure, grow};
 use crate::algorithms::compaction::{ORDER_SHARED, Order, Places, Room, THREADS};
 use crate::algorithms::selection::{self, Choice, Selection};
@@ -18,7 +20,6 @@ use crate::topk::{Hit, hit};
 use lanner_gpu::device::{Address, Command, Shape, Stream as DeviceStream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_index::format::IndexError;
 use lanner_index::open::{Index, Stream};
 use std::time::{Duration, Instant};
 
@@ -38,8 +39,10 @@ pub struct Ground<'a> {
 /// Buffers of the steps. They grow with what comes and stay.
 #[derive(Default)]
 pub struct Rooms {
-    /// Lists that do not lie on the device.
-    sent: Option<Memory>,
+    /// Lists that do not lie on the device, or what of one is needed first.
+    pub sent: Option<Memory>,
+    /// The blocks of such a list that can have a candidate.
+    pub hit: Buffers,
     /// What is decoded of a list.
     pub list: Option<Memory>,
     /// What an intersection finds, while the next one reads what the one before has found.
@@ -92,38 +95,13 @@ pub fn answer(ground: &Ground<'_>, rooms: &mut Rooms, plan: &Plan) -> Result<Ans
 }
 
 impl Course<'_> {
-    /// The rows of the plan's lists, the shortest first; those that do not lie on the device are sent there.
-    fn lists(&mut self) -> Result<Vec<ListRow>, Failure> {
-        let (ground, plan) = (self.ground, self.plan);
-        let mut lists: Vec<_> = plan.lists.iter().collect();
-        lists.sort_by_key(|list| list.postings);
-        if let Some(addresses) =
-            lists.iter().map(|list| ground.resident.address(list.place)).collect::<Option<Vec<_>>>()
-        {
-            let row = |(list, address)| ListRow::new(ground.index, plan, list, address);
-            return Ok(lists.into_iter().zip(addresses).map(row).collect::<Result<_, IndexError>>()?);
-        }
-        let bytes = lists.iter().map(|list| ground.index.segment().bytes_at(list.place));
-        let bytes = bytes.collect::<Result<Vec<&[u8]>, IndexError>>()?;
-        let mut places = Places::from(Address::NULL);
-        let starts: Vec<usize> = bytes.iter().map(|bytes| places.take(bytes.len()).0 as usize).collect();
-        let end = places.end();
-        let sent = self.room(|rooms| &mut rooms.sent, end + PADDING)?.address;
-        let gpu = self.begin()?;
-        for (bytes, &start) in bytes.iter().zip(&starts) {
-            gpu.submit(STREAM, Command::Write { from: bytes, to: sent.plus(start) })?;
-        }
-        gpu.submit(STREAM, Command::Clear { at: sent.plus(end), bytes: PADDING })?;
-        self.end("send")?;
-        self.work.bytes_uploaded += end as u64;
-        let row = |(list, start)| ListRow::new(ground.index, plan, list, sent.plus(start));
-        Ok(lists.into_iter().zip(starts).map(row).collect::<Result<_, IndexError>>()?)
-    }
-
-    fn keys(&mut self, stage: &Stage, lists: &[ListRow]) -> Result<Keys, GpuError> {
+    fn keys(&mut self, stage: &Stage, lists: &[Listed<'_>]) -> Result<Keys, GpuError> {
         match stage.operation {
             Operation::And => Intersections::new(self, stage.algorithm).run(lists),
-            Operation::Or => self.accumulate(lists),
+            Operation::Or => {
+                let lists = self.send(lists)?;
+                self.accumulate(&lists)
+            }
         }
     }
 
@@ -258,24 +236,35 @@ impl Course<'_> {
 
     /// Numbers that the steps so far leave.
     pub fn read<const COUNT: usize>(&mut self, from: [Address; COUNT]) -> Result<[u32; COUNT], GpuError> {
-        self.rooms.landing.grow_host(self.ground.gpu, 4 * COUNT)?;
-        for (place, from) in from.into_iter().enumerate() {
-            let to = self.rooms.landing.host_address().plus(4 * place);
-            self.ground.gpu.submit(STREAM, Command::Copy { from, to, bytes: 4 })?;
-        }
-        self.wait()?;
-        let words = self.rooms.landing.bytes().as_chunks().0;
+        let words = self.land(&from.map(|from| (from, 4)))?.as_chunks().0;
         Ok(std::array::from_fn(|place| words.get(place).map_or(0, |word| u32::from_le_bytes(*word))))
     }
 
+    /// As many numbers as another number says, but at most so many.
+    pub fn read_numbers(&mut self, count: Address, from: Address, most: u32) -> Result<Vec<u32>, GpuError> {
+        let bytes = self.land(&[(count, 4), (from, 4 * most as usize)])?;
+        let mut numbers = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
+        let count = numbers.next().unwrap_or(0).min(most);
+        Ok(numbers.take(count as usize).collect())
+    }
+
     fn read_keys(&mut self, from: Address, count: u32) -> Result<Vec<u64>, GpuError> {
-        let bytes = 8 * count as usize;
-        self.rooms.landing.grow_host(self.ground.gpu, bytes)?;
-        let to = self.rooms.landing.host_address();
-        self.ground.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
+        let words = self.land(&[(from, 8 * count as usize)])?.as_chunks().0;
+        Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+
+    /// Bytes that the steps so far leave, piece behind piece; the steps are waited for.
+    fn land(&mut self, pieces: &[(Address, usize)]) -> Result<&[u8], GpuError> {
+        let end = pieces.iter().map(|(_, bytes)| bytes).sum();
+        self.rooms.landing.grow_host(self.ground.gpu, end)?;
+        let mut to = self.rooms.landing.host_address();
+        for &(from, bytes) in pieces {
+            self.ground.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
+            to = to.plus(bytes);
+        }
         self.wait()?;
-        let words = self.rooms.landing.bytes().as_chunks().0;
-        Ok(words.iter().take(count as usize).map(|word| u64::from_le_bytes(*word)).collect())
+        let landed: &[u8] = self.rooms.landing.bytes();
+        Ok(landed.get(..end).unwrap_or(&[]))
     }
 
     /// Warps for so many blocks or chunks, which take turns where there are very many.
@@ -294,7 +283,7 @@ fn units_of(list: &ListRow, documents: u32) -> u32 {
 }
 
 /// Postings of a list.
-pub fn postings_of(list: &ListRow) -> u32 {
+fn postings_of(list: &ListRow) -> u32 {
     match list {
         ListRow::Sparse(row) => row.postings,
         ListRow::Dense(row) => row.postings,

@@ -25,6 +25,7 @@ pub struct DecodedBlocks {
     pub count: Address,
     pub documents: Address,
     pub weights_at: Address,
+    pub sent: Address,
     pub room: u32,
     pub reserved: u32,
 }
@@ -109,10 +110,10 @@ pub struct GatherArguments {
 
 kernels! {
     STEPS;
-    [DecodedBlocks: 40 bytes]
-    [BlocksArguments: 216 bytes]
+    [DecodedBlocks: 48 bytes]
+    [BlocksArguments: 224 bytes]
     [BitsArguments: 136 bytes]
-    [WeighArguments: 256 bytes]
+    [WeighArguments: 264 bytes]
     [AccumulateArguments: 184 bytes]
     [GatherArguments: 64 bytes]
     /// Decodes blocks, or all of a list.

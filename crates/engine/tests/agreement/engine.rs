@@ -90,6 +90,7 @@ macro_rules! agreement {
             agreement!(@device auto_pfor_sending_device, Auto, Pfor, Sending, $body);
             agreement!(@device auto_rice_device, Auto, Rice, Device, $body);
             agreement!(@device term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
+            agreement!(@device term_at_a_time_bitpack_sending_device, TermAtATime, Bitpack, Sending, $body);
             agreement!(@device merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
             agreement!(@device binary_intersection_pfor_sending_device, BinaryIntersection, Pfor, Sending, $body);
             agreement!(@device parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);

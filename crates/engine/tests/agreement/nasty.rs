@@ -124,6 +124,22 @@ fn all_lanes_agree_on_the_nasty_collection() {
     }
 }
 
+/// The same words in fewer documents, and ANDs whose further lists are more than 128 times as long as the first.
+#[test]
+fn blocks_are_sent_as_searches_hit_them() {
+    let contents = (0..12_000).map(|document| Content::words(&words(document))).collect();
+    let asks = ["rare third", "rare all half", "edge third all", "edge half", "s7 all", "s7 third half", "edge s5 all"];
+    let collection = Collection::new("whitespace", Bm25::default(), contents).with_asks(asks.map(Ask::plain).to_vec());
+    for (algorithm, codec) in [
+        (Algorithm::TermAtATime, CodecName::Bitpack),
+        (Algorithm::TermAtATime, CodecName::Rice),
+        (Algorithm::BinaryIntersection, CodecName::Pfor),
+        (Algorithm::BinaryIntersection, CodecName::EliasFano),
+    ] {
+        Engine { algorithm, lists: Lists::Sparse(codec), runs: Runs::Sending }.check(&collection, &[1]);
+    }
+}
+
 agreement!(nasty_collection_with_more_k_than_hits, |engine: Engine| {
     // So many hits are what takes time on a simulator, whatever the codec.
     if !engine.is_device() || engine.sees_large() && matches!(engine.lists, Lists::Dense) {

@@ -270,6 +270,22 @@ impl<'a> List<'a> {
         [documents, weights[0], weights[1]]
     }
 
+    /// The bytes of a block of a long list, to where the next one begins; none of other lists. What a damaged directory
+    /// says of them ends with the list.
+    pub fn block_bytes(&self, block: usize) -> &'a [u8] {
+        let Body::Long { bytes, layout, .. } = &self.body else {
+            return &[];
+        };
+        let (offsets, _) = bytes[layout.offset()..layout.first_block()].as_chunks();
+        let start_of = |block: usize| {
+            offsets.get(block).map(|&offset| layout.payload() + u32::from_le_bytes(offset) as usize * UNIT)
+        };
+        // What follows the last block, if anything does.
+        let shared = u32_at(bytes, SHARED_START) as usize * UNIT;
+        let end = start_of(block + 1).unwrap_or(if shared > 0 { shared } else { bytes.len() }).min(bytes.len());
+        start_of(block).and_then(|start| bytes.get(start..end)).unwrap_or(&[])
+    }
+
     /// Bytes of header and directory, and of what finds the shared parts; `None` for a short list, which has none.
     pub fn directory_bytes(&self) -> Option<usize> {
         match &self.body {

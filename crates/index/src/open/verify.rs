@@ -4,7 +4,7 @@ use super::impact_ordered::verify_impact_ordered;
 use super::{Index, Largest, List, Segment, Stream};
 use crate::codec::BLOCK;
 use crate::format::IndexError;
-use crate::format::list::STORED_K;
+use crate::format::list::{STORED_K, UNIT};
 use crate::format::manifest::Statistics;
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
 use crate::weight::{Norms, chunk_saturation_code, length_code, saturation};
@@ -157,6 +157,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
         }
     }
     verify_windows(list, index.documents())?;
+    verify_blocks(list)?;
     if let Some(dense) = list.dense() {
         dense.verify(header.documents, list.postings(), |stream, document, value| match stream {
             Stream::Frequency => {
@@ -192,6 +193,18 @@ fn largest_impacts_of(counts: &[u32; 256]) -> (u32, [u32; STORED_K.len()]) {
         (1..256).rev().find(reaches).unwrap_or(0)
     };
     (kth(1), STORED_K.map(kth))
+}
+
+/// The blocks of a long list lie one behind the other.
+fn verify_blocks(list: &List<'_>) -> Result<(), &'static str> {
+    let is_long = list.directory_bytes().is_some() && list.dense().is_none();
+    for block in 0..if is_long { list.blocks() } else { 0 } {
+        let streams = list.stream_bytes(block).iter().sum::<usize>();
+        if list.block_bytes(block).len() != streams.next_multiple_of(UNIT) {
+            return Err("a block does not end where the next one begins");
+        }
+    }
+    Ok(())
 }
 
 /// A window starts with the first block that reaches into it.
