@@ -268,12 +268,15 @@ template <class Map> __device__ inline void select_round(SelectShared &shared, c
     for (unsigned i = threadIdx.x; i < BUCKETS; i += THREADS) {
         if (shared.counts[i] > 0) atomicAdd(arguments.counts + i, shared.counts[i]);
     }
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) shared.is_last = atomicAdd(&state.blocks_done, 1u) == gridDim.x - 1;
+    if (threadIdx.x == 0) {
+        // As in topk.cu: one fence behind the barrier is for all threads.
+        __threadfence();
+        shared.is_last = atomicAdd(&state.blocks_done, 1u) == gridDim.x - 1;
+        if (shared.is_last) __threadfence();
+    }
     __syncthreads();
     if (!shared.is_last) return;
-    __threadfence();
     choose(shared, arguments, map);
 }
 

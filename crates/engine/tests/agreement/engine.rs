@@ -61,42 +61,68 @@ impl Answering {
 }
 
 /// Makes a module of that name with a test of `body` for each algorithm, codec and number of threads. An algorithm, a
-/// codec or an executor that is added to the engine is added here, and all bodies test it.
+/// codec or an executor that is added to the engine is added here, and all bodies test it. What takes a simulator minutes
+/// is ignored there, in the open: a real device is asked with `--include-ignored`.
 macro_rules! agreement {
     ($name:ident, $body:expr) => {
         mod $name {
             use super::*;
-            agreement!(@engine exhaustive_bitpack, Exhaustive, Bitpack, 1, $body);
-            agreement!(@engine exhaustive_dense_threads, Exhaustive, Dense, 2, $body);
-            agreement!(@engine conjunction_bitpack, Conjunction, Bitpack, 1, $body);
-            agreement!(@engine conjunction_rice, Conjunction, Rice, 1, $body);
-            agreement!(@engine conjunction_dense, Conjunction, Dense, 1, $body);
-            agreement!(@engine conjunction_dense_threads, Conjunction, Dense, 2, $body);
-            agreement!(@engine maxscore_pfor, Maxscore, Pfor, 1, $body);
-            agreement!(@engine maxscore_dense, Maxscore, Dense, 1, $body);
-            agreement!(@engine block_max_maxscore_elias_fano, BlockMaxMaxscore, EliasFano, 1, $body);
-            agreement!(@engine block_max_maxscore_dense_threads, BlockMaxMaxscore, Dense, 2, $body);
-            agreement!(@engine scatter_raw, Scatter, Raw, 1, $body);
-            agreement!(@engine scatter_bitpack_threads, Scatter, Bitpack, 2, $body);
-            agreement!(@engine scatter_dense, Scatter, Dense, 1, $body);
-            agreement!(@engine auto_pfor_block, Auto, PforBlock, 1, $body);
-            agreement!(@engine auto_dense_threads, Auto, Dense, 3, $body);
-            agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
-            agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
-            agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
-            agreement!(@device auto_dense_device, Auto, Dense, Device, $body);
-            agreement!(@device auto_bitpack_device, Auto, Bitpack, Device, $body);
-            agreement!(@device auto_elias_fano_device, Auto, EliasFano, Device, $body);
-            agreement!(@device auto_pfor_sending_device, Auto, Pfor, Sending, $body);
-            agreement!(@device auto_rice_device, Auto, Rice, Device, $body);
-            agreement!(@device term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
-            agreement!(@device term_at_a_time_bitpack_sending_device, TermAtATime, Bitpack, Sending, $body);
-            agreement!(@device merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
-            agreement!(@device binary_intersection_pfor_sending_device, BinaryIntersection, Pfor, Sending, $body);
-            agreement!(@device parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);
-            agreement!(@device accumulators_bitpack_device, Accumulators, Bitpack, Device, $body);
-            agreement!(@device accumulators_dense_sending_device, Accumulators, Dense, Sending, $body);
+            agreement!(@threads $body);
+            agreement!(@batches [] $body);
+            agreement!(@steps [] $body);
         }
+    };
+    ($name:ident, steps on a real device, $body:expr) => {
+        mod $name {
+            use super::*;
+            agreement!(@threads $body);
+            agreement!(@batches [] $body);
+            agreement!(@steps [#[ignore = "takes minutes on a simulator"]] $body);
+        }
+    };
+    ($name:ident, devices that are real, $body:expr) => {
+        mod $name {
+            use super::*;
+            agreement!(@threads $body);
+            agreement!(@batches [#[ignore = "takes minutes on a simulator"]] $body);
+            agreement!(@steps [#[ignore = "takes minutes on a simulator"]] $body);
+        }
+    };
+    (@threads $body:expr) => {
+        agreement!(@engine exhaustive_bitpack, Exhaustive, Bitpack, 1, $body);
+        agreement!(@engine exhaustive_dense_threads, Exhaustive, Dense, 2, $body);
+        agreement!(@engine conjunction_bitpack, Conjunction, Bitpack, 1, $body);
+        agreement!(@engine conjunction_rice, Conjunction, Rice, 1, $body);
+        agreement!(@engine conjunction_dense, Conjunction, Dense, 1, $body);
+        agreement!(@engine conjunction_dense_threads, Conjunction, Dense, 2, $body);
+        agreement!(@engine maxscore_pfor, Maxscore, Pfor, 1, $body);
+        agreement!(@engine maxscore_dense, Maxscore, Dense, 1, $body);
+        agreement!(@engine block_max_maxscore_elias_fano, BlockMaxMaxscore, EliasFano, 1, $body);
+        agreement!(@engine block_max_maxscore_dense_threads, BlockMaxMaxscore, Dense, 2, $body);
+        agreement!(@engine scatter_raw, Scatter, Raw, 1, $body);
+        agreement!(@engine scatter_bitpack_threads, Scatter, Bitpack, 2, $body);
+        agreement!(@engine scatter_dense, Scatter, Dense, 1, $body);
+        agreement!(@engine auto_pfor_block, Auto, PforBlock, 1, $body);
+        agreement!(@engine auto_dense_threads, Auto, Dense, 3, $body);
+        agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
+        agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
+        agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
+    };
+    (@batches $attributes:tt $body:expr) => {
+        agreement!(@device $attributes auto_dense_device, Auto, Dense, Device, $body);
+        agreement!(@device $attributes auto_bitpack_device, Auto, Bitpack, Device, $body);
+        agreement!(@device $attributes auto_elias_fano_device, Auto, EliasFano, Device, $body);
+        agreement!(@device $attributes auto_pfor_sending_device, Auto, Pfor, Sending, $body);
+        agreement!(@device $attributes auto_rice_device, Auto, Rice, Device, $body);
+    };
+    (@steps $attributes:tt $body:expr) => {
+        agreement!(@device $attributes term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
+        agreement!(@device $attributes term_at_a_time_bitpack_sending_device, TermAtATime, Bitpack, Sending, $body);
+        agreement!(@device $attributes merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
+        agreement!(@device $attributes binary_intersection_pfor_sending_device, BinaryIntersection, Pfor, Sending, $body);
+        agreement!(@device $attributes parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);
+        agreement!(@device $attributes accumulators_bitpack_device, Accumulators, Bitpack, Device, $body);
+        agreement!(@device $attributes accumulators_dense_sending_device, Accumulators, Dense, Sending, $body);
     };
     (@engine $test:ident, $algorithm:ident, $lists:ident, $threads:expr, $body:expr) => {
         #[test]
@@ -106,8 +132,9 @@ macro_rules! agreement {
             body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::Threads($threads) });
         }
     };
-    (@device $test:ident, $algorithm:ident, $lists:ident, $runs:ident, $body:expr) => {
+    (@device [$(#[$attribute:meta])*] $test:ident, $algorithm:ident, $lists:ident, $runs:ident, $body:expr) => {
         #[test]
+        $(#[$attribute])*
         fn $test() {
             let body: fn($crate::engine::Engine) = $body;
             let (algorithm, lists) = (lanner::Algorithm::$algorithm, agreement!(@lists $lists));
@@ -147,21 +174,14 @@ impl Engine {
         }
     }
 
-    /// Whether a simulator answers step by step. It takes its time over so many launches: it is asked less, and of large
-    /// collections only where [`Engine::sees_large`] says so. A real device is asked everything.
+    /// Whether a simulator answers, which takes its time: it is asked less. A real device is asked everything.
+    pub fn is_simulated(&self) -> bool {
+        !matches!(self.runs, Runs::Threads(_)) && !device::is_gpu_required()
+    }
+
+    /// Whether it answers step by step, in so many launches that it is asked less than others.
     pub fn is_slow(&self) -> bool {
-        self.algorithm.needs_device() && !device::is_gpu_required()
-    }
-
-    /// Whether large collections are for this engine: of those that are slow for one of each kind.
-    pub fn sees_large(&self) -> bool {
-        let is_one_of_its_kind = !matches!(self.algorithm, Algorithm::ParallelMergeFind);
-        !self.is_slow() || matches!(self.runs, Runs::Device) && is_one_of_its_kind
-    }
-
-    /// Whether a device answers.
-    pub fn is_device(&self) -> bool {
-        !matches!(self.runs, Runs::Threads(_))
+        self.algorithm.needs_device() && self.is_simulated()
     }
 
     fn executor(&self, index: &Arc<Index>) -> Answering {
@@ -174,11 +194,6 @@ impl Engine {
             Runs::Sending => Answerer::Device(Box::new(device().send_lists())),
         };
         Answering { executor }
-    }
-
-    /// Whether the algorithm has inner loops for several sets of lanes.
-    pub fn has_lanes(&self) -> bool {
-        !self.is_device() && matches!(self.algorithm, Algorithm::Auto | Algorithm::Conjunction | Algorithm::Scatter)
     }
 
     /// The score models that the algorithm answers by.

@@ -109,11 +109,21 @@ agreement!(uneven_shards, |engine: Engine| {
     engine.check_shards(&uneven(), &[1, 10, 100, 1000], 600);
 });
 
-agreement!(nasty_collection, |engine: Engine| {
-    if engine.sees_large() {
-        engine.check(nasty(), if engine.is_slow() { &[1000] } else { &[0, 1, 10, 1000] });
-    }
+agreement!(nasty_collection, steps on a real device, |engine: Engine| {
+    engine.check(nasty(), &[0, 1, 10, 1000]);
 });
+
+/// Of the algorithms that go step by step one of each kind, for what takes a simulator long.
+const STEPS: [Engine; 3] = [
+    Engine { algorithm: Algorithm::TermAtATime, lists: Lists::Dense, runs: Runs::Device },
+    Engine { algorithm: Algorithm::MergePath, lists: Lists::Sparse(CodecName::EliasFano), runs: Runs::Device },
+    Engine { algorithm: Algorithm::Accumulators, lists: Lists::Sparse(CodecName::Bitpack), runs: Runs::Device },
+];
+
+#[test]
+fn nasty_collection_in_steps_on_a_device() {
+    STEPS.iter().for_each(|engine| engine.check(nasty(), &[1000]));
+}
 
 #[test]
 fn all_lanes_agree_on_the_nasty_collection() {
@@ -140,30 +150,37 @@ fn blocks_are_sent_as_searches_hit_them() {
     }
 }
 
-agreement!(nasty_collection_with_more_k_than_hits, |engine: Engine| {
-    // So many hits are what takes time on a simulator, whatever the codec.
-    if !engine.is_device() || engine.sees_large() && matches!(engine.lists, Lists::Dense) {
-        engine.check(nasty(), &[200_000]);
-    }
+// So many hits are what takes time on a simulator, whatever the codec.
+agreement!(nasty_collection_with_more_k_than_hits, devices that are real, |engine: Engine| {
+    engine.check(nasty(), &[200_000]);
 });
 
-agreement!(nasty_collection_in_parts, |engine: Engine| {
-    if !engine.is_slow() {
-        engine.check_parts(nasty(), &[10], &[0, 1, WINDOW - 1, WINDOW, 40_100, 2 * WINDOW + 64]);
-    }
+#[test]
+fn nasty_collection_with_more_k_than_hits_on_a_device() {
+    Engine { algorithm: Algorithm::Auto, ..STEPS[0] }.check(nasty(), &[200_000]);
+}
+
+#[test]
+fn nasty_collection_with_more_k_than_hits_in_steps_on_a_device() {
+    STEPS[0].check(nasty(), &[200_000]);
+}
+
+agreement!(nasty_collection_in_parts, steps on a real device, |engine: Engine| {
+    engine.check_parts(nasty(), &[10], &[0, 1, WINDOW - 1, WINDOW, 40_100, 2 * WINDOW + 64]);
 });
 
-agreement!(nasty_collection_split_among_threads, |engine: Engine| {
-    if !engine.is_slow() {
-        engine.check_split(nasty(), &[10]);
-    }
+agreement!(nasty_collection_split_among_threads, steps on a real device, |engine: Engine| {
+    engine.check_split(nasty(), &[10]);
 });
 
-agreement!(queries_of_up_to_1024_terms, |engine: Engine| {
-    if engine.sees_large() {
-        engine.check(many_terms(), &[10, 1000]);
-    }
+agreement!(queries_of_up_to_1024_terms, steps on a real device, |engine: Engine| {
+    engine.check(many_terms(), &[10, 1000]);
 });
+
+#[test]
+fn queries_of_up_to_1024_terms_in_steps_on_a_device() {
+    STEPS.iter().for_each(|engine| engine.check(many_terms(), &[10, 1000]));
+}
 
 #[test]
 fn a_query_of_stop_words_has_no_hits() {

@@ -1,8 +1,9 @@
 //! Random collections of few words, so that lists collide, and random questions about them.
 
-use crate::collection::{Ask, Collection, Content};
-use crate::engine::Engine;
-use lanner::{Bitmap, DocId};
+use crate::collection::{Ask, Collection, Content, Lists};
+use crate::engine::{Engine, Runs};
+use lanner::{Algorithm, Bitmap, DocId};
+use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -88,12 +89,17 @@ agreement!(random_vectors, |engine: Engine| {
     for_each(8, collection(vectors()), |collection| engine.check(&collection, &KS));
 });
 
-agreement!(random_texts_by_lanes, |engine: Engine| {
-    if engine.has_lanes() {
-        for_each(8, collection(texts()), |collection| engine.check_lanes(&collection, &KS));
-        for_each(4, collection(vectors()), |collection| engine.check_lanes(&collection, &KS));
+#[test]
+fn all_lanes_agree_on_random_texts_and_vectors() {
+    let codecs = [CodecName::Bitpack, CodecName::Rice, CodecName::Raw];
+    for lists in codecs.map(Lists::Sparse).into_iter().chain([Lists::Dense]) {
+        for algorithm in [Algorithm::Auto, Algorithm::Conjunction, Algorithm::Scatter] {
+            let engine = Engine { algorithm, lists, runs: Runs::Threads(1) };
+            for_each(8, collection(texts()), |collection| engine.check_lanes(&collection, &KS));
+            for_each(4, collection(vectors()), |collection| engine.check_lanes(&collection, &KS));
+        }
     }
-});
+}
 
 agreement!(random_orders, |engine: Engine| {
     for_each(8, collection(texts()), |collection| engine.check_order(&collection, &KS));
@@ -101,9 +107,7 @@ agreement!(random_orders, |engine: Engine| {
 });
 
 agreement!(random_texts_alone, |engine: Engine| {
-    if engine.is_device() {
-        for_each(6, collection(texts()), |collection| engine.check_split(&collection, &KS));
-    }
+    for_each(6, collection(texts()), |collection| engine.check_split(&collection, &KS));
 });
 
 agreement!(random_parts, |engine: Engine| {

@@ -62,7 +62,7 @@ fn wiki() -> Option<&'static Collection> {
 
 /// A simulator takes its time: one k for it here, where the lists are what is real; others are asked of random lists.
 fn ks(engine: &Engine) -> &'static [usize] {
-    if engine.is_device() { &[10] } else { &KS }
+    if engine.is_simulated() { &[10] } else { &KS }
 }
 
 agreement!(judged_collections, |engine: Engine| {
@@ -72,25 +72,20 @@ agreement!(judged_collections, |engine: Engine| {
     }
 });
 
-agreement!(judged_collections_bisected, |engine: Engine| {
-    let most = if engine.is_device() { 1 } else { usize::MAX };
-    for collection in judged_sets().iter().take(if engine.is_slow() { 0 } else { most }) {
+agreement!(judged_collections_bisected, steps on a real device, |engine: Engine| {
+    for collection in judged_sets().iter().take(if engine.is_simulated() { 1 } else { usize::MAX }) {
         engine.check_order(collection, ks(&engine));
     }
 });
 
-agreement!(wikipedia_passages, |engine: Engine| {
-    if !engine.is_slow()
-        && let Some(collection) = wiki()
-    {
+agreement!(wikipedia_passages, steps on a real device, |engine: Engine| {
+    if let Some(collection) = wiki() {
         engine.check(collection, ks(&engine));
     }
 });
 
-agreement!(wikipedia_passages_bisected, |engine: Engine| {
-    if !engine.is_slow()
-        && let Some(collection) = wiki()
-    {
+agreement!(wikipedia_passages_bisected, steps on a real device, |engine: Engine| {
+    if let Some(collection) = wiki() {
         engine.check_order(collection, ks(&engine));
     }
 });
