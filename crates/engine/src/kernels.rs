@@ -21,11 +21,11 @@ pub const NONE: u32 = u32::MAX;
 /// Threads of a block of every kernel that answers queries.
 pub const THREADS: u32 = 128;
 /// Bytes of shared memory of `scatter`, without those for each sparse list.
-pub const SCATTER_SHARED: usize = 26_960;
+pub const SCATTER_SHARED: usize = 26_976;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
 /// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 12_336;
+pub const CONJUNCTION_SHARED: usize = 12_352;
 /// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
 pub const SHARED_KEYS: u32 = 256;
 /// Slots of the hash table of `scatter`.
@@ -108,7 +108,7 @@ pub struct QueryRow {
     pub part_length: u32,
     pub room: u32,
     pub shift: u32,
-    pub reserved: u32,
+    pub slices: u32,
     pub keys: u64,
 }
 

@@ -63,11 +63,8 @@ struct QueryRow {
     unsigned part_length;
     unsigned room;                 // keys that a part needs in the arena while it runs, a power of two; 0 for shared memory
     unsigned shift;                // scores from the seed on, shifted by this, are bins of a histogram
-    unsigned reserved;
-    uint64_t keys;                 // the first key of its first part in the arena
-
-    // Keys of the arena that each part has.
-    __device__ unsigned keys_of_part() const { return room > 0 ? room : k; }
+    unsigned slices;               // AND by a sparse list: 2 to this power are the parts of a block that warps share
+    uint64_t keys;                 // its first in the arena: up to k that each part leaves, then the rooms of parts
 };
 static_assert(sizeof(QueryRow) == 88, "as kernels.rs has it");
 
@@ -86,8 +83,7 @@ constexpr unsigned BINS = 256;
 struct QueryState {
     unsigned long long floor; // only keys above enter
     WorkRow work;             // of the parts that are done
-    unsigned done;            // parts
-    unsigned reserved;
+    unsigned left, done;      // keys that parts have left, and parts that are done: one number of 64 bits
     unsigned scores[BINS];    // a histogram of the scores that were pushed
 };
 static_assert(sizeof(QueryState) == 1056, "as kernels.rs has it");
@@ -115,7 +111,7 @@ struct BatchArguments {
     const uint8_t *length_codes; // one a document
     const float *norms;          // of the 256 codes
     QueryState *states;          // one a query
-    uint64_t *arena;             // k keys of each part, best first, zeros behind the last
+    uint64_t *arena;             // keys of parts
     uint64_t *answers;           // keys of queries, best first
     WorkRow *answer_work;        // one a query
     unsigned *answer_counts;     // one a query; what comes last of an answer
@@ -147,8 +143,9 @@ struct Task {
     __device__ explicit Task(const BatchArguments &arguments)
         : Task(arguments, arguments.is_alone ? 0 : arguments.parts[blockIdx.x]) {}
 
-    // The part's keys in the arena.
-    __device__ uint64_t *keys(const BatchArguments &arguments) const {
-        return arguments.arena + query.keys + static_cast<uint64_t>(part) * query.keys_of_part();
+    // The part's keys in the arena, where shared memory does not hold them.
+    __device__ uint64_t *room(const BatchArguments &arguments) const {
+        const uint64_t left = static_cast<uint64_t>(query.parts) * query.k;
+        return arguments.arena + query.keys + left + static_cast<uint64_t>(part) * query.room;
     }
 };

@@ -12,12 +12,19 @@ struct TopShared {
     uint64_t floor; // only keys above enter
     unsigned count;
     unsigned is_last;
+    unsigned place; // of the part's keys among those that parts leave, then the number of all
     // What a selection finds out.
     unsigned bin, above, kept;
     // What the part has done, as in WorkRow.
     unsigned blocks, documents, missing;
     uint64_t least;
     uint64_t keys[SHARED_KEYS];
+};
+
+// Shared memory that a block has for keys once all its documents are looked at: a power of two of them.
+struct Spare {
+    uint64_t *keys;
+    unsigned count;
 };
 
 struct Top {
@@ -29,7 +36,7 @@ struct Top {
 
     __device__ Top(TopShared &given, unsigned *given_bins, const Task &task, const BatchArguments &arguments)
         : shared(given), keys(given.keys), bins(given_bins), query(task.query), state(arguments.states[task.number]) {
-        if (query.room > 0) keys = task.keys(arguments);
+        if (query.room > 0) keys = task.room(arguments);
         if (threadIdx.x == 0) {
             shared.count = 0;
             shared.blocks = shared.documents = shared.missing = 0;
@@ -65,9 +72,12 @@ struct Top {
         atomicAdd(&state.scores[min((score - query.seed) >> query.shift, BINS - 1)], 1u);
     }
 
+    // Keys that there is room for.
+    __device__ unsigned room() const { return query.room > 0 ? query.room : SHARED_KEYS; }
+
     // After a barrier behind the last push: sees that there is room for a push of every thread. Ends with a barrier.
     __device__ void settle() {
-        const bool is_full = shared.count + blockDim.x > (query.room > 0 ? query.room : SHARED_KEYS);
+        const bool is_full = shared.count + blockDim.x > room();
         __syncthreads();
         if (is_full) cut();
     }
@@ -257,12 +267,14 @@ struct Top {
         __syncthreads();
     }
 
-    // Leaves the hits of the part; the last part of a query to come here leaves the query's. Starts behind a barrier.
-    __device__ void finish(const Task &task, const BatchArguments &arguments) {
+    // Leaves the hits of the part; the last part of a query to come here leaves the query's. All other shared memory of
+    // the block is free by now. Starts behind a barrier.
+    __device__ void finish(const Task &task, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
-        call_sort(*this);
         if (threadIdx.x == 0) add_work();
-        if (query.parts > 1 && !is_last_part(task, arguments)) return;
+        if (query.parts > 1 && !is_last_part(arguments)) return;
+        bring_near(spare);
+        call_sort(*this);
         leave(task.number, arguments);
     }
 
@@ -293,7 +305,7 @@ struct Top {
         if (threadIdx.x > 0) return;
         state.floor = 0;
         state.work = WorkRow{0, 0, 0};
-        state.done = 0;
+        state.left = state.done = 0;
     }
 
     // Both counts at once, and the third where it counts: all parts come to the same address.
@@ -303,71 +315,57 @@ struct Top {
         if (shared.missing > 0) atomicAdd(&state.work.missing, static_cast<unsigned long long>(shared.missing));
     }
 
-    // Whether all other parts are done; then their hits are here too.
-    __device__ bool is_last_part(const Task &task, const BatchArguments &arguments) {
-        uint64_t *own = task.keys(arguments);
-        const unsigned count = shared.count;
-        if (own != keys) {
-            for (unsigned i = threadIdx.x; i < count; i += blockDim.x) own[i] = keys[i];
+    // Leaves the part's keys with those of the others. Whether all other parts are done; then the best k are here.
+    __device__ bool is_last_part(const BatchArguments &arguments) {
+        uint64_t *left = arguments.arena + query.keys;
+        // More than k are left where keys are equal, as those of damaged lists may be.
+        const unsigned count = min(shared.count, query.k);
+        if (count > 0) {
+            if (threadIdx.x == 0) shared.place = atomicAdd(&state.left, count);
+            __syncthreads();
+            for (unsigned i = threadIdx.x; i < count; i += blockDim.x) left[shared.place + i] = keys[i];
+            __syncthreads();
         }
-        for (unsigned i = count + threadIdx.x; i < query.k; i += blockDim.x) own[i] = 0;
-        __syncthreads();
         if (threadIdx.x == 0) {
             // What all threads have written before the barrier comes before the fence of one, and what the others did
-            // before theirs comes before what is read behind the last.
+            // before theirs comes before what is read behind the last. Both counts are one number.
             __threadfence();
-            shared.is_last = atomicAdd(&state.done, 1u) == query.parts - 1;
+            const unsigned long long before =
+                atomicAdd(reinterpret_cast<unsigned long long *>(&state.left), 1ull << 32);
+            shared.is_last = before >> 32 == query.parts - 1;
+            shared.place = static_cast<unsigned>(before);
             if (shared.is_last) __threadfence();
         }
         __syncthreads();
         if (!shared.is_last) return false;
-        if (threadIdx.x < 32) look_around();
-        __syncthreads();
-        take_over(task, arguments);
+        take_over(left, shared.place);
         if (shared.count > query.k) cut();
-        call_sort(*this);
         return true;
     }
 
-    // Pushes the hits of the other parts, which are sorted: thread by thread a part, best keys first, or, where there are
-    // few parts, a part after the other, thread by thread a key. Starts and ends behind a barrier.
-    __device__ void take_over(const Task &task, const BatchArguments &arguments) {
-        const uint64_t *all = arguments.arena + query.keys;
-        const bool is_many = query.parts > blockDim.x / 4;
-        const unsigned step = is_many ? 1 : blockDim.x, i = is_many ? 0 : threadIdx.x;
-        // The best keys of so many parts are sent for together.
-        constexpr unsigned TOGETHER = 4;
-        for (unsigned start = 0; start < query.parts; start += is_many ? TOGETHER * blockDim.x : TOGETHER) {
-            uint64_t next[TOGETHER];
-#pragma unroll
-            for (unsigned j = 0; j < TOGETHER; j++) {
-                const unsigned part = start + (is_many ? j * blockDim.x + threadIdx.x : j);
-                // The keys of this part are here.
-                const bool is_there = part < query.parts && part != task.part && i < query.k;
-                next[j] = is_there ? key_at(all + static_cast<uint64_t>(part) * query.keys_of_part(), i) : 0;
-            }
-#pragma unroll
-            for (unsigned j = 0; j < TOGETHER; j++) {
-                const unsigned part = start + (is_many ? j * blockDim.x + threadIdx.x : j);
-                take_over_part(all + static_cast<uint64_t>(part) * query.keys_of_part(), next[j], i, step);
-            }
+    // Takes what all parts have left, in the place of what this part has. Starts and ends behind a barrier.
+    __device__ void take_over(const uint64_t *left, unsigned count) {
+        if (threadIdx.x == 0) shared.count = 0;
+        const bool is_much = count > room();
+        if (is_much && threadIdx.x < 32) look_around();
+        __syncthreads();
+        for (unsigned start = 0; start < count; start += blockDim.x) {
+            if (is_much) settle();
+            const unsigned i = start + threadIdx.x;
+            const uint64_t key = i < count ? *const_cast<const volatile uint64_t *>(left + i) : 0;
+            // The floor may be the key itself: its part made it known.
+            if (i < count && key >= shared.floor) keys[atomicAdd(&shared.count, 1u)] = key;
+            if (is_much) __syncthreads();
         }
+        __syncthreads();
     }
 
-    // Pushes a part's keys from the `i`-th on, which is `key`, every `step`-th, until they fall below the floor.
-    __device__ void take_over_part(const uint64_t *theirs, uint64_t key, unsigned i, unsigned step) {
-        // The floor may be the key itself: its part made it known.
-        while (__syncthreads_or(key != 0 && key >= shared.floor)) {
-            settle();
-            const bool enters = key != 0 && key >= shared.floor;
-            if (enters) keys[atomicAdd(&shared.count, 1u)] = key;
-            i += step;
-            key = enters && i < query.k ? key_at(theirs, i) : 0;
-        }
-    }
-
-    // A key of a part, one of k; 0 behind the last.
-    __device__ static uint64_t key_at(const uint64_t *theirs, unsigned i) {
-        return *const_cast<const volatile uint64_t *>(theirs + i);
+    // Keys of the arena that are to be sorted are read and written often.
+    __device__ void bring_near(Spare spare) {
+        const unsigned count = shared.count;
+        if (query.room == 0 || count > spare.count) return;
+        for (unsigned i = threadIdx.x; i < count; i += blockDim.x) spare.keys[i] = keys[i];
+        __syncthreads();
+        keys = spare.keys;
     }
 };

@@ -1,7 +1,9 @@
 // See conjunction.rs for the algorithm: the rarest list drives. Here a thread block answers a part of a query: blocks of
 // the shortest list, or, where all lists are dense, a range of documents.
 //
-// A warp takes a block of the shortest list, 4 documents a lane. Dense lists are asked first, by bit tests. Of another
+// A warp takes a block of the shortest list, 4 documents a lane. Where there are more warps than blocks, several share
+// one: all decode it, and each goes on with the documents of some lanes, since each may cost a block of another list.
+// Dense lists are asked first, by bit tests. Of another
 // list only blocks that can hold one of the documents left are decoded, into the warp's scratch, and searched there.
 // What is in all lists waits in a queue of the warp, until there are 32, a document a lane, whose weights of dense lists
 // are added: looking them up waits for memory most. What can enter waits in another; all warps push together, a push a
@@ -22,7 +24,7 @@ struct ConjunctionShared {
     Match found[WARPS][64];
     float norms[256];
 };
-static_assert(sizeof(ConjunctionShared) == 12336, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 12352, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -56,7 +58,9 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         } else {
             by_chunks();
         }
-        top.finish(part, arguments);
+        constexpr unsigned SPARE = sizeof(shared.scratch) + sizeof(shared.waiting) + sizeof(shared.found);
+        static_assert(SPARE >= 8 * 1024, "there is room for a k of 1000");
+        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.scratch), 1024});
     }
 
     // Ends a round: pushes what was found, a match a thread. Whether any warp has more to do.
@@ -102,31 +106,36 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         unsigned others = 0; // the most that they can add
         for (unsigned list = 1; list < query.sparse_count; list++) others += sparse[list].bound;
         for (unsigned list = 0; list < query.dense_count; list++) others += dense[list].bound;
-        unsigned block = part.first + warp;
+        unsigned slice = part.first + warp;
         bool is_more = true;
         while (is_more) {
-            while (found_count < 32 && (block < part.end || waiting_count > 0)) {
-                if (waiting_count >= 32 || block >= part.end) {
+            while (found_count < 32 && (slice < part.end || waiting_count > 0)) {
+                if (waiting_count >= 32 || slice >= part.end) {
                     weigh_waiting();
                     continue;
                 }
-                if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_block(block);
-                block += WARPS;
+                const unsigned block = slice >> query.slices;
+                if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_slice(slice, block);
+                slice += WARPS;
             }
-            is_more = push(block < part.end || waiting_count > 0);
+            is_more = push(slice < part.end || waiting_count > 0);
         }
     }
 
-    __device__ void match_block(unsigned block) {
+    __device__ void match_slice(unsigned slice, unsigned block) {
+        const unsigned slice_in_block = slice & ((1u << query.slices) - 1);
+        if (slice_in_block * (BLOCK >> query.slices) >= postings_in_block(sparse[0], block)) return;
         Scratch &scratch = shared.scratch[warp];
         Streams streams = streams_of(sparse[0], block_row(sparse[0], 0, block));
         const uint4 documents = decode_documents<TAG>(sparse[0], streams, arguments, lane, scratch);
         if (lane == 0) top.note_block(streams.count);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
+        const bool is_own = lane >> (5 - query.slices) == slice_in_block;
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
+            const bool is_there = is_own && 4 * lane + i < streams.count;
             const unsigned document = mine.documents[i];
-            if (4 * lane + i < streams.count && document >= query.first && document < query.end) mine.alive |= 1u << i;
+            if (is_there && document >= query.first && document < query.end) mine.alive |= 1u << i;
         }
         ask_dense(mine);
         for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);

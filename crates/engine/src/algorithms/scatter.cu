@@ -56,7 +56,7 @@ struct ScatterShared {
     unsigned is_overfull;
     // Behind the struct lie the places of the sparse lists.
 };
-static_assert(sizeof(ScatterShared) == 26960, "as kernels.rs has it");
+static_assert(sizeof(ScatterShared) == 26976, "as kernels.rs has it");
 
 template <unsigned TAG, Stream STREAM> struct Scatter {
     ScatterShared &shared;
@@ -111,7 +111,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         }
         if (lane < queued) finish(shared.queue[warp][lane]);
         __syncthreads();
-        top.finish(part, arguments);
+        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.slots), SLOTS});
     }
 
     // Sends for what bounds and lookups read of the dense lists. A query alone has no other work while it waits.
@@ -139,7 +139,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
 
     // Looks at the documents of a window; whether it fitted.
     __device__ bool pass(unsigned start, unsigned end) {
-        if (warp == 0 && turn % LOOK_AROUND == 0) top.look_around();
+        // The parts of a query alone start together: nobody has found anything.
+        if (warp == 0 && turn % LOOK_AROUND == 0 && !(arguments.is_alone && turn == 0)) top.look_around();
         if (threadIdx.x == 0) {
             shared.dense_bound[(turn + 1) % 2] = 0;
             shared.is_overfull = 0;
@@ -176,6 +177,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         unsigned largest = 0;
         for (unsigned i = 4 * threadIdx.x; i < chunks; i += 4 * THREADS) {
             unsigned bounds[4] = {0, 0, 0, 0};
+#pragma unroll 4
             for (unsigned list = 0; list < query.dense_count; list++) {
                 const DenseRow &row = dense[list];
                 // Codes behind the last chunk are anything; they bound nothing that is looked at.

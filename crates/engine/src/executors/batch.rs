@@ -24,8 +24,12 @@ const AND_PLACES: u64 = 6;
 const OR_PLACES: u64 = 8;
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
 const FEWEST_DOCUMENTS: u32 = 16_384;
-/// No part of another AND has fewer blocks of its shortest list: one a warp.
-const FEWEST_BLOCKS: u32 = THREADS / 32;
+/// No part of another AND has fewer slices of blocks of its shortest list: one a warp.
+const FEWEST_SLICES: u32 = THREADS / 32;
+/// Slices of a block, as powers of two: at most one for each lane; of documents that are looked up in bitmaps, so many
+/// that a warp looks its own up at once.
+const MOST_SLICES: u32 = 5;
+const SLICES_FOR_BITMAPS: u32 = 2;
 
 /// Rows, and what they say of one another.
 #[derive(Debug, Default)]
@@ -56,6 +60,12 @@ pub struct Batch {
     starts: HashMap<(bool, usize), usize>,
 }
 
+/// What a query has of the device: up to so many parts, and thread blocks that run at once.
+struct Share {
+    parts: u32,
+    places: u32,
+}
+
 /// The lists of a query.
 #[derive(Default)]
 struct Rows {
@@ -81,7 +91,8 @@ impl Batch {
         let share = |plan: &Plan, stage: &Stage| {
             let found = all.iter().find(|(operation, ..)| *operation == stage.operation);
             let (parts, cost) = found.map_or((1, 1), |&(_, parts, cost)| (parts, cost));
-            (u128::from(parts) * u128::from(stage_cost(plan, stage.operation)) / u128::from(cost)).max(1) as u32
+            let parts = u128::from(parts) * u128::from(stage_cost(plan, stage.operation)) / u128::from(cost);
+            Share { parts: parts.max(1) as u32, places: (parts / u128::from(waves)) as u32 }
         };
         let mut order: Vec<(u64, usize)> = plans.iter().zip(0..).map(|(plan, number)| (cost(plan), number)).collect();
         // The longest first: the short ones fill the gaps at the end.
@@ -154,17 +165,20 @@ impl Batch {
         Ok(start)
     }
 
-    fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, after: u32, share: u32) {
+    fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, after: u32, share: Share) {
         let query = self.queries.len() as u32;
         let Range { start: first, end } = plan.range;
         let sum = rows.sparse.iter().fold(0u32, |sum, row| sum.saturating_add(row.bound));
         let postings = rows.sparse.iter().map(|row| u64::from(row.postings)).sum::<u64>();
-        let (over, fewest) = match (stage.operation, rows.sparse.first()) {
-            (Operation::And, Some(shortest)) => (0..shortest.blocks, FEWEST_BLOCKS),
-            _ => (first / 64 * 64..end, FEWEST_DOCUMENTS),
+        let (over, fewest, slices) = match (stage.operation, rows.sparse.first()) {
+            (Operation::And, Some(shortest)) => {
+                let slices = slices(shortest.blocks, share.places).min(most_slices(&rows));
+                (0..shortest.blocks << slices, FEWEST_SLICES, slices)
+            }
+            _ => (first / 64 * 64..end, FEWEST_DOCUMENTS, 0),
         };
         let unit = if fewest == FEWEST_DOCUMENTS { 64 } else { 1 };
-        let part_length = part_length(over.len() as u32, share, fewest, unit);
+        let part_length = part_length(over.len() as u32, share.parts, fewest, unit);
         let parts = (over.len() as u32).div_ceil(part_length);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
@@ -194,12 +208,12 @@ impl Batch {
             part_length,
             room,
             shift: shift(plan.largest_score.saturating_sub(seed)),
-            reserved: 0,
+            slices,
             keys: self.arena_keys,
         });
         self.blocks.push(rows.blocks);
         self.answer_keys += k as usize;
-        self.arena_keys += u64::from(parts) * u64::from(if room > 0 { room } else { k });
+        self.arena_keys += u64::from(parts) * (u64::from(k) + u64::from(room));
         if stage.operation == Operation::Or {
             self.most_sparse = self.most_sparse.max(rows.sparse.len());
         }
@@ -253,6 +267,19 @@ fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
     length.div_ceil(share).max(fewest).checked_next_multiple_of(unit).unwrap_or(longest)
 }
 
+/// Into how many slices so many blocks can be divided, as a power of two, for each to have a warp of its own.
+fn slices(blocks: u32, places: u32) -> u32 {
+    (places.saturating_mul(THREADS / 32) / blocks.max(1)).checked_ilog2().unwrap_or(0)
+}
+
+/// Into how many it is worth while to divide blocks of the shortest list: each is to have blocks of its own in another.
+fn most_slices(rows: &Rows) -> u32 {
+    let blocks = |row: Option<&SparseRow>| row.map_or(1, |row| row.blocks.max(1));
+    let for_blocks = (blocks(rows.sparse.last()) / blocks(rows.sparse.first())).checked_ilog2().unwrap_or(0);
+    let for_bitmaps = if rows.dense.is_empty() { 0 } else { SLICES_FOR_BITMAPS };
+    for_blocks.max(for_bitmaps).min(MOST_SLICES)
+}
+
 /// Documents that are looked at together: so many that their postings fill half of the table, or a whole part, if its
 /// postings do not fill much more than that.
 fn window(postings: u64, documents: u32, part: u32) -> u32 {
@@ -288,6 +315,23 @@ mod tests {
             [25, 30, 320]
         );
         assert_eq!(part_length(u32::MAX, 1, 10, 64), u32::MAX - 63);
+    }
+
+    #[test]
+    fn blocks_are_sliced_while_there_are_warps() {
+        let cases = [(1, 0), (1, 1), (1, 2), (3, 4), (3169, 792), (3168, 792), (1584, 792)];
+        assert_eq!(cases.map(|(blocks, places)| slices(blocks, places)), [0, 2, 3, 2, 0, 0, 1]);
+    }
+
+    #[test]
+    fn slices_have_blocks_of_their_own_in_another_list() {
+        let rows = |blocks: &[u32], bitmaps: usize| Rows {
+            sparse: blocks.iter().map(|&blocks| SparseRow { blocks, ..SparseRow::default() }).collect(),
+            dense: vec![DenseRow::default(); bitmaps],
+            blocks: 0,
+        };
+        assert_eq!([&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 0))), [0, 0, 2, 5]);
+        assert_eq!([&[1][..], &[5, 9], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 1))), [2, 2, 5]);
     }
 
     #[test]
