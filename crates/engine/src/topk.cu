@@ -21,10 +21,11 @@ struct TopShared {
     uint64_t keys[SHARED_KEYS];
 };
 
-// Shared memory that a block has for keys once all its documents are looked at: a power of two of them.
+// Shared memory that a block has once all its documents are looked at: for keys, a power of two of them, and for bins.
 struct Spare {
     uint64_t *keys;
     unsigned count;
+    unsigned *bins;
 };
 
 struct Top {
@@ -76,8 +77,11 @@ struct Top {
     __device__ unsigned room() const { return query.room > 0 ? query.room : SHARED_KEYS; }
 
     // After a barrier behind the last push: sees that there is room for a push of every thread. Ends with a barrier.
-    __device__ void settle() {
-        const bool is_full = shared.count + blockDim.x > room();
+    __device__ void settle() { make_room(blockDim.x); }
+
+    // The same for any number of pushes that there is room for beside k.
+    __device__ void make_room(unsigned pushes) {
+        const bool is_full = shared.count + pushes > room();
         __syncthreads();
         if (is_full) cut();
     }
@@ -274,6 +278,7 @@ struct Top {
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(arguments)) return;
         bring_near(spare);
+        if (shared.count > max(query.k, 2 * BINS)) call_select(*this);
         call_sort(*this);
         leave(task.number, arguments);
     }
@@ -315,7 +320,7 @@ struct Top {
         if (shared.missing > 0) atomicAdd(&state.work.missing, static_cast<unsigned long long>(shared.missing));
     }
 
-    // Leaves the part's keys with those of the others. Whether all other parts are done; then the best k are here.
+    // Leaves the part's keys with those of the others. Whether all other parts are done; then the query's best k are among those here.
     __device__ bool is_last_part(const BatchArguments &arguments) {
         uint64_t *left = arguments.arena + query.keys;
         // More than k are left where keys are equal, as those of damaged lists may be.
@@ -339,7 +344,6 @@ struct Top {
         __syncthreads();
         if (!shared.is_last) return false;
         take_over(left, shared.place);
-        if (shared.count > query.k) cut();
         return true;
     }
 
@@ -349,15 +353,19 @@ struct Top {
         const bool is_much = count > room();
         if (is_much && threadIdx.x < 32) look_around();
         __syncthreads();
-        for (unsigned start = 0; start < count; start += blockDim.x) {
-            if (is_much) settle();
-            const unsigned i = start + threadIdx.x;
-            const uint64_t key = i < count ? *const_cast<const volatile uint64_t *>(left + i) : 0;
-            // The floor may be the key itself: its part made it known.
-            if (i < count && key >= shared.floor) keys[atomicAdd(&shared.count, 1u)] = key;
-            if (is_much) __syncthreads();
+        // As many at a time as there is room for beside k.
+        const unsigned step = is_much ? (room() - query.k) / blockDim.x * blockDim.x : room();
+        for (unsigned start = 0; start < count; start += step) {
+            const unsigned end = min(count, start + step);
+            if (is_much) make_room(step);
+#pragma unroll 4
+            for (unsigned i = start + threadIdx.x; i < end; i += blockDim.x) {
+                const uint64_t key = *const_cast<const volatile uint64_t *>(left + i);
+                // The floor may be the key itself: its part made it known.
+                if (key >= shared.floor) keys[atomicAdd(&shared.count, 1u)] = key;
+            }
+            __syncthreads();
         }
-        __syncthreads();
     }
 
     // Keys of the arena that are to be sorted are read and written often.
@@ -367,5 +375,6 @@ struct Top {
         for (unsigned i = threadIdx.x; i < count; i += blockDim.x) spare.keys[i] = keys[i];
         __syncthreads();
         keys = spare.keys;
+        bins = spare.bins;
     }
 };

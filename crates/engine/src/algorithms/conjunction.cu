@@ -60,7 +60,8 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         }
         constexpr unsigned SPARE = sizeof(shared.scratch) + sizeof(shared.waiting) + sizeof(shared.found);
         static_assert(SPARE >= 8 * 1024, "there is room for a k of 1000");
-        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.scratch), 1024});
+        uint64_t *spare = reinterpret_cast<uint64_t *>(shared.scratch);
+        top.finish(part, arguments, Spare{spare, 1024, reinterpret_cast<unsigned *>(shared.norms)});
     }
 
     // Ends a round: pushes what was found, a match a thread. Whether any warp has more to do.
@@ -71,7 +72,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         if (lane < taken) top.push(found[found_count + lane].document, found[found_count + lane].score);
         __syncwarp();
         const bool is_more = __syncthreads_or(has_more || found_count > 0);
-        if (warp == 0) top.look_around();
+        if (is_more && warp == 0) top.look_around();
         top.settle();
         return is_more;
     }
@@ -171,10 +172,11 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         unsigned bound = score; // the most that it can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
-        for (unsigned list = 0; list < query.dense_count; list++) {
+        for (unsigned list = 0; list < query.dense_count; list += DENSE_TOGETHER) {
             if (bound < threshold) return 0;
-            const unsigned weight = weigh_dense<STREAM>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
-            bound = bound - bound_in(dense[list], chunk) + weight;
+            const unsigned count = min(query.dense_count - list, DENSE_TOGETHER);
+            const DenseWeights weights = weigh_dense_lists<STREAM>(dense + list, count, chunk, bit, norm);
+            bound = bound - weights.bound + weights.sum;
         }
         return bound;
     }

@@ -105,13 +105,9 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             start += width;
             width = query.window;
         }
-        if (arguments.is_alone) {
-            if (warp == 0) top.look_around();
-            __syncthreads();
-        }
         if (lane < queued) finish(shared.queue[warp][lane]);
         __syncthreads();
-        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.slots), SLOTS});
+        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.slots), SLOTS, shared.bounds});
     }
 
     // Sends for what bounds and lookups read of the dense lists. A query alone has no other work while it waits.
@@ -409,12 +405,11 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         if (bound < threshold) return;
         const float norm = shared.norms[code];
         unsigned score = candidate.score;
-        for (unsigned list = 0; list < query.dense_count && bound >= threshold; list++) {
-            const uint2 word = word_of(dense[list], chunk);
-            if (!has_bit(word, bit)) continue;
-            const unsigned weight = weigh_dense<STREAM>(dense[list], chunk, word, bit, norm);
-            bound = bound - bound_in(dense[list], chunk) + weight;
-            score += weight;
+        for (unsigned list = 0; list < query.dense_count && bound >= threshold; list += DENSE_TOGETHER) {
+            const unsigned count = min(query.dense_count - list, DENSE_TOGETHER);
+            const DenseWeights weights = weigh_dense_lists<STREAM>(dense + list, count, chunk, bit, norm);
+            bound = bound - weights.bound + weights.sum;
+            score += weights.sum;
         }
         if (bound >= threshold) top.push(candidate.document, score);
     }
