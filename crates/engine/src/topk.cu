@@ -12,7 +12,7 @@ struct TopShared {
     uint64_t floor; // only keys above enter
     unsigned count;
     unsigned is_last;
-    unsigned place; // of the part's keys among those that parts leave, then the number of all
+    unsigned left; // keys that all parts have left
     // What a selection finds out.
     unsigned bin, above, kept;
     // What the part has done, as in WorkRow.
@@ -64,24 +64,30 @@ struct Top {
         return static_cast<unsigned>(floor >> 32) + (~static_cast<unsigned>(floor) < document);
     }
 
-    // Takes a document whose whole score is known.
-    __device__ void push(unsigned document, unsigned score) {
-        atomicAdd(&shared.documents, 1u);
+    // Takes the documents of the lanes that have a hit, whose whole scores are known. All lanes of a warp come together, so
+    // that what they add to the same number is added at once: where many documents enter, all parts add to few bins.
+    __device__ void push(bool is_hit, unsigned document, unsigned score) {
+        const unsigned lane = threadIdx.x & 31, hits = __ballot_sync(~0u, is_hit);
         const uint64_t key = static_cast<uint64_t>(score) << 32 | static_cast<uint64_t>(~document);
-        if (key <= shared.floor) return;
-        keys[atomicAdd(&shared.count, 1u)] = key;
-        atomicAdd(&state.scores[min((score - query.seed) >> query.shift, BINS - 1)], 1u);
+        const bool enters = is_hit && key > shared.floor;
+        const unsigned entering = __ballot_sync(~0u, enters);
+        if (lane == 0 && hits != 0) atomicAdd(&shared.documents, static_cast<unsigned>(__popc(hits)));
+        if (entering == 0) return;
+        unsigned place = 0;
+        if (lane == 0) place = atomicAdd(&shared.count, static_cast<unsigned>(__popc(entering)));
+        place = __shfl_sync(~0u, place, 0) + __popc(entering & ((1u << lane) - 1));
+        if (enters) keys[place] = key;
+        const unsigned bin = enters ? min((score - query.seed) >> query.shift, BINS - 1) : NONE;
+        const unsigned alike = __match_any_sync(~0u, bin);
+        if (enters && lane + 1 == __ffs(alike)) atomicAdd(&state.scores[bin], static_cast<unsigned>(__popc(alike)));
     }
 
     // Keys that there is room for.
     __device__ unsigned room() const { return query.room > 0 ? query.room : SHARED_KEYS; }
 
     // After a barrier behind the last push: sees that there is room for a push of every thread. Ends with a barrier.
-    __device__ void settle() { make_room(blockDim.x); }
-
-    // The same for any number of pushes that there is room for beside k.
-    __device__ void make_room(unsigned pushes) {
-        const bool is_full = shared.count + pushes > room();
+    __device__ void settle() {
+        const bool is_full = shared.count + blockDim.x > room();
         __syncthreads();
         if (is_full) cut();
     }
@@ -276,7 +282,7 @@ struct Top {
     __device__ void finish(const Task &task, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
         if (threadIdx.x == 0) add_work();
-        if (query.parts > 1 && !is_last_part(arguments)) return;
+        if (query.parts > 1 && !is_last_part(arguments, spare)) return;
         bring_near(spare);
         if (shared.count > max(query.k, 2 * BINS)) call_select(*this);
         call_sort(*this);
@@ -320,17 +326,17 @@ struct Top {
         if (shared.missing > 0) atomicAdd(&state.work.missing, static_cast<unsigned long long>(shared.missing));
     }
 
-    // Leaves the part's keys with those of the others. Whether all other parts are done; then the query's best k are among those here.
-    __device__ bool is_last_part(const BatchArguments &arguments) {
+    // Leaves the part's keys with those of the others. Whether all other parts are done; then the query's best k are among
+    // those here.
+    __device__ bool is_last_part(const BatchArguments &arguments, Spare spare) {
         uint64_t *left = arguments.arena + query.keys;
-        // More than k are left where keys are equal, as those of damaged lists may be.
-        const unsigned count = min(shared.count, query.k);
-        if (count > 0) {
-            if (threadIdx.x == 0) shared.place = atomicAdd(&state.left, count);
-            __syncthreads();
-            for (unsigned i = threadIdx.x; i < count; i += blockDim.x) left[shared.place + i] = keys[i];
+        // A part with many hits is hardly the only one, and most of them are no hits of the query.
+        if (shared.count > query.k / 2) {
+            if (threadIdx.x < 32) look_around();
             __syncthreads();
         }
+        leave_keys(left);
+        __syncthreads();
         if (threadIdx.x == 0) {
             // What all threads have written before the barrier comes before the fence of one, and what the others did
             // before theirs comes before what is read behind the last. Both counts are one number.
@@ -338,43 +344,71 @@ struct Top {
             const unsigned long long before =
                 atomicAdd(reinterpret_cast<unsigned long long *>(&state.left), 1ull << 32);
             shared.is_last = before >> 32 == query.parts - 1;
-            shared.place = static_cast<unsigned>(before);
+            shared.left = static_cast<unsigned>(before);
             if (shared.is_last) __threadfence();
         }
         __syncthreads();
         if (!shared.is_last) return false;
-        take_over(left, shared.place);
+        take_over(left, shared.left, spare);
         return true;
     }
 
+    // Leaves the keys that can still be hits of the query; the floor may be one of them.
+    __device__ void leave_keys(uint64_t *left) {
+        // More than k are here where keys are equal, as those of damaged lists may be.
+        const unsigned count = min(shared.count, query.k), lane = threadIdx.x & 31;
+        for (unsigned start = threadIdx.x - lane; start < count; start += blockDim.x) {
+            const uint64_t key = start + lane < count ? keys[start + lane] : 0;
+            const bool stays = start + lane < count && key >= shared.floor;
+            const unsigned staying = __ballot_sync(~0u, stays);
+            if (staying == 0) continue;
+            unsigned place = 0;
+            if (lane == 0) place = atomicAdd(&state.left, static_cast<unsigned>(__popc(staying)));
+            place = __shfl_sync(~0u, place, 0) + __popc(staying & ((1u << lane) - 1));
+            if (stays) left[place] = key;
+        }
+    }
+
     // Takes what all parts have left, in the place of what this part has. Starts and ends behind a barrier.
-    __device__ void take_over(const uint64_t *left, unsigned count) {
+    __device__ void take_over(const uint64_t *left, unsigned count, Spare spare) {
+        unsigned capacity = room();
+        if (spare.count >= min(count, capacity)) {
+            capacity = spare.count;
+            use(spare);
+        }
         if (threadIdx.x == 0) shared.count = 0;
-        const bool is_much = count > room();
-        if (is_much && threadIdx.x < 32) look_around();
+        // Few are sorted faster than the floor is found.
+        if (count > 2 * blockDim.x && threadIdx.x < 32) look_around();
         __syncthreads();
-        // As many at a time as there is room for beside k.
-        const unsigned step = is_much ? (room() - query.k) / blockDim.x * blockDim.x : room();
+        // As many at a time as there is room for beside k, unless there is room for all.
+        const bool is_much = count > capacity;
+        const unsigned step = is_much ? (capacity - query.k) / blockDim.x * blockDim.x : capacity;
         for (unsigned start = 0; start < count; start += step) {
             const unsigned end = min(count, start + step);
-            if (is_much) make_room(step);
+            const bool is_full = shared.count + step > capacity;
+            __syncthreads();
+            if (is_much && is_full) cut();
 #pragma unroll 4
             for (unsigned i = start + threadIdx.x; i < end; i += blockDim.x) {
                 const uint64_t key = *const_cast<const volatile uint64_t *>(left + i);
-                // The floor may be the key itself: its part made it known.
                 if (key >= shared.floor) keys[atomicAdd(&shared.count, 1u)] = key;
             }
             __syncthreads();
         }
     }
 
+    // Keeps keys, and counts, in other memory from now on.
+    __device__ void use(Spare spare) {
+        keys = spare.keys;
+        bins = spare.bins;
+    }
+
     // Keys of the arena that are to be sorted are read and written often.
     __device__ void bring_near(Spare spare) {
         const unsigned count = shared.count;
-        if (query.room == 0 || count > spare.count) return;
+        if (query.room == 0 || keys == spare.keys || count > spare.count) return;
         for (unsigned i = threadIdx.x; i < count; i += blockDim.x) spare.keys[i] = keys[i];
         __syncthreads();
-        keys = spare.keys;
-        bins = spare.bins;
+        use(spare);
     }
 };

@@ -391,6 +391,7 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define __ballot_sync(mask, is_true) simulator::ballot(mask, (is_true) != 0, __LINE__)
 #define __any_sync(mask, is_true) (__ballot_sync(mask, is_true) != 0)
 #define __all_sync(mask, is_true) (__ballot_sync(mask, !(is_true)) == 0)
+#define __match_any_sync(mask, value) simulator::match_any(mask, value, __LINE__)
 #define PREFETCH(address) ((void)(address))
 #define ADD_LANE_BEFORE(sum, by) ((sum) += simulator::shuffle_up(~0u, sum, by, __LINE__) * ((threadIdx.x & 31) >= (by)))
 #define SHARED(Type, name) Type &name = *simulator::shared<Type>(__LINE__)
@@ -430,6 +431,16 @@ inline unsigned ballot(unsigned mask, bool is_true, int line) {
         unsigned bits = 0;
         for (unsigned lane = 0; lane < 32; lane++) {
             if (meeting.mask >> lane & 1) bits |= static_cast<unsigned>(meeting.values[lane]) << lane;
+        }
+        return bits;
+    });
+}
+// The lanes that have the same value.
+inline unsigned match_any(unsigned mask, unsigned value, int line) {
+    return meet(mask, value, line, [value](const Meeting &meeting) {
+        unsigned bits = 0;
+        for (unsigned lane = 0; lane < 32; lane++) {
+            if (meeting.mask >> lane & 1 && meeting.values[lane] == value) bits |= 1u << lane;
         }
         return bits;
     });

@@ -69,7 +69,8 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         const unsigned taken = min(found_count, 32u);
         found_count -= taken;
         __syncwarp();
-        if (lane < taken) top.push(found[found_count + lane].document, found[found_count + lane].score);
+        const Match match = lane < taken ? found[found_count + lane] : Match{0, 0};
+        top.push(lane < taken, match.document, match.score);
         __syncwarp();
         const bool is_more = __syncthreads_or(has_more || found_count > 0);
         if (is_more && warp == 0) top.look_around();

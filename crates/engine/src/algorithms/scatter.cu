@@ -105,7 +105,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             start += width;
             width = query.window;
         }
-        if (lane < queued) finish(shared.queue[warp][lane]);
+        finish(lane < queued ? shared.queue[warp][lane] : Candidate{0, 0}, lane < queued);
         __syncthreads();
         top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.slots), SLOTS, shared.bounds});
     }
@@ -352,7 +352,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             if (queued >= 32) {
                 queued -= 32;
                 __syncwarp();
-                finish(queue[queued + lane]);
+                finish(queue[queued + lane], true);
                 __syncwarp();
             }
             is_more = __syncthreads_or(queued >= 32 || slot < SLOTS || hot != 0 || chunk < chunks);
@@ -391,8 +391,14 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         enqueue(queue, is_candidate, Candidate{document, 0});
     }
 
-    // Looks a candidate up in the dense lists and pushes it if it can enter.
-    __device__ void finish(Candidate candidate) {
+    // Pushes the lanes' candidates that can enter. All lanes of a warp come together.
+    __device__ void finish(Candidate candidate, bool is_there) {
+        const bool enters = is_there && look_up(candidate);
+        top.push(enters, candidate.document, candidate.score);
+    }
+
+    // Adds what the dense lists have to a candidate; whether it can enter.
+    __device__ bool look_up(Candidate &candidate) {
         // It may be of a window before.
         const unsigned threshold = top.least(candidate.document);
         const unsigned chunk = candidate.document / 64, bit = candidate.document % 64;
@@ -402,16 +408,15 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         for (unsigned list = 0; list < query.dense_count; list++) {
             if (has_bit(word_of(dense[list], chunk), bit)) bound += bound_in(dense[list], chunk);
         }
-        if (bound < threshold) return;
+        if (bound < threshold) return false;
         const float norm = shared.norms[code];
-        unsigned score = candidate.score;
         for (unsigned list = 0; list < query.dense_count && bound >= threshold; list += DENSE_TOGETHER) {
             const unsigned count = min(query.dense_count - list, DENSE_TOGETHER);
             const DenseWeights weights = weigh_dense_lists<STREAM>(dense + list, count, chunk, bit, norm);
             bound = bound - weights.bound + weights.sum;
-            score += weights.sum;
+            candidate.score += weights.sum;
         }
-        if (bound >= threshold) top.push(candidate.document, score);
+        return bound >= threshold;
     }
 };
 
