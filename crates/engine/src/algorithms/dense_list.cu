@@ -27,32 +27,26 @@ __device__ inline unsigned rank_of(const DenseRow &list, unsigned chunk, uint2 w
     return __ldg(windows + chunk / CHUNKS_IN_WINDOW) + __ldg(chunks + chunk) + __popc(low) + __popc(high);
 }
 
-// How far from where it would be if they were even the `i`-th of 8 looks for an exception goes.
-__device__ inline int exception_distance(int i) { return i < 4 ? -(8 << 3 * (3 - i)) : 8 << 3 * (i - 4); }
-
-// A frequency that its bits do not hold. Each look is at 8 places, whose reads do not wait for each other: first around
-// where the exception would be if they were even, then at 8 shares of what is left. A function of its own, since it is
-// seldom needed and takes many registers.
+// A frequency that its bits do not hold. The first looks, whose reads do not wait for each other, are around where the
+// exception would be if they were even. A function of its own, since it is seldom needed.
 __device__ __noinline__ unsigned exception_of(const uint8_t *bytes, unsigned exceptions, unsigned postings, unsigned rank) {
     const unsigned *ranks = reinterpret_cast<const unsigned *>(bytes);
-    const int even = __float2uint_rz(__uint2float_rn(rank) / __uint2float_rn(postings) * __uint2float_rn(exceptions));
-    int low = 0, high = exceptions, first = 0, step = 0; // around the even place the step is 0
-    const auto place_of = [&](int i) { return step == 0 ? even + exception_distance(i) : first + step * (i + 1) - 1; };
-    while (low < high) {
-        int before = 0;
+    const unsigned even = __float2uint_rz(__uint2float_rn(rank) / __uint2float_rn(postings) * __uint2float_rn(exceptions));
+    unsigned low = 0, high = exceptions;
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const int place = place_of(i);
-            const bool is_inside = place >= low && place < high;
-            before += is_inside ? __ldg(ranks + place) < rank : place < low;
-        }
-        if (before < 8) high = min(high, place_of(before));
-        if (before > 0) low = max(low, place_of(before - 1) + 1);
-        first = low;
-        step = (high - low + 7) / 8;
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned far = i % 2 == 0 ? 512 : 32;
+        const unsigned place = i < 2 ? (even > far ? even - far : 0) : even + far;
+        if (place >= exceptions) continue;
+        if (__ldg(ranks + place) < rank) low = max(low, place + 1);
+        else high = min(high, place);
     }
-    const bool is_there = low < static_cast<int>(exceptions) && __ldg(ranks + low) == rank;
-    return is_there ? __ldg(ranks + exceptions + low) : 1;
+    while (low < high) {
+        const unsigned middle = low + (high - low) / 2;
+        if (__ldg(ranks + middle) < rank) low = middle + 1;
+        else high = middle;
+    }
+    return low < exceptions && __ldg(ranks + low) == rank ? __ldg(ranks + exceptions + low) : 1;
 }
 
 // Where the value of the posting with that rank lies; where values are not stored, any byte.
