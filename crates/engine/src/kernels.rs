@@ -34,9 +34,9 @@ pub const SLOTS: u32 = 2048;
 pub const WIDEST_WINDOW: u32 = 32_768;
 
 /// Bins of the histogram of a query's scores.
-pub const BINS: u32 = 256;
+pub const SCORE_BINS: u32 = 1024;
 /// Bytes of what the parts of a query know of each other.
-pub const STATE: usize = 1056;
+pub const STATE: usize = 4256;
 
 /// Threads of a block of the kernels that decode.
 pub const DECODE_THREADS: u32 = 256;

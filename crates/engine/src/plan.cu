@@ -76,17 +76,18 @@ struct alignas(8) WorkRow {
 };
 static_assert(sizeof(WorkRow) == 16, "as kernels.rs has it");
 
-// Bins of histograms.
-constexpr unsigned BINS = 256;
+// Bins of the histogram of a query's scores, in groups of as many as a warp has lanes: impacts have bins of their own as
+// far as their sums are smaller.
+constexpr unsigned SCORE_BINS = 1024, SCORE_GROUPS = SCORE_BINS / 32;
 
 // What the parts of a query know of each other; zeros before the launch.
 struct QueryState {
     unsigned long long floor; // only keys above enter
     WorkRow work;             // of the parts that are done
     unsigned left, done;      // keys that parts have left, and parts that are done: one number of 64 bits
-    unsigned scores[BINS];    // a histogram of the scores that were pushed
+    unsigned groups[SCORE_GROUPS], scores[SCORE_BINS]; // a histogram of the scores that were pushed
 };
-static_assert(sizeof(QueryState) == 1056, "as kernels.rs has it");
+static_assert(sizeof(QueryState) == 4256, "as kernels.rs has it");
 
 constexpr unsigned NONE = ~0u;
 

@@ -7,6 +7,8 @@
 
 // Keys in shared memory. More would be no faster: thread blocks that live on a processor at the same time matter more.
 constexpr unsigned SHARED_KEYS = 256;
+// Bins of a selection: a byte of a key.
+constexpr unsigned BINS = 256;
 
 struct TopShared {
     uint64_t floor; // only keys above enter
@@ -77,9 +79,12 @@ struct Top {
         if (lane == 0) place = atomicAdd(&shared.count, static_cast<unsigned>(__popc(entering)));
         place = __shfl_sync(~0u, place, 0) + __popc(entering & ((1u << lane) - 1));
         if (enters) keys[place] = key;
-        const unsigned bin = enters ? min((score - query.seed) >> query.shift, BINS - 1) : NONE;
+        const unsigned bin = enters ? min((score - query.seed) >> query.shift, SCORE_BINS - 1) : NONE;
         const unsigned alike = __match_any_sync(~0u, bin);
-        if (enters && lane + 1 == __ffs(alike)) atomicAdd(&state.scores[bin], static_cast<unsigned>(__popc(alike)));
+        if (enters && lane + 1 == __ffs(alike)) {
+            atomicAdd(&state.scores[bin], static_cast<unsigned>(__popc(alike)));
+            atomicAdd(&state.groups[bin / 32], static_cast<unsigned>(__popc(alike)));
+        }
     }
 
     // Keys that there is room for.
@@ -212,23 +217,47 @@ struct Top {
         }
     }
 
-    // A score that k documents reach, whatever parts they are in, is one that the last hit reaches. A function of its own,
-    // since it is needed in several places and takes many registers.
+    // A score that k documents reach, whatever parts they are in, is one that the last hit reaches. By one warp. A function
+    // of its own, since it is needed in several places.
     __device__ __noinline__ static void take_over_floor(TopShared &shared, const QueryRow &query, const QueryState &state) {
-        unsigned above;
-        const unsigned bin = find_bin(const_cast<const volatile unsigned *>(state.scores), query.k, above);
-        const unsigned owner = __ballot_sync(~0u, bin != NONE);
-        // The lane that has the bin, or the first.
-        if (threadIdx.x != (owner != 0 ? __ffs(owner) - 1 : 0)) return;
+        const Found group = find_of_32(state.groups, query.k);
+        uint64_t reached = 0;
+        if (group.place != NONE) {
+            // Documents may have come to their group and not yet to their bin.
+            const Found bin = find_of_32(state.scores + 32 * group.place, query.k - group.above);
+            const unsigned first = 32 * group.place + (bin.place != NONE ? bin.place : 0);
+            reached = static_cast<uint64_t>(query.seed + (first << query.shift)) << 32;
+        }
+        if (threadIdx.x > 0) return;
         const uint64_t floor = *const_cast<const volatile unsigned long long *>(&state.floor);
-        const uint64_t reached = owner != 0 ? static_cast<uint64_t>(query.seed + (bin << query.shift)) << 32 : 0;
         const uint64_t found = reached > floor ? reached : floor;
         if (found > shared.floor) shared.floor = found;
     }
 
+    // Among 32 counts, from the last on.
+    struct Found {
+        unsigned place; // of the count that a number lies in; NONE if they are less
+        unsigned above; // the sum of those behind
+    };
+
+    // By the first warp, all lanes of which get the same.
+    __device__ static Found find_of_32(const unsigned *counts, unsigned wanted) {
+        const unsigned lane = threadIdx.x, own = *const_cast<const volatile unsigned *>(counts + 31 - lane);
+        unsigned sum = own;
+#pragma unroll
+        for (unsigned by = 1; by < 32; by <<= 1) {
+            const unsigned before = __shfl_up_sync(~0u, sum, by);
+            if (lane >= by) sum += before;
+        }
+        const unsigned reaching = __ballot_sync(~0u, sum >= wanted);
+        if (reaching == 0) return Found{NONE, 0};
+        const unsigned first = __ffs(reaching) - 1;
+        return Found{31 - first, __shfl_sync(~0u, sum - own, first)};
+    }
+
     // By the first warp: the bin in which a place lies, counted from the highest bin on, for the lane that finds it, and
     // what lies in the bins above; NONE for the others, and for all where there is no such place.
-    template <class Count> __device__ static unsigned find_bin(const Count *counts, unsigned wanted, unsigned &above) {
+    __device__ static unsigned find_bin(const unsigned *counts, unsigned wanted, unsigned &above) {
         const unsigned lane = threadIdx.x;
         constexpr unsigned EACH = BINS / 32;
         // Lane 0 has the highest bins.
@@ -312,7 +341,8 @@ struct Top {
 
     // For the next query alone.
     __device__ void clear_state() {
-        for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) state.scores[i] = 0;
+        for (unsigned i = threadIdx.x; i < SCORE_BINS; i += blockDim.x) state.scores[i] = 0;
+        if (threadIdx.x < SCORE_GROUPS) state.groups[threadIdx.x] = 0;
         if (threadIdx.x > 0) return;
         state.floor = 0;
         state.work = WorkRow{0, 0, 0};

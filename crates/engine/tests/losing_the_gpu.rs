@@ -21,7 +21,7 @@ const FAULTS: [Fault; 3] = [Fault::Once, Fault::Lost, Fault::Late];
 /// The call that no device comes to.
 const NEVER: u64 = u64::MAX;
 /// So little memory that a batch of plans with many hits goes in several parts, one after the other.
-const TIGHT_BYTES: u64 = 240 << 10;
+const TIGHT_BYTES: u64 = 288 << 10;
 
 const DOCUMENTS: usize = 700;
 /// Hits that lie in shared memory, and more.

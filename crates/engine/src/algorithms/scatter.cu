@@ -333,6 +333,12 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         unsigned half = 0; // of the first of these
         bool is_more = true;
         while (is_more) {
+            if (hot != 0) {
+                // Others may have raised the threshold since.
+                const unsigned still = __ballot_sync(~0u, shared.bounds[chunk - THREADS + lane] >= threshold);
+                if (!(still & hot & -hot)) half = 0;
+                hot &= still;
+            }
             while (queued < 32 && slot < SLOTS) {
                 take_from_table(queue, slot + lane, start, threshold, !is_hot);
                 slot += THREADS;
@@ -383,8 +389,10 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
                                     unsigned threshold) {
         const unsigned chunk = document / 64, bit = document % 64;
         unsigned bound = 0; // the most that the document can have
+#pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) {
-            if (has_bit(word_of(dense[list], chunk), bit)) bound += bound_in(dense[list], chunk);
+            const unsigned in_chunk = bound_in(dense[list], chunk);
+            if (has_bit(word_of(dense[list], chunk), bit)) bound += in_chunk;
         }
         const bool is_inside = document >= query.first && document < end;
         const bool is_candidate = is_inside && bound >= max(threshold, 1u) && !is_in_table(document - start);

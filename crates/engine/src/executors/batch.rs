@@ -3,7 +3,7 @@
 use super::resident::Resident;
 use super::rows::ListRow;
 use crate::kernels::{
-    ALONE_LISTS, AloneRows, BINS, DenseRow, NONE, QueryRow, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW,
+    ALONE_LISTS, AloneRows, DenseRow, NONE, QueryRow, SCORE_BINS, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW,
 };
 use crate::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
@@ -301,7 +301,7 @@ fn room(k: u32) -> u32 {
 
 /// How far numbers up to this are to be shifted, so that each is a bin.
 fn shift(largest: u32) -> u32 {
-    (BINS - 1).leading_zeros().saturating_sub(largest.leading_zeros())
+    (SCORE_BINS - 1).leading_zeros().saturating_sub(largest.leading_zeros())
 }
 
 #[cfg(test)]
@@ -330,7 +330,10 @@ mod tests {
             dense: vec![DenseRow::default(); bitmaps],
             blocks: 0,
         };
-        assert_eq!([&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 0))), [0, 0, 2, 5]);
+        assert_eq!(
+            [&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 0))),
+            [0, 0, 2, 5]
+        );
         assert_eq!([&[1][..], &[5, 9], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 1))), [2, 2, 5]);
     }
 
@@ -347,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_largest_score_is_the_last_bin_or_before_it() {
-        assert_eq!([0, 1, 255, 256, 511, 512, u32::MAX].map(shift), [0, 0, 0, 1, 1, 2, 24]);
+        assert_eq!([0, 1, 1023, 1024, 2047, 2048, u32::MAX].map(shift), [0, 0, 0, 1, 1, 2, 22]);
     }
 
     #[test]
