@@ -1,6 +1,7 @@
 // See merge_path.rs for the algorithm.
 //
-// A block holds its partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. Its
+// Two warps of a block find where the path enters its partition and where it leaves: 32 places of a diagonal at a look.
+// The block holds the partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. Its
 // matches take their place once all threads have merged, and leave for global memory side by side.
 #pragma once
 #include "compaction.cu"
@@ -14,16 +15,16 @@ constexpr unsigned PARTITION = THREADS * STEPS;
 
 struct MergePathArguments {
     const unsigned *a, *b;
-    unsigned *points; // how many of A lie before each partition, and all of A
     unsigned *results; // as many as the shorter list has
     Origins origins;   // of A and of B
     Order order;
     unsigned a_length, b_length;
 };
-static_assert(sizeof(MergePathArguments) == 88, "as merge_path.rs has it");
+static_assert(sizeof(MergePathArguments) == 80, "as merge_path.rs has it");
 
 struct MergePathShared {
     OrderShared order;
+    unsigned points[2]; // how many of A lie before the partition, and before the next
     unsigned numbers[PARTITION + 1];
 };
 
@@ -39,12 +40,20 @@ __device__ inline unsigned cross(const unsigned *a, unsigned a_length, const uns
     return low;
 }
 
-// One thread a diagonal.
-BOUNDED_KERNEL(merge_path_partition, THREADS, 4, MergePathArguments, arguments) {
-    const unsigned number = blockIdx.x * THREADS + threadIdx.x;
-    if (number > arguments.order.tiles) return;
-    const unsigned diagonal = min(number * PARTITION, arguments.a_length + arguments.b_length);
-    arguments.points[number] = cross(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
+// The same for long lists in global memory, by a warp: each look leaves one of 32 shares.
+__device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
+                                         unsigned diagonal) {
+    const unsigned lane = threadIdx.x & 31;
+    unsigned low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
+    while (low < high) {
+        const unsigned step = (high - low + 31) / 32;
+        // The last place of the lane's share.
+        const unsigned place = low + step * (lane + 1) - 1;
+        const bool is_before = place < high && __ldg(a + place) <= __ldg(b + (diagonal - 1 - place));
+        low += step * __popc(__ballot_sync(~0u, is_before));
+        high = min(high, low + step - 1);
+    }
+    return low;
 }
 
 // What a thread has found: at each step a match or not.
@@ -104,11 +113,11 @@ __device__ inline void write_origins(const MergePathArguments &arguments, const 
 struct Partition {
     unsigned a_first, a_count, b_first, b_count;
 
-    __device__ Partition(const MergePathArguments &arguments, unsigned tile) {
+    __device__ Partition(const MergePathArguments &arguments, unsigned tile, const unsigned (&points)[2]) {
         const unsigned diagonal = tile * PARTITION;
         const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, PARTITION);
-        a_first = arguments.points[tile];
-        a_count = min(max(arguments.points[tile + 1], a_first) - a_first, count);
+        a_first = points[0];
+        a_count = min(max(points[1], a_first) - a_first, count);
         b_first = diagonal - a_first;
         b_count = min(count - a_count, arguments.b_length - b_first);
     }
@@ -116,13 +125,28 @@ struct Partition {
 
 BOUNDED_KERNEL(merge_path_intersect, THREADS, 4, MergePathArguments, arguments) {
     SHARED(MergePathShared, shared);
-    const unsigned tile = start_tile(shared.order, arguments.order);
-    const Partition part(arguments, tile);
+    const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
+    if (warp < 2) {
+        const unsigned diagonal = min((tile + warp) * PARTITION, arguments.a_length + arguments.b_length);
+        const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
+        if ((threadIdx.x & 31) == 0) shared.points[warp] = point;
+    }
+    __syncthreads();
+    const Partition part(arguments, tile, shared.points);
     const unsigned count = part.a_count + part.b_count;
     if (threadIdx.x == 0) shared.numbers[0] = part.a_first > 0 ? arguments.a[part.a_first - 1] : 0;
-    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
-        const bool is_of_a = i < part.a_count;
-        shared.numbers[1 + i] = is_of_a ? arguments.a[part.a_first + i] : arguments.b[part.b_first + (i - part.a_count)];
+    // All of a thread's reads are on their way before the first is needed.
+    unsigned loaded[STEPS];
+#pragma unroll
+    for (unsigned step = 0; step < STEPS; step++) {
+        const unsigned i = threadIdx.x + step * THREADS;
+        const unsigned *from = i < part.a_count ? arguments.a + part.a_first : arguments.b + part.b_first - part.a_count;
+        loaded[step] = i < count ? __ldg(from + i) : 0;
+    }
+#pragma unroll
+    for (unsigned step = 0; step < STEPS; step++) {
+        const unsigned i = threadIdx.x + step * THREADS;
+        if (i < count) shared.numbers[1 + i] = loaded[step];
     }
     __syncthreads();
     const unsigned share = min(threadIdx.x * STEPS, count);

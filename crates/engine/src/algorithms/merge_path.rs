@@ -10,8 +10,8 @@
 //! Liu et al., Griffin (section 3.1.2), after Green, McColl and Bader, GPU Merge Path (2012).
 
 use super::compaction::{DeviceList, Found, Order, Origins, Places, Room, THREADS};
-use super::papers::{MERGE_PATH_INTERSECT, MERGE_PATH_PARTITION};
-use lanner_gpu::device::{Address, Shape, Stream};
+use super::papers::MERGE_PATH_INTERSECT;
+use lanner_gpu::device::{Address, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use std::cmp::Ordering;
@@ -19,16 +19,15 @@ use std::cmp::Ordering;
 /// Numbers of both lists in a partition.
 const PARTITION: u32 = 15 * THREADS;
 /// Bytes of shared memory of `merge_path_intersect`.
-const SHARED: usize = 15_404;
+const SHARED: usize = 15_412;
 
-/// What both kernels take; `merge_path.cu` says what the fields mean.
+/// What the kernel takes; `merge_path.cu` says what the fields mean.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct MergePathArguments {
     pub a: Address,
     pub b: Address,
-    pub points: Address,
     pub results: Address,
     pub origins: Origins,
     pub order: Order,
@@ -43,7 +42,6 @@ fn arguments(places: &mut Places, a: DeviceList, b: DeviceList) -> MergePathArgu
         a: a.documents,
         b: b.documents,
         order: Order::place(places, tiles),
-        points: places.take(4 * (tiles as usize + 1)),
         results: places.take(4 * a.length.min(b.length) as usize),
         origins: Origins::NONE,
         a_length: a.length,
@@ -73,8 +71,6 @@ pub fn gpu(
     let order = arguments.order;
     order.clear(gpu, stream)?;
     if order.tiles > 0 {
-        let diagonals = Shape { grid: (order.tiles + 1).div_ceil(THREADS), block: THREADS, shared: 0 };
-        gpu.launch(stream, &MERGE_PATH_PARTITION, diagonals, &arguments)?;
         gpu.launch(stream, &MERGE_PATH_INTERSECT, order.shape(SHARED), &arguments)?;
     }
     Ok(Found { documents: arguments.results, count: order.total })

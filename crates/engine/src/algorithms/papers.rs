@@ -17,7 +17,7 @@ kernels! {
     [BatchedQuery: 16 bytes]
     [BatchedArguments: 72 bytes]
     [BinaryArguments: 88 bytes]
-    [MergePathArguments: 88 bytes]
+    [MergePathArguments: 80 bytes]
     [MergeFindArguments: 112 bytes]
     [SortArguments: 40 bytes]
     [TreeArguments: 64 bytes]
@@ -25,7 +25,6 @@ kernels! {
     [SelectArguments: 48 bytes]
     [RadixArguments: 72 bytes]
     /// Finds where partitions begin.
-    MERGE_PATH_PARTITION = merge_path_partition: MergePathArguments;
     /// Intersects two lists, partition by partition.
     MERGE_PATH_INTERSECT = merge_path_intersect: MergePathArguments;
     /// Searches a longer list for the documents of a shorter one.
