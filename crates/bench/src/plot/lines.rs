@@ -33,6 +33,9 @@ const WIDTH: f64 = 820.0;
 const MARGIN: f64 = 28.0;
 const HEIGHT: f64 = 300.0;
 const LABEL: f64 = 13.0;
+const TICK: f64 = 12.0;
+/// Between the axis and its values.
+const GAP: f64 = 8.0;
 /// Room for values left of the axis, and for labels right of the lines' ends.
 const ROOM: [f64; 2] = [48.0, 120.0];
 
@@ -80,26 +83,36 @@ impl LineChart {
             let low = least.log10().floor();
             (low, largest.log10().ceil().max(low + 1.0))
         });
-        let left = MARGIN + ROOM[0];
         let names = self.lines.iter().map(|line| letters::width(&line.label, LABEL)).fold(ROOM[1], f64::max);
         let (right, top) = (WIDTH - MARGIN - names, MARGIN + 60.0);
-        Frame { left, right, top, widest: widest.log2(), step, ticks, powers }
+        let mut frame = Frame { left: MARGIN + ROOM[0], right, top, widest: widest.log2(), step, ticks, powers };
+        let labels = self.tick_labels(&frame).into_iter().map(|(_, words)| letters::width(&words, TICK));
+        frame.left = labels.map(|width| width + 2.0 * GAP).fold(frame.left, f64::max);
+        frame
+    }
+
+    /// Values of the vertical axis, and the words beside them; the uppermost has the unit.
+    fn tick_labels(&self, frame: &Frame) -> Vec<(f64, String)> {
+        let mut labels: Vec<_> =
+            frame.values().into_iter().map(|value| (value, super::bars::tick_label(value))).collect();
+        if let Some((_, words)) = labels.last_mut() {
+            *words = format!("{words} {}", self.unit);
+        }
+        labels
     }
 
     fn draw_axes(&self, scene: &mut Scene, frame: &Frame) {
         let bottom = frame.top + HEIGHT;
-        let ticks = frame.values();
-        for (tick, &value) in ticks.iter().enumerate() {
-            let (_, y) = frame.place((1.0, value));
+        let ticks = self.tick_labels(frame);
+        for (tick, (value, words)) in ticks.iter().enumerate() {
+            let (_, y) = frame.place((1.0, *value));
             let colour = if tick == 0 { PALE_INK } else { RULE };
             scene.shapes.push(Shape::Line([frame.left, y, frame.right, y], 1.0, colour));
-            let words = super::bars::tick_label(value);
-            let words = if tick + 1 == ticks.len() { format!("{words} {}", self.unit) } else { words };
-            let label = scene.text(frame.left - 8.0, y + 4.0, 12.0, words);
+            let label = scene.text(frame.left - GAP, y + 4.0, TICK, words.as_str());
             (label.anchor, label.colour) = (Anchor::End, PALE_INK);
         }
         // Every power where there is room, every second one otherwise.
-        let lowest = ticks[0];
+        let lowest = ticks[0].0;
         for power in (0..=frame.widest as i32).step_by(if frame.widest > 6.0 { 2 } else { 1 }) {
             let x = 2f64.powi(power);
             let label = scene.text(frame.place((x, lowest)).0, bottom + 18.0, 12.0, super::bars::tick_label(x));
