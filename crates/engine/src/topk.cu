@@ -105,9 +105,9 @@ struct Top {
     // ends with one.
     __device__ void cut() {
         if (shared.count > 2 * BINS) {
-            call_select(*this);
+            select();
         } else {
-            call_sort(*this);
+            sort();
         }
         if (threadIdx.x == 0) {
             const uint64_t floor = shared.least;
@@ -116,11 +116,6 @@ struct Top {
         }
         __syncthreads();
     }
-
-    // What is long and needed in several places is there once: kernels have to fit into the cache of instructions. The
-    // functions take a copy, so that what is copied can stay in registers.
-    __device__ __noinline__ static void call_select(Top top) { top.select(); }
-    __device__ __noinline__ static void call_sort(Top top) { top.sort(); }
 
     // Sorts, best first, and forgets what lies behind the k-th, `least`.
     __device__ void sort() {
@@ -317,8 +312,8 @@ struct Top {
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(arguments, spare)) return;
         bring_near(spare);
-        if (shared.count > max(query.k, 2 * BINS)) call_select(*this);
-        call_sort(*this);
+        if (shared.count > max(query.k, 2 * BINS)) select();
+        sort();
         leave(task.number, arguments);
     }
 

@@ -52,24 +52,40 @@ __device__ inline unsigned scan_block(unsigned (&sums)[WARPS], unsigned value, u
     return before;
 }
 
-// The counts of all tiles before this one, by its first warp: lane l looks at the tile l + 1 before it, and all look 32
-// tiles further as long as none of them knows its sum.
+// The counts of all tiles before this one, by its first warp: lane l looks at the tile l + 1 before it, at the one 32
+// before that, and so on, and the warp goes through these rows, from the nearest on, until one has a tile that knows its
+// sum. Many tiles run at once, and a sum is far away: all rows are read together.
 __device__ inline unsigned look_back(const Order &order, unsigned tile) {
+    constexpr unsigned ROWS = 8;
     const unsigned lane = threadIdx.x;
     unsigned before = 0, end = tile;
     for (;;) {
-        // There are no tiles before the first.
-        unsigned long long state = SUMMED;
-        if (lane < end) state = *const_cast<volatile unsigned long long *>(order.states + (end - 1 - lane));
-        const unsigned missing = __ballot_sync(~0u, state == 0), summed = __ballot_sync(~0u, state >= SUMMED);
-        // The lanes up to the first that knows its sum; all if none does.
-        const unsigned near = (summed & (0u - summed)) * 2 - 1;
-        if (missing & near) continue;
-        unsigned count = near >> lane & 1 ? static_cast<unsigned>(state) : 0;
-        for (unsigned by = 16; by > 0; by /= 2) count += __shfl_xor_sync(~0u, count, by);
-        before += count;
-        if (summed) return before;
-        end -= 32;
+        unsigned long long states[ROWS];
+#pragma unroll
+        for (unsigned row = 0; row < ROWS; row++) {
+            const unsigned distance = 32 * row + lane;
+            // There are no tiles before the first.
+            states[row] = SUMMED;
+            if (distance < end) {
+                states[row] = *const_cast<volatile unsigned long long *>(order.states + (end - 1 - distance));
+            }
+        }
+        bool is_missing = false;
+#pragma unroll
+        for (unsigned row = 0; row < ROWS; row++) {
+            if (is_missing) continue;
+            const unsigned long long state = states[row];
+            const unsigned missing = __ballot_sync(~0u, state == 0), summed = __ballot_sync(~0u, state >= SUMMED);
+            // The lanes up to the first that knows its sum; all if none does.
+            const unsigned near = (summed & (0u - summed)) * 2 - 1;
+            is_missing = missing & near;
+            if (is_missing) continue;
+            unsigned count = near >> lane & 1 ? static_cast<unsigned>(state) : 0;
+            for (unsigned by = 16; by > 0; by /= 2) count += __shfl_xor_sync(~0u, count, by);
+            before += count;
+            if (summed) return before;
+            end -= 32;
+        }
     }
 }
 

@@ -173,11 +173,10 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
         unsigned bound = score; // the most that it can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
-        for (unsigned list = 0; list < query.dense_count; list += DENSE_TOGETHER) {
+        for (unsigned list = 0; list < query.dense_count; list++) {
             if (bound < threshold) return 0;
-            const unsigned count = min(query.dense_count - list, DENSE_TOGETHER);
-            const DenseWeights weights = weigh_dense_lists<STREAM>(dense + list, count, chunk, bit, norm);
-            bound = bound - weights.bound + weights.sum;
+            const unsigned weight = weigh_dense<STREAM>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
+            bound = bound - bound_in(dense[list], chunk) + weight;
         }
         return bound;
     }

@@ -28,8 +28,8 @@ __device__ inline unsigned rank_of(const DenseRow &list, unsigned chunk, uint2 w
 }
 
 // A frequency that its bits do not hold. The first looks, whose reads do not wait for each other, are around where the
-// exception would be if they were even. A function of its own, since it is seldom needed.
-__device__ __noinline__ unsigned exception_of(const uint8_t *bytes, unsigned exceptions, unsigned postings, unsigned rank) {
+// exception would be if they were even.
+__device__ inline unsigned exception_of(const uint8_t *bytes, unsigned exceptions, unsigned postings, unsigned rank) {
     const unsigned *ranks = reinterpret_cast<const unsigned *>(bytes);
     const unsigned even = __float2uint_rz(__uint2float_rn(rank) / __uint2float_rn(postings) * __uint2float_rn(exceptions));
     unsigned low = 0, high = exceptions;
@@ -49,16 +49,12 @@ __device__ __noinline__ unsigned exception_of(const uint8_t *bytes, unsigned exc
     return low < exceptions && __ldg(ranks + low) == rank ? __ldg(ranks + exceptions + low) : 1;
 }
 
-// Where the value of the posting with that rank lies; where values are not stored, any byte.
-__device__ inline const uint8_t *value_byte(const DenseRow &list, unsigned rank) {
-    const uint64_t bit = static_cast<uint64_t>(min(rank, list.postings - 1)) * list.value_bits;
-    return list.bytes + 16ull * list.values + bit / 8;
-}
-
-// The frequency or impact of the posting with that rank, whose value lies in a byte.
-__device__ inline unsigned value_in(const DenseRow &list, unsigned rank, unsigned byte) {
+// The frequency or impact of the posting with that rank.
+__device__ inline unsigned value_of(const DenseRow &list, unsigned rank) {
     if (list.value_bits == 0 || rank >= list.postings) return 1;
-    const unsigned value = byte >> (rank * list.value_bits & 7) & ((1u << list.value_bits) - 1);
+    const uint64_t bit = static_cast<uint64_t>(rank) * list.value_bits;
+    const unsigned byte = __ldg(list.bytes + 16ull * list.values + bit / 8);
+    const unsigned value = byte >> (bit & 7) & ((1u << list.value_bits) - 1);
     if (value > 0) return value;
     return exception_of(list.bytes + 16ull * list.exception_rank, list.exceptions, list.postings, rank);
 }
@@ -66,45 +62,5 @@ __device__ inline unsigned value_in(const DenseRow &list, unsigned rank, unsigne
 // The weight of a posting of a chunk, whose word has the bit.
 template <Stream STREAM>
 __device__ inline unsigned weigh_dense(const DenseRow &list, unsigned chunk, uint2 word, unsigned bit, float norm) {
-    const unsigned rank = rank_of(list, chunk, word, bit);
-    return weigh<STREAM>(list.multiplier, value_in(list, rank, __ldg(value_byte(list, rank))), norm);
-}
-
-// Lists whose weights are looked up together.
-constexpr unsigned DENSE_TOGETHER = 2;
-
-// What up to so many lists add to a document, and what their bounds promised.
-struct DenseWeights {
-    unsigned sum, bound;
-};
-
-// Looks a document up in up to DENSE_TOGETHER lists. What is read of one list does not wait for another: there are three
-// reads that wait for each other, however many lists.
-template <Stream STREAM>
-__device__ inline DenseWeights weigh_dense_lists(const DenseRow *lists, unsigned count, unsigned chunk, unsigned bit,
-                                                 float norm) {
-    unsigned ranks[DENSE_TOGETHER], bytes[DENSE_TOGETHER], held = 0;
-    DenseWeights weights{0, 0};
-#pragma unroll
-    for (unsigned i = 0; i < DENSE_TOGETHER; i++) {
-        const DenseRow &list = lists[min(i, count - 1)];
-        const uint2 word = word_of(list, chunk);
-        ranks[i] = rank_of(list, chunk, word, bit);
-        if (i < count && has_bit(word, bit)) {
-            held |= 1u << i;
-            weights.bound += bound_in(list, chunk);
-        }
-    }
-#pragma unroll
-    for (unsigned i = 0; i < DENSE_TOGETHER; i++) {
-        // No branch keeps the reads apart: where there is nothing to read, the first byte is.
-        const DenseRow &list = lists[min(i, count - 1)];
-        bytes[i] = __ldg(held >> i & 1 ? value_byte(list, ranks[i]) : list.bytes);
-    }
-#pragma unroll
-    for (unsigned i = 0; i < DENSE_TOGETHER; i++) {
-        const DenseRow &list = lists[min(i, count - 1)];
-        if (held >> i & 1) weights.sum += weigh<STREAM>(list.multiplier, value_in(list, ranks[i], bytes[i]), norm);
-    }
-    return weights;
+    return weigh<STREAM>(list.multiplier, value_of(list, rank_of(list, chunk, word, bit)), norm);
 }

@@ -418,11 +418,12 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         }
         if (bound < threshold) return false;
         const float norm = shared.norms[code];
-        for (unsigned list = 0; list < query.dense_count && bound >= threshold; list += DENSE_TOGETHER) {
-            const unsigned count = min(query.dense_count - list, DENSE_TOGETHER);
-            const DenseWeights weights = weigh_dense_lists<STREAM>(dense + list, count, chunk, bit, norm);
-            bound = bound - weights.bound + weights.sum;
-            candidate.score += weights.sum;
+        for (unsigned list = 0; list < query.dense_count && bound >= threshold; list++) {
+            const uint2 word = word_of(dense[list], chunk);
+            if (!has_bit(word, bit)) continue;
+            const unsigned weight = weigh_dense<STREAM>(dense[list], chunk, word, bit, norm);
+            bound = bound - bound_in(dense[list], chunk) + weight;
+            candidate.score += weight;
         }
         return bound >= threshold;
     }
