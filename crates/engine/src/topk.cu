@@ -7,8 +7,8 @@
 
 // Keys in shared memory. More would be no faster: thread blocks that live on a processor at the same time matter more.
 constexpr unsigned SHARED_KEYS = 256;
-// So many more than k are cut, but not fewer.
-constexpr unsigned FEW_KEYS = 32;
+// Keys are cut early only if there are so many more than k.
+constexpr unsigned MANY_MORE = 32;
 // Bins of a selection: a byte of a key.
 constexpr unsigned BINS = 256;
 
@@ -93,9 +93,9 @@ struct Top {
     __device__ unsigned room() const { return query.room > 0 ? query.room : SHARED_KEYS; }
 
     // After a barrier behind the last push: sees that there is room for a push of every thread. Ends with a barrier.
-    // Twice k keys, if they are not few, are cut too: documents behind the k-th then need more than its score.
+    // Twice k keys, or MANY_MORE than k, whichever is more, are cut too: documents behind the k-th then need more than its score.
     __device__ void settle() {
-        const unsigned count = shared.count, many = query.k + max(query.k, FEW_KEYS);
+        const unsigned count = shared.count, many = query.k + max(query.k, MANY_MORE);
         const bool is_full = count + blockDim.x > room() || count >= many;
         __syncthreads();
         if (is_full) cut();

@@ -3,11 +3,10 @@
 //
 // A warp takes a block of the shortest list, 4 documents a lane. Where there are more warps than blocks, several share
 // one: all decode it, and each goes on with the documents of some lanes, since each may cost a block of another list.
-// Dense lists are asked first, by bit tests. Of another
-// list only blocks that can hold one of the documents left are decoded, into the warp's scratch, and searched there.
-// What is in all lists waits in a queue of the warp, until there are 32, a document a lane, whose weights of dense lists
-// are added: looking them up waits for memory most. What can enter waits in another; all warps push together, a push a
-// thread in each round.
+// Dense lists are asked first, by bit tests. Of another list only blocks that can hold one of the documents left are
+// decoded, into the warp's scratch, and searched there. What is in all lists waits in a queue of the warp, until there
+// are 32, a document a lane, whose weights of dense lists are added: looking them up waits for memory most. What can
+// enter waits in another; all warps push together, a push a thread in each round.
 #pragma once
 #include "../topk.cu"
 #include "dense_list.cu"

@@ -1,8 +1,8 @@
 //! Intersection of two lists of about the same length by merging them: GPU MergePath.
 //!
 //! Merging A and B is a path through a grid of |A| x |B| cells, a step right for a number of A and a step down for one
-//! of B. The cell where the path crosses a diagonal of the grid is found by a binary search along that diagonal alone,
-//! for every diagonal at once. Diagonals at equal distances cut the path into partitions of as many numbers each. A
+//! of B. The cell where the path crosses a diagonal of the grid is found by a search along that diagonal alone, for
+//! every diagonal at once. Diagonals at equal distances cut the path into partitions of as many numbers each. A
 //! thread block takes a partition into shared memory, cuts it again among its threads, and each thread merges its share
 //! as a CPU would. Of equal numbers A's comes first, so B's is always the step behind it: there the match is found, and
 //! no partition has to look into the next one.
