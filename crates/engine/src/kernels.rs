@@ -6,32 +6,40 @@
 pub mod steps;
 
 use lanner_gpu::device::Address;
-use lanner_gpu::kernel::{Module, kernels};
+use lanner_gpu::kernel::{Module, TypedKernel, kernels};
+use lanner_index::open::Stream;
 
-/// OR and AND of lists packed by bitpack, which most indexes have; modules are loaded when they are first used.
-pub static BITPACK: Module = Module { name: "bitpack", ptx: include_str!("kernels/bitpack.ptx") };
-/// OR and AND of lists packed by any codec that a GPU reads.
-pub static ANY_CODEC: Module = Module { name: "any_codec", ptx: include_str!("kernels/any_codec.ptx") };
+/// OR and AND by frequencies, of lists packed by bitpack, which most indexes have; modules are loaded when they are first used.
+pub static BITPACK_FREQUENCY: Module =
+    Module { name: "bitpack_frequency", ptx: include_str!("kernels/bitpack_frequency.ptx") };
+/// OR and AND by impacts, of lists packed by bitpack, which most indexes have.
+pub static BITPACK_IMPACT: Module = Module { name: "bitpack_impact", ptx: include_str!("kernels/bitpack_impact.ptx") };
+/// OR and AND by frequencies, of lists packed by any codec that a GPU reads.
+pub static ANY_FREQUENCY: Module = Module { name: "any_frequency", ptx: include_str!("kernels/any_frequency.ptx") };
+/// OR and AND by impacts, of lists packed by any codec that a GPU reads.
+pub static ANY_IMPACT: Module = Module { name: "any_impact", ptx: include_str!("kernels/any_impact.ptx") };
 /// Decoding alone.
 pub static DECODING: Module = Module { name: "decode", ptx: include_str!("kernels/decode.ptx") };
 
 /// What stands where there is nothing.
 pub const NONE: u32 = u32::MAX;
 
-/// Threads of a block of every kernel that answers queries.
-pub const THREADS: u32 = 128;
+/// Threads of a block that answers a part of an AND.
+pub const AND_THREADS: u32 = 128;
+/// Threads of a block that answers a part of an OR.
+pub const OR_THREADS: u32 = 256;
 /// Bytes of shared memory of `scatter`, without those for each sparse list.
-pub const SCATTER_SHARED: usize = 26_976;
+pub const SCATTER_SHARED: usize = 53_600;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
 /// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 12_352;
+pub const CONJUNCTION_SHARED: usize = 14_400;
 /// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
-pub const SHARED_KEYS: u32 = 256;
+pub const SHARED_KEYS: u32 = 512;
 /// Slots of the hash table of `scatter`.
-pub const SLOTS: u32 = 2048;
+pub const SLOTS: u32 = 4096;
 /// The most documents that `scatter` looks at together.
-pub const WIDEST_WINDOW: u32 = 32_768;
+pub const WIDEST_WINDOW: u32 = 65_536;
 
 /// Bins of the histogram of a query's scores.
 pub const SCORE_BINS: u32 = 1024;
@@ -150,8 +158,8 @@ pub struct BatchArguments {
     pub answer_counts: Address,
     pub documents_codec: u32,
     pub weights_codec: u32,
-    pub is_alone: u32,
     pub blocks_a_document: f32,
+    pub reserved: u32,
     pub alone: AloneRows,
 }
 
@@ -204,7 +212,7 @@ pub struct DecodeArguments {
 }
 
 kernels! {
-    BITPACK;
+    BITPACK_FREQUENCY;
     [SparseRow: 88 bytes]
     [DenseRow: 56 bytes]
     [QueryRow: 88 bytes]
@@ -213,24 +221,64 @@ kernels! {
     [BatchArguments: 1920 bytes]
     /// OR by frequencies, of lists packed by bitpack.
     SCATTER_BITPACK_FREQUENCY = scatter_bitpack_frequency: BatchArguments;
-    /// OR by impacts, of lists packed by bitpack.
-    SCATTER_BITPACK_IMPACT = scatter_bitpack_impact: BatchArguments;
+    /// Likewise, of a query alone.
+    SCATTER_BITPACK_FREQUENCY_ALONE = scatter_bitpack_frequency_alone: BatchArguments;
     /// AND by frequencies, of lists packed by bitpack.
     CONJUNCTION_BITPACK_FREQUENCY = conjunction_bitpack_frequency: BatchArguments;
-    /// AND by impacts, of lists packed by bitpack.
-    CONJUNCTION_BITPACK_IMPACT = conjunction_bitpack_impact: BatchArguments;
+    /// Likewise, of a query alone.
+    CONJUNCTION_BITPACK_FREQUENCY_ALONE = conjunction_bitpack_frequency_alone: BatchArguments;
 }
 
 kernels! {
-    ANY_CODEC;
-    /// OR by frequencies, of lists packed by any codec that a GPU reads.
+    BITPACK_IMPACT;
+    /// OR by impacts, of lists packed by bitpack.
+    SCATTER_BITPACK_IMPACT = scatter_bitpack_impact: BatchArguments;
+    /// Likewise, of a query alone.
+    SCATTER_BITPACK_IMPACT_ALONE = scatter_bitpack_impact_alone: BatchArguments;
+    /// AND by impacts, of lists packed by bitpack.
+    CONJUNCTION_BITPACK_IMPACT = conjunction_bitpack_impact: BatchArguments;
+    /// Likewise, of a query alone.
+    CONJUNCTION_BITPACK_IMPACT_ALONE = conjunction_bitpack_impact_alone: BatchArguments;
+}
+
+kernels! {
+    ANY_FREQUENCY;
+    /// OR by frequencies, of lists packed by any codec.
     SCATTER_ANY_FREQUENCY = scatter_any_frequency: BatchArguments;
-    /// OR by impacts, likewise.
-    SCATTER_ANY_IMPACT = scatter_any_impact: BatchArguments;
-    /// AND by frequencies, of lists packed by any codec that a GPU reads.
+    /// Likewise, of a query alone.
+    SCATTER_ANY_FREQUENCY_ALONE = scatter_any_frequency_alone: BatchArguments;
+    /// AND by frequencies, of lists packed by any codec.
     CONJUNCTION_ANY_FREQUENCY = conjunction_any_frequency: BatchArguments;
-    /// AND by impacts, likewise.
+    /// Likewise, of a query alone.
+    CONJUNCTION_ANY_FREQUENCY_ALONE = conjunction_any_frequency_alone: BatchArguments;
+}
+
+kernels! {
+    ANY_IMPACT;
+    /// OR by impacts, of lists packed by any codec.
+    SCATTER_ANY_IMPACT = scatter_any_impact: BatchArguments;
+    /// Likewise, of a query alone.
+    SCATTER_ANY_IMPACT_ALONE = scatter_any_impact_alone: BatchArguments;
+    /// AND by impacts, of lists packed by any codec.
     CONJUNCTION_ANY_IMPACT = conjunction_any_impact: BatchArguments;
+    /// Likewise, of a query alone.
+    CONJUNCTION_ANY_IMPACT_ALONE = conjunction_any_impact_alone: BatchArguments;
+}
+
+/// The kernels for the parts of ANDs and of ORs: of lists packed by bitpack or by any codec, by one stream of values, of a
+/// query alone or of batches.
+pub fn answering(is_bitpack: bool, stream: Stream, is_alone: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
+    use Stream::{Frequency, Impact};
+    match (is_bitpack, stream, is_alone) {
+        (true, Frequency, false) => [&CONJUNCTION_BITPACK_FREQUENCY, &SCATTER_BITPACK_FREQUENCY],
+        (true, Frequency, true) => [&CONJUNCTION_BITPACK_FREQUENCY_ALONE, &SCATTER_BITPACK_FREQUENCY_ALONE],
+        (true, Impact, false) => [&CONJUNCTION_BITPACK_IMPACT, &SCATTER_BITPACK_IMPACT],
+        (true, Impact, true) => [&CONJUNCTION_BITPACK_IMPACT_ALONE, &SCATTER_BITPACK_IMPACT_ALONE],
+        (false, Frequency, false) => [&CONJUNCTION_ANY_FREQUENCY, &SCATTER_ANY_FREQUENCY],
+        (false, Frequency, true) => [&CONJUNCTION_ANY_FREQUENCY_ALONE, &SCATTER_ANY_FREQUENCY_ALONE],
+        (false, Impact, false) => [&CONJUNCTION_ANY_IMPACT, &SCATTER_ANY_IMPACT],
+        (false, Impact, true) => [&CONJUNCTION_ANY_IMPACT_ALONE, &SCATTER_ANY_IMPACT_ALONE],
+    }
 }
 
 kernels! {

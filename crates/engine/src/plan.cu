@@ -91,8 +91,9 @@ static_assert(sizeof(QueryState) == 4256, "as kernels.rs has it");
 
 constexpr unsigned NONE = ~0u;
 
-// Threads of a block of every kernel that answers queries.
-constexpr unsigned THREADS = 128, WARPS = THREADS / 32;
+// Threads of a block that answers a part of an AND, and of an OR.
+constexpr unsigned AND_THREADS = 128, AND_WARPS = AND_THREADS / 32;
+constexpr unsigned OR_THREADS = 256, OR_WARPS = OR_THREADS / 32;
 
 // A query that comes alone: its rows travel with the launch, so that nothing is uploaded before it.
 constexpr unsigned ALONE_LISTS = 12;
@@ -118,14 +119,15 @@ struct BatchArguments {
     unsigned *answer_counts;     // one a query; what comes last of an answer
     unsigned documents_codec;    // tags
     unsigned weights_codec;
-    unsigned is_alone;           // rows are in `alone`; the state is zeros behind the launch too
     float blocks_a_document;     // of a list with one block: 1 / documents of the collection
+    unsigned reserved;
     AloneRows alone;
 };
 static_assert(sizeof(BatchArguments) == 1920, "as kernels.rs has it");
 
-// What a thread block answers.
-struct Task {
+// What a thread block answers. The rows of a query alone are in `alone`, and its state is zeros behind the launch too.
+// Kernels are compiled for either, so that rows are read by the instructions of the memory that they lie in.
+template <bool IS_ALONE> struct Task {
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
@@ -134,15 +136,15 @@ struct Task {
     unsigned first, end; // of the part
 
     __device__ Task(const BatchArguments &arguments, unsigned given)
-        : query(arguments.is_alone ? arguments.alone.query : arguments.queries[given]),
-          sparse(arguments.is_alone ? arguments.alone.sparse : arguments.sparse + query.sparse),
-          dense(arguments.is_alone ? arguments.alone.dense : arguments.dense + query.dense),
+        : query(IS_ALONE ? arguments.alone.query : arguments.queries[given]),
+          sparse(IS_ALONE ? arguments.alone.sparse : arguments.sparse + query.sparse),
+          dense(IS_ALONE ? arguments.alone.dense : arguments.dense + query.dense),
           number(given), part(blockIdx.x - query.first_part),
           first(query.parts_first + part * query.part_length),
           end(query.parts_end - first > query.part_length ? first + query.part_length : query.parts_end) {}
 
     __device__ explicit Task(const BatchArguments &arguments)
-        : Task(arguments, arguments.is_alone ? 0 : arguments.parts[blockIdx.x]) {}
+        : Task(arguments, IS_ALONE ? 0 : arguments.parts[blockIdx.x]) {}
 
     // The part's keys in the arena, where shared memory does not hold them.
     __device__ uint64_t *room(const BatchArguments &arguments) const {

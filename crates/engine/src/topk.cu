@@ -6,7 +6,7 @@
 #include "plan.cu"
 
 // Keys in shared memory. More would be no faster: thread blocks that live on a processor at the same time matter more.
-constexpr unsigned SHARED_KEYS = 256;
+constexpr unsigned SHARED_KEYS = 512;
 // Keys are cut early only if there are so many more than k.
 constexpr unsigned MANY_MORE = 32;
 // Bins of a selection: a byte of a key.
@@ -32,14 +32,14 @@ struct Spare {
     unsigned *bins;
 };
 
-struct Top {
+template <bool IS_ALONE> struct Top {
     TopShared &shared;
     uint64_t *keys;
     unsigned *bins; // where a selection counts: memory of the block that is free while it settles
     const QueryRow &query;
     QueryState &state;
 
-    __device__ Top(TopShared &given, unsigned *given_bins, const Task &task, const BatchArguments &arguments)
+    __device__ Top(TopShared &given, unsigned *given_bins, const Task<IS_ALONE> &task, const BatchArguments &arguments)
         : shared(given), keys(given.keys), bins(given_bins), query(task.query), state(arguments.states[task.number]) {
         if (query.room > 0) keys = task.room(arguments);
         if (threadIdx.x == 0) {
@@ -307,7 +307,7 @@ struct Top {
 
     // Leaves the hits of the part; the last part of a query to come here leaves the query's. All other shared memory of
     // the block is free by now. Starts behind a barrier.
-    __device__ void finish(const Task &task, const BatchArguments &arguments, Spare spare) {
+    __device__ void finish(const Task<IS_ALONE> &task, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(arguments, spare)) return;
@@ -329,10 +329,10 @@ struct Top {
         if (threadIdx.x == 0) {
             // The host waits for the count of a query alone, and reads the rest then. What all threads have written before
             // the barrier comes before the fence of one.
-            if (arguments.is_alone) __threadfence_system();
+            if (IS_ALONE) __threadfence_system();
             *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
         }
-        if (arguments.is_alone) {
+        if (IS_ALONE) {
             __syncthreads();
             clear_state();
         }

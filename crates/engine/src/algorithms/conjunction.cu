@@ -18,12 +18,12 @@ struct Match {
 
 struct ConjunctionShared {
     TopShared top;
-    Scratch scratch[WARPS];
-    Match waiting[WARPS][32 + BLOCK]; // the weights of dense lists are missing
-    Match found[WARPS][64];
+    Scratch scratch[AND_WARPS];
+    Match waiting[AND_WARPS][32 + BLOCK]; // the weights of dense lists are missing
+    Match found[AND_WARPS][64];
     float norms[256];
 };
-static_assert(sizeof(ConjunctionShared) == 12352, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 14400, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -31,26 +31,26 @@ struct Lane {
     unsigned alive; // a bit a posting
 };
 
-template <unsigned TAG, Stream STREAM> struct Conjunction {
+template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
     ConjunctionShared &shared;
     const BatchArguments &arguments;
-    const Task &part;
+    const Task<IS_ALONE> &part;
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
-    Top top;
+    Top<IS_ALONE> top;
     unsigned lane, warp;
     Match *waiting, *found;                 // of the warp
     unsigned waiting_count, found_count;
 
-    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task &task)
+    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task<IS_ALONE> &task)
         : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense), top(given.top, given.scratch[0].numbers, task, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32),
           waiting(given.waiting[threadIdx.x / 32]), found(given.found[threadIdx.x / 32]), waiting_count(0), found_count(0) {}
 
     __device__ void run() {
-        for (unsigned i = threadIdx.x; i < 256; i += THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        for (unsigned i = threadIdx.x; i < 256; i += AND_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
         __syncthreads();
         if (query.sparse_count > 0) {
             by_blocks();
@@ -117,7 +117,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
                 }
                 const unsigned block = slice >> query.slices;
                 if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_slice(slice, block);
-                slice += WARPS;
+                slice += AND_WARPS;
             }
             is_more = push(slice < part.end || waiting_count > 0);
         }
@@ -286,7 +286,7 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
                 mine = chunk + lane;
                 word = mine < end ? joined(mine) : make_uint2(0, 0);
                 pending = __ballot_sync(~0u, (word.x | word.y) != 0);
-                chunk += THREADS;
+                chunk += AND_THREADS;
             }
             is_more = push(pending != 0 || chunk < end || waiting_count > 0);
         }
@@ -314,7 +314,8 @@ template <unsigned TAG, Stream STREAM> struct Conjunction {
     }
 };
 
-template <unsigned TAG, Stream STREAM> __device__ inline void conjunction(const BatchArguments &arguments) {
+template <unsigned TAG, Stream STREAM, bool IS_ALONE> __device__ inline void conjunction(const BatchArguments &arguments) {
     SHARED(ConjunctionShared, shared);
-    Conjunction<TAG, STREAM>(shared, arguments, Task(arguments)).run();
+    const Task<IS_ALONE> task(arguments);
+    Conjunction<TAG, STREAM, IS_ALONE>(shared, arguments, task).run();
 }

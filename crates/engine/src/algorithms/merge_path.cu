@@ -2,7 +2,8 @@
 //
 // Two warps of a block find where the path enters its partition and where it leaves: 32 places of a diagonal at a look.
 // The block holds the partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. Its
-// matches take their place once all threads have merged, and leave for global memory side by side.
+// matches take their place once all threads have merged, and leave for global memory side by side. A partition with few
+// numbers of A is not merged step by step: they are looked for among those of B, which is a twelfth of the reads.
 #pragma once
 #include "compaction.cu"
 
@@ -12,6 +13,8 @@ namespace papers {
 constexpr unsigned STEPS = 15;
 // Steps of a partition.
 constexpr unsigned PARTITION = THREADS * STEPS;
+// The most numbers of A for which a thread looks among those of B: up to a fifth of a partition.
+constexpr unsigned LOOKED_FOR = 3;
 
 struct MergePathArguments {
     const unsigned *a, *b;
@@ -40,20 +43,35 @@ __device__ inline unsigned cross(const unsigned *a, unsigned a_length, const uns
     return low;
 }
 
-// The same for long lists in global memory, by a warp: each look leaves one of 32 shares.
+// Where lane `lane` looks first, seen from where the path would cross if both lists were even: at distances that double.
+__device__ inline int distance_from_even(unsigned lane) {
+    return lane < 16 ? -(1 << (15 - lane)) : (1 << (lane - 16)) - 1;
+}
+
+// The same for long lists in global memory, by a warp. The first look is around where the path would cross if both lists
+// were even, which leaves little, and neighbours look at the same memory; then each look leaves one of 32 shares.
 __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
                                          unsigned diagonal) {
     const unsigned lane = threadIdx.x & 31;
-    unsigned low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
+    // Places before `low` are passed before the diagonal, those from `high` on are not.
+    int64_t low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
+    const auto is_passed = [&](int64_t place) {
+        return place < low || (place < high && __ldg(a + place) <= __ldg(b + (diagonal - 1 - place)));
+    };
+    const float share = __uint2float_rn(a_length) / __uint2float_rn(a_length + b_length);
+    const int64_t even = min(static_cast<int64_t>(__uint2float_rn(diagonal) * share), high);
+    const unsigned passed = __popc(__ballot_sync(~0u, is_passed(even + distance_from_even(lane))));
+    if (passed > 0) low = max(low, even + distance_from_even(passed - 1) + 1);
+    if (passed < 32) high = min(high, even + distance_from_even(passed));
     while (low < high) {
-        const unsigned step = (high - low + 31) / 32;
-        // The last place of the lane's share.
-        const unsigned place = low + step * (lane + 1) - 1;
-        const bool is_before = place < high && __ldg(a + place) <= __ldg(b + (diagonal - 1 - place));
-        low += step * __popc(__ballot_sync(~0u, is_before));
+        const unsigned step = static_cast<unsigned>(high - low + 31) / 32;
+        // Each lane looks at the last place of its share.
+        const int64_t place = low + static_cast<int64_t>(step) * (lane + 1) - 1;
+        const unsigned shares = __popc(__ballot_sync(~0u, is_passed(place)));
+        low += static_cast<int64_t>(step) * shares;
         high = min(high, low + step - 1);
     }
-    return low;
+    return static_cast<unsigned>(low);
 }
 
 // What a thread has found: at each step a match or not.
@@ -62,6 +80,7 @@ struct Matches {
     unsigned steps_of_a; // a bit for each step that passed a number of A
     unsigned first_of_a; // the first of these
     unsigned documents[STEPS];
+    unsigned places_of_b[LOOKED_FOR]; // of each step, where numbers of A are looked for
 };
 
 // Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: that of A was the step
@@ -96,16 +115,45 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     return matches;
 }
 
+// Looks for `each` numbers of A, from `first` on, where 0 is the last before the partition: of each a match may be there.
+__device__ inline Matches look_for(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
+                                   unsigned first, unsigned each) {
+    const unsigned *b = before_a + 1 + a_count;
+    Matches matches;
+    matches.bits = 0;
+    matches.steps_of_a = ~0u;
+    matches.first_of_a = first;
+#pragma unroll
+    for (unsigned step = 0; step < LOOKED_FOR; step++) {
+        const unsigned i = first + step;
+        if (step >= each || i > a_count || (i == 0 && !has_before)) continue;
+        const unsigned document = before_a[i];
+        unsigned place = 0, length = b_count;
+        while (length > 0) {
+            const unsigned half = length / 2;
+            const bool is_before = b[place + half] < document;
+            place += is_before ? half + 1 : 0;
+            length = is_before ? length - half - 1 : half;
+        }
+        matches.documents[step] = document;
+        matches.places_of_b[step] = place;
+        matches.bits |= static_cast<unsigned>(place < b_count && b[place] == document) << step;
+    }
+    return matches;
+}
+
 // Leaves where matches stood, from `place` on. `diagonal` is that of the thread's first step, within the partition.
-__device__ inline void write_origins(const MergePathArguments &arguments, const Matches &matches, unsigned place,
-                                     unsigned diagonal, unsigned a_first, unsigned b_first) {
+__device__ inline void write_origins(const MergePathArguments &arguments, const Matches &matches, bool is_looked_for,
+                                     unsigned place, unsigned diagonal, unsigned a_first, unsigned b_first) {
     const unsigned room = min(arguments.a_length, arguments.b_length);
+#pragma unroll
     for (unsigned step = 0; step < STEPS; step++) {
         if (!(matches.bits >> step & 1) || place >= room) continue;
         // The numbers of A that were passed: the match is the last of them.
         const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
+        const unsigned of_b = is_looked_for && step < LOOKED_FOR ? matches.places_of_b[step] : diagonal + step - passed;
         arguments.origins.shorter[place] = a_first + passed - 1;
-        arguments.origins.longer[place++] = b_first + (diagonal + step - passed);
+        arguments.origins.longer[place++] = b_first + of_b;
     }
 }
 
@@ -123,7 +171,7 @@ struct Partition {
     }
 };
 
-BOUNDED_KERNEL(merge_path_intersect, THREADS, 4, MergePathArguments, arguments) {
+BOUNDED_KERNEL(merge_path_intersect, THREADS, 6, MergePathArguments, arguments) {
     SHARED(MergePathShared, shared);
     const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
     if (warp < 2) {
@@ -149,8 +197,14 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 4, MergePathArguments, arguments) 
         if (i < count) shared.numbers[1 + i] = loaded[step];
     }
     __syncthreads();
-    const unsigned share = min(threadIdx.x * STEPS, count);
-    const Matches matches = merge(shared.numbers, part.a_count, part.b_count, part.a_first > 0, share);
+    const unsigned share = min(threadIdx.x * STEPS, count), each = part.a_count / THREADS + 1;
+    const bool has_before = part.a_first > 0, is_looked_for = each <= LOOKED_FOR;
+    Matches matches;
+    if (is_looked_for) {
+        matches = look_for(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
+    } else {
+        matches = merge(shared.numbers, part.a_count, part.b_count, has_before, share);
+    }
     unsigned total;
     const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);
     unsigned place = first;
@@ -165,7 +219,7 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 4, MergePathArguments, arguments) 
         arguments.results[before + i] = shared.numbers[i];
     }
     if (arguments.origins.shorter) {
-        write_origins(arguments, matches, before + first, share, part.a_first, part.b_first);
+        write_origins(arguments, matches, is_looked_for, before + first, share, part.a_first, part.b_first);
     }
 }
 

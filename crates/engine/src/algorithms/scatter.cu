@@ -16,21 +16,17 @@
 #include "sparse_list.cu"
 
 // Slots of the table, and what an empty one holds.
-constexpr unsigned SLOTS = 2048, EMPTY = ~0u;
+constexpr unsigned SLOTS = 4096, EMPTY = ~0u;
 // A document that finds no slot so far from its own does not fit.
 constexpr unsigned LONGEST_PROBE = 64;
 // The most chunks of 64 documents in a window.
-constexpr unsigned WIDEST_CHUNKS = 512;
+constexpr unsigned WIDEST_CHUNKS = 1024;
 // A part looks at what others have found once in so many windows.
 constexpr unsigned LOOK_AROUND = 4;
 // Blocks that are handed out to warps at once.
 constexpr unsigned WORK = 64;
-
-// An accumulator.
-struct alignas(8) Slot {
-    unsigned document; // within the window
-    unsigned score;
-};
+// Candidates of a warp: fewer than 32, and those of two slots a lane.
+constexpr unsigned QUEUED = 96;
 
 struct Candidate {
     unsigned document, score;
@@ -45,9 +41,11 @@ struct ListPlace {
 
 struct ScatterShared {
     TopShared top;
-    alignas(16) Slot slots[SLOTS];
-    Scratch scratch[WARPS];
-    Candidate queue[WARPS][64];
+    // The table: documents within the window, and their scores. Apart from each other, atomic operations find all banks.
+    alignas(16) unsigned documents[SLOTS];
+    unsigned scores[SLOTS];
+    Scratch scratch[OR_WARPS];
+    Candidate queue[OR_WARPS][QUEUED];
     unsigned bounds[WIDEST_CHUNKS];        // the most that the dense lists add in a chunk
     BlockRow work[WORK];
     float norms[256];
@@ -56,22 +54,22 @@ struct ScatterShared {
     unsigned is_overfull;
     // Behind the struct lie the places of the sparse lists.
 };
-static_assert(sizeof(ScatterShared) == 26976, "as kernels.rs has it");
+static_assert(sizeof(ScatterShared) == 53600, "as kernels.rs has it");
 
-template <unsigned TAG, Stream STREAM> struct Scatter {
+template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Scatter {
     ScatterShared &shared;
     const BatchArguments &arguments;
-    const Task &part;
+    const Task<IS_ALONE> &part;
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
     ListPlace *places;
-    Top top;
+    Top<IS_ALONE> top;
     unsigned lane, warp;
     unsigned queued; // candidates of the warp
     unsigned turn;   // counts windows, which have the two bounds in turns
 
-    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task &task)
+    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task<IS_ALONE> &task)
         : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense),
           places(reinterpret_cast<ListPlace *>(&given + 1)),
@@ -79,12 +77,12 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 
     __device__ void run() {
-        if (arguments.is_alone) send_for_dense();
+        if (IS_ALONE) send_for_dense();
         clear_table();
-        for (unsigned i = threadIdx.x; i < WIDEST_CHUNKS; i += THREADS) shared.bounds[i] = 0;
-        for (unsigned i = threadIdx.x; i < 256; i += THREADS) shared.norms[i] = __ldg(arguments.norms + i);
-        for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
-            if (arguments.is_alone) {
+        for (unsigned i = threadIdx.x; i < WIDEST_CHUNKS; i += OR_THREADS) shared.bounds[i] = 0;
+        for (unsigned i = threadIdx.x; i < 256; i += OR_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        for (unsigned list = warp; list < query.sparse_count; list += OR_WARPS) {
+            if (IS_ALONE) {
                 const unsigned even = even_block(sparse[list], part.first, arguments.blocks_a_document);
                 send_for_directory(sparse[list], even, lane);
             }
@@ -107,7 +105,8 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         }
         finish(lane < queued ? shared.queue[warp][lane] : Candidate{0, 0}, lane < queued);
         __syncthreads();
-        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.slots), SLOTS, shared.bounds});
+        // Both halves of the table, which lie side by side.
+        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.documents), SLOTS, shared.bounds});
     }
 
     // Sends for what bounds and lookups read of the dense lists. A query alone has no other work while it waits.
@@ -122,11 +121,14 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     }
 
     __device__ static void send_for(const uint8_t *bytes, unsigned count) {
-        for (unsigned i = 128 * threadIdx.x; i < count; i += 128 * THREADS) PREFETCH(bytes + i);
+        for (unsigned i = 128 * threadIdx.x; i < count; i += 128 * OR_THREADS) PREFETCH(bytes + i);
     }
 
     __device__ void clear_table() {
-        for (unsigned i = threadIdx.x; i < SLOTS; i += THREADS) shared.slots[i] = Slot{EMPTY, 0};
+        for (unsigned i = threadIdx.x; i < SLOTS; i += OR_THREADS) {
+            shared.documents[i] = EMPTY;
+            shared.scores[i] = 0;
+        }
     }
 
     // Where a document of the window is looked for first. Neighbours lie apart, so that clusters do not pile up; any
@@ -136,7 +138,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     // Looks at the documents of a window; whether it fitted.
     __device__ bool pass(unsigned start, unsigned end) {
         // The parts of a query alone start together: nobody has found anything.
-        if (warp == 0 && turn % LOOK_AROUND == 0 && !(arguments.is_alone && turn == 0)) top.look_around();
+        if (warp == 0 && turn % LOOK_AROUND == 0 && !(IS_ALONE && turn == 0)) top.look_around();
         if (threadIdx.x == 0) {
             shared.dense_bound[(turn + 1) % 2] = 0;
             shared.is_overfull = 0;
@@ -144,7 +146,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             shared.work_valid = WORK;
         }
         if (query.dense_count > 0) add_bounds(start, end);
-        for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
+        for (unsigned list = warp; list < query.sparse_count; list += OR_WARPS) {
             if (lane == 0) places[list].next = places[list].cursor;
         }
         __syncthreads();
@@ -159,7 +161,9 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         if (is_overfull) {
             clear_table();
         } else {
-            for (unsigned list = threadIdx.x; list < query.sparse_count; list += THREADS) places[list].cursor = places[list].after;
+            for (unsigned list = threadIdx.x; list < query.sparse_count; list += OR_THREADS) {
+                places[list].cursor = places[list].after;
+            }
             if (has_postings || is_hot) collect(start, end, threshold, is_hot);
             if (is_hot) clear_table();
         }
@@ -171,7 +175,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     __device__ void add_bounds(unsigned start, unsigned end) {
         const unsigned first = start / 64, chunks = (end - start + 63) / 64;
         unsigned largest = 0;
-        for (unsigned i = 4 * threadIdx.x; i < chunks; i += 4 * THREADS) {
+        for (unsigned i = 4 * threadIdx.x; i < chunks; i += 4 * OR_THREADS) {
             unsigned bounds[4] = {0, 0, 0, 0};
 #pragma unroll 4
             for (unsigned list = 0; list < query.dense_count; list++) {
@@ -196,7 +200,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         bool has_postings = false, is_more = true;
         while (is_more) {
             bool is_pending = false;
-            for (unsigned list = warp; list < query.sparse_count; list += WARPS) {
+            for (unsigned list = warp; list < query.sparse_count; list += OR_WARPS) {
                 const unsigned others = query.sum - sparse[list].bound + dense_bound;
                 const unsigned least = threshold > others ? threshold - others : 0;
                 is_pending = !hand_out(list, start, end, least) || is_pending;
@@ -204,7 +208,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             is_more = __syncthreads_or(is_pending);
             const unsigned count = min(shared.work_count, shared.work_valid);
             has_postings = has_postings || count > 0;
-            for (unsigned i = warp; i < count; i += WARPS) scatter_block(shared.work[i], start, end);
+            for (unsigned i = warp; i < count; i += OR_WARPS) scatter_block(shared.work[i], start, end);
             __syncthreads();
             if (is_more) {
                 if (threadIdx.x == 0) {
@@ -300,9 +304,9 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     __device__ void add(unsigned wanted, unsigned weight) {
         unsigned slot = slot_of(wanted);
         for (unsigned probe = 0; probe < LONGEST_PROBE; probe++) {
-            const unsigned found = atomicCAS(&shared.slots[slot].document, EMPTY, wanted);
+            const unsigned found = atomicCAS(&shared.documents[slot], EMPTY, wanted);
             if (found == EMPTY || found == wanted) {
-                atomicAdd(&shared.slots[slot].score, weight);
+                atomicAdd(&shared.scores[slot], weight);
                 return;
             }
             slot = (slot + 1) % SLOTS;
@@ -314,7 +318,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     __device__ bool is_in_table(unsigned wanted) const {
         unsigned slot = slot_of(wanted);
         for (unsigned probe = 0; probe < LONGEST_PROBE; probe++) {
-            const unsigned found = shared.slots[slot].document;
+            const unsigned found = shared.documents[slot];
             if (found == wanted) return true;
             if (found == EMPTY) return false;
             slot = (slot + 1) % SLOTS;
@@ -326,7 +330,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     // a push a thread in each round. The table is emptied meanwhile, unless chunks are hot: then it is asked once more.
     __device__ void collect(unsigned start, unsigned end, unsigned threshold, bool is_hot) {
         Candidate *queue = shared.queue[warp];
-        unsigned slot = warp * 32;
+        unsigned slot = warp * 64;
         const unsigned chunks = (end - start + 63) / 64;
         unsigned chunk = is_hot ? warp * 32 : chunks;
         unsigned hot = 0;  // which of 32 chunks have bounds that alone reach the threshold
@@ -335,22 +339,22 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         while (is_more) {
             if (hot != 0) {
                 // Others may have raised the threshold since.
-                const unsigned still = __ballot_sync(~0u, shared.bounds[chunk - THREADS + lane] >= threshold);
+                const unsigned still = __ballot_sync(~0u, shared.bounds[chunk - OR_THREADS + lane] >= threshold);
                 if (!(still & hot & -hot)) half = 0;
                 hot &= still;
             }
             while (queued < 32 && slot < SLOTS) {
-                take_from_table(queue, slot + lane, start, threshold, !is_hot);
-                slot += THREADS;
+                take_from_table(queue, slot + 2 * lane, start, threshold, !is_hot);
+                slot += 2 * OR_THREADS;
             }
             while (queued < 32 && (hot != 0 || chunk < chunks)) {
                 if (hot == 0) {
                     const unsigned mine = chunk + lane;
                     hot = __ballot_sync(~0u, mine < chunks && shared.bounds[mine] >= threshold);
-                    chunk += THREADS;
+                    chunk += OR_THREADS;
                     continue;
                 }
-                const unsigned first = start + 64 * (chunk - THREADS + __ffs(hot) - 1) + 32 * half;
+                const unsigned first = start + 64 * (chunk - OR_THREADS + __ffs(hot) - 1) + 32 * half;
                 take_from_dense(queue, first + lane, start, end, threshold);
                 if (half == 1) hot &= hot - 1;
                 half ^= 1;
@@ -363,7 +367,7 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
             }
             is_more = __syncthreads_or(queued >= 32 || slot < SLOTS || hot != 0 || chunk < chunks);
             // The parts of a query alone come here at the same time, each with what others can learn from.
-            if (arguments.is_alone && is_more && warp == 0) top.look_around();
+            if (IS_ALONE && is_more && warp == 0) top.look_around();
             top.settle();
             threshold = top.least(start);
         }
@@ -376,12 +380,20 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
         queued += __popc(all);
     }
 
+    // Puts those documents of two slots that can enter into the warp's queue.
     __device__ void take_from_table(Candidate *queue, unsigned slot, unsigned start, unsigned threshold, bool empties) {
-        const Slot found = shared.slots[slot];
-        if (empties) shared.slots[slot] = Slot{EMPTY, 0};
-        const bool is_candidate =
-            found.document != EMPTY && found.score + shared.bounds[found.document / 64] >= threshold;
-        if (__any_sync(~0u, is_candidate)) enqueue(queue, is_candidate, Candidate{start + found.document, found.score});
+        uint2 &documents = *reinterpret_cast<uint2 *>(&shared.documents[slot]);
+        uint2 &scores = *reinterpret_cast<uint2 *>(&shared.scores[slot]);
+        const uint2 found = documents, score = scores;
+        if (empties) {
+            documents = make_uint2(EMPTY, EMPTY);
+            scores = make_uint2(0, 0);
+        }
+        const bool a = found.x != EMPTY && score.x + shared.bounds[found.x / 64] >= threshold;
+        const bool b = found.y != EMPTY && score.y + shared.bounds[found.y / 64] >= threshold;
+        if (!__any_sync(~0u, a || b)) return;
+        enqueue(queue, a, Candidate{start + found.x, score.x});
+        enqueue(queue, b, Candidate{start + found.y, score.y});
     }
 
     // Documents that no sparse list has, of a chunk in which the dense lists may suffice.
@@ -429,10 +441,10 @@ template <unsigned TAG, Stream STREAM> struct Scatter {
     }
 };
 
-template <unsigned TAG, Stream STREAM> __device__ inline void scatter(const BatchArguments &arguments) {
+template <unsigned TAG, Stream STREAM, bool IS_ALONE> __device__ inline void scatter(const BatchArguments &arguments) {
     SHARED(ScatterShared, shared);
-    const Task task(arguments);
+    const Task<IS_ALONE> task(arguments);
     const QueryRow &query = task.query;
     if (query.after != NONE && arguments.answer_counts[query.after] >= query.k) return;
-    Scatter<TAG, STREAM>(shared, arguments, task).run();
+    Scatter<TAG, STREAM, IS_ALONE>(shared, arguments, task).run();
 }

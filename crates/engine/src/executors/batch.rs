@@ -3,7 +3,8 @@
 use super::resident::Resident;
 use super::rows::ListRow;
 use crate::kernels::{
-    ALONE_LISTS, AloneRows, DenseRow, NONE, QueryRow, SCORE_BINS, SHARED_KEYS, SLOTS, SparseRow, THREADS, WIDEST_WINDOW,
+    ALONE_LISTS, AND_THREADS, AloneRows, DenseRow, NONE, OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SLOTS,
+    SparseRow, WIDEST_WINDOW,
 };
 use crate::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
@@ -18,14 +19,15 @@ use std::ops::Range;
 /// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
 /// at about the same time.
 const PARTS_A_PLACE: u64 = 16;
-/// Thread blocks of an AND, and of an OR by bitpack, that a processor of the device runs at once: as many as their
-/// registers allow, which the kernels are bound to. An OR by any codec has those of an AND.
+/// Thread blocks of an AND, and of an OR by bitpack and by any codec, that a processor of the device runs at once: as many
+/// as their registers allow, which the kernels are bound to.
 const AND_PLACES: u64 = 6;
-const OR_PLACES: u64 = 8;
+const OR_PLACES: u64 = 4;
+const OR_PLACES_OF_ANY: u64 = 3;
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// No part of another AND has fewer slices of blocks of its shortest list: one a warp.
-const FEWEST_SLICES: u32 = THREADS / 32;
+const FEWEST_SLICES: u32 = AND_THREADS / 32;
 /// Slices of a block, as powers of two: at most one for each lane; of documents that are looked up in bitmaps, so many
 /// that a warp looks its own up at once.
 const MOST_SLICES: u32 = 5;
@@ -82,7 +84,7 @@ impl Batch {
         let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
-        let or_places = if is_bitpack(index) { OR_PLACES } else { AND_PLACES };
+        let or_places = if is_bitpack(index) { OR_PLACES } else { OR_PLACES_OF_ANY };
         let all = [(Operation::And, AND_PLACES), (Operation::Or, or_places)].map(|(operation, places)| {
             let stages = plans.iter().filter(|plan| plan.stages.iter().any(|stage| stage.operation == operation));
             let cost = stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1);
@@ -269,7 +271,7 @@ fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
 
 /// Into how many slices so many blocks can be divided, as a power of two, for each to have a warp of its own.
 fn slices(blocks: u32, places: u32) -> u32 {
-    (places.saturating_mul(THREADS / 32) / blocks.max(1)).checked_ilog2().unwrap_or(0)
+    (places.saturating_mul(AND_THREADS / 32) / blocks.max(1)).checked_ilog2().unwrap_or(0)
 }
 
 /// Into how many it is worth while to divide blocks of the shortest list: each is to have blocks of its own in another.
@@ -287,15 +289,13 @@ fn window(postings: u64, documents: u32, part: u32) -> u32 {
     if part <= WIDEST_WINDOW && u64::from(part) <= fill(SLOTS / 10 * 7) {
         return part.next_multiple_of(64);
     }
-    let wanted = fill(SLOTS / 2).clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32;
-    // A power of two, rounded down.
-    1 << wanted.ilog2()
+    fill(SLOTS / 2).clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
 }
 
 /// Keys that a part needs in the arena, a power of two with room for k and a push of every thread; 0 where shared memory
 /// holds them.
 fn room(k: u32) -> u32 {
-    let needed = k.saturating_add(THREADS).checked_next_power_of_two().unwrap_or(1 << 31);
+    let needed = k.saturating_add(OR_THREADS.max(AND_THREADS)).checked_next_power_of_two().unwrap_or(1 << 31);
     if needed <= SHARED_KEYS { 0 } else { needed }
 }
 
@@ -338,13 +338,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_a_part_or_a_power_of_two_that_the_table_holds() {
+    fn a_window_is_a_part_or_as_wide_as_the_table_holds() {
         let documents = 25_000_000;
         assert_eq!(window(0, documents, documents), WIDEST_WINDOW);
         assert_eq!(window(25_000_000, documents, documents), SLOTS);
-        assert_eq!(window(1_000_000, documents, 100_000), 16_384);
-        assert_eq!(window(2_000_000, documents, 100_000), 8192);
-        assert_eq!([window(1_000_000, documents, 24_000), window(2_000_000, documents, 24_000)], [24_000, 8192]);
+        assert_eq!(window(1_000_000, documents, 100_000), 51_200);
+        assert_eq!(window(2_000_000, documents, 100_000), 25_600);
+        assert_eq!(window(3_000_000, documents, 100_000), 17_024);
+        assert_eq!([window(1_000_000, documents, 60_000), window(2_000_000, documents, 60_000)], [60_032, 25_600]);
         assert_eq!(window(0, documents, 1000), 1024);
     }
 
@@ -355,6 +356,6 @@ mod tests {
 
     #[test]
     fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
-        assert_eq!([0, 10, 128, 129, 1000, 10_000].map(room), [0, 0, 0, 512, 2048, 16_384]);
+        assert_eq!([0, 10, 256, 257, 1000, 10_000].map(room), [0, 0, 0, 1024, 2048, 16_384]);
     }
 }

@@ -94,6 +94,7 @@ pub struct Launch {
     pub name: &'static str,
     pub kernel: &'static TypedKernel<BatchArguments>,
     pub grid: u32,
+    pub threads: u32,
     pub shared: usize,
     pub arguments: BatchArguments,
 }
@@ -103,16 +104,11 @@ pub fn launches(
     batch: &Batch,
     is_bitpack: bool,
     stream: Stream,
+    is_alone: bool,
     arguments: BatchArguments,
     layout: &Layout,
 ) -> Vec<Launch> {
-    use Stream::{Frequency, Impact};
-    let (conjunction, scatter) = match (is_bitpack, stream) {
-        (true, Frequency) => (&kernels::CONJUNCTION_BITPACK_FREQUENCY, &kernels::SCATTER_BITPACK_FREQUENCY),
-        (true, Impact) => (&kernels::CONJUNCTION_BITPACK_IMPACT, &kernels::SCATTER_BITPACK_IMPACT),
-        (false, Frequency) => (&kernels::CONJUNCTION_ANY_FREQUENCY, &kernels::SCATTER_ANY_FREQUENCY),
-        (false, Impact) => (&kernels::CONJUNCTION_ANY_IMPACT, &kernels::SCATTER_ANY_IMPACT),
-    };
+    let [conjunction, scatter] = kernels::answering(is_bitpack, stream, is_alone);
     let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
     let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
     // The rows of both lie in one buffer; each launch sees its own from the first on.
@@ -122,6 +118,7 @@ pub fn launches(
             name: "conjunction",
             kernel: conjunction,
             grid: ands as u32,
+            threads: kernels::AND_THREADS,
             shared: kernels::CONJUNCTION_SHARED,
             arguments: BatchArguments { parts: rows.plus(layout.and_parts), ..arguments },
         },
@@ -129,6 +126,7 @@ pub fn launches(
             name: "scatter",
             kernel: scatter,
             grid: ors as u32,
+            threads: kernels::OR_THREADS,
             shared: kernels::SCATTER_SHARED + lists,
             arguments: BatchArguments { parts: rows.plus(layout.or_parts), ..arguments },
         },

@@ -10,7 +10,7 @@ use super::layout::{Launch, Layout, launches};
 use super::resident::Resident;
 use super::steps::{self, Ground, Rooms};
 use crate::answer::{Answer, Place, Step, Work};
-use crate::kernels::{AloneRows, BatchArguments, NONE, THREADS, WorkRow};
+use crate::kernels::{AloneRows, BatchArguments, NONE, WorkRow};
 use crate::plan::Plan;
 use crate::topk::hit;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
@@ -265,7 +265,8 @@ impl Session {
             Some(rows) => lane.prepare_alone(&self.gpu, &layout, rows, &mut arguments)?,
             None => lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?,
         }
-        let launches = launches(&batch, is_bitpack(index), chosen[0].score.stream(), arguments, &layout);
+        let (is_bitpack, stream) = (is_bitpack(index), chosen[0].score.stream());
+        let launches = launches(&batch, is_bitpack, stream, alone.is_some(), arguments, &layout);
         let way = if chosen.len() > SMALL_BATCH { SmallBatches::Marked } else { self.small_batches };
         let commands = match alone {
             Some(_) => launches.iter().map(command).collect(),
@@ -347,7 +348,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// What starts a launch.
 fn command(launch: &Launch) -> Command<'_> {
-    let shape = Shape { grid: launch.grid, block: THREADS, shared: launch.shared };
+    let shape = Shape { grid: launch.grid, block: launch.threads, shared: launch.shared };
     Command::Launch { kernel: &launch.kernel.kernel, shape, argument: launch.arguments.bytes() }
 }
 
@@ -414,7 +415,7 @@ impl Lane {
         let address = |memory: &Option<Memory>| memory.as_ref().map_or(Address::NULL, Memory::address);
         let (scratch, zeros) = (address(&self.scratch), address(&self.zeros));
         layout.place(Address::NULL, scratch, self.answers.host_address(), arguments);
-        *arguments = BatchArguments { states: zeros, is_alone: 1, alone: rows, ..*arguments };
+        *arguments = BatchArguments { states: zeros, alone: rows, ..*arguments };
         // The kernel replaces it when the rest of the answer is there.
         self.answers.bytes()[..4].copy_from_slice(&NONE.to_le_bytes());
         Ok(())

@@ -76,6 +76,8 @@ __device__ inline uint4 unpack(const uint8_t *bytes, unsigned width, unsigned co
         low = four_words(reinterpret_cast<const unsigned *>(first));
         if (is_split) high = four_words(reinterpret_cast<const unsigned *>(first + 1));
     }
+    // Lanes whose numbers are split went another way. They must not go on alone: all that follows would be done twice.
+    __syncwarp();
     return make_uint4(__funnelshift_r(low.x, high.x, shift) & mask, __funnelshift_r(low.y, high.y, shift) & mask,
                       __funnelshift_r(low.z, high.z, shift) & mask, __funnelshift_r(low.w, high.w, shift) & mask);
 }
