@@ -8,6 +8,14 @@
     extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments arguments)
 // Sends for the memory at an address, which is going to be read.
 #define PREFETCH(address) asm volatile("prefetch.global.L2 [%0];" ::"l"(address))
+// Copies a number of 32 bits from global to shared memory without a register in between; the second waits for all such
+// copies of the thread.
+#define COPY_NUMBER(to, from)                                                                                           \
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(                                                       \
+                     static_cast<unsigned>(__cvta_generic_to_shared(to))),                                               \
+                 "l"(from)                                                                                               \
+                 : "memory")
+#define WAIT_FOR_COPIES() asm volatile("cp.async.wait_all;" ::: "memory")
 // Adds to the `sum` of a lane that of the one so many lanes before it, if there is one. All lanes come. The shuffle itself
 // tells which lanes have one; what is compiled from CUDA's own words compares and selects.
 #define ADD_LANE_BEFORE(sum, by)                                                                                        \

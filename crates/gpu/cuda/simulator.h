@@ -393,6 +393,8 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define __all_sync(mask, is_true) (__ballot_sync(mask, !(is_true)) == 0)
 #define __match_any_sync(mask, value) simulator::match_any(mask, value, __LINE__)
 #define PREFETCH(address) ((void)(address))
+#define COPY_NUMBER(to, from) ((void)(*(to) = *(from)))
+#define WAIT_FOR_COPIES() ((void)0)
 #define ADD_LANE_BEFORE(sum, by) ((sum) += simulator::shuffle_up(~0u, sum, by, __LINE__) * ((threadIdx.x & 31) >= (by)))
 #define SHARED(Type, name) Type &name = *simulator::shared<Type>(__LINE__)
 #define BOUNDED_KERNEL(name, threads, blocks, Arguments, arguments) KERNEL(name, Arguments, arguments)

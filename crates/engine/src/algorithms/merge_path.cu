@@ -1,20 +1,17 @@
 // See merge_path.rs for the algorithm.
 //
 // Two warps of a block find where the path enters its partition and where it leaves: 32 places of a diagonal at a look.
-// The block holds the partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. Its
-// matches take their place once all threads have merged, and leave for global memory side by side. A partition with few
-// numbers of A is not merged step by step: they are looked for among those of B, which is a twelfth of the reads.
+// The block holds the partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. A
+// partition with few numbers of A is not merged step by step: its threads look for them among those of B.
 #pragma once
 #include "compaction.cu"
 
 namespace papers {
 
-// Steps of a thread. Odd, so that the threads of a warp start in different banks.
-constexpr unsigned STEPS = 15;
-// Steps of a partition.
-constexpr unsigned PARTITION = THREADS * STEPS;
-// The most numbers of A for which a thread looks among those of B: up to a fifth of a partition.
-constexpr unsigned LOOKED_FOR = 3;
+// The most steps of a thread, and the numbers of the largest partition.
+constexpr unsigned MOST_STEPS = 19, LARGEST = THREADS * MOST_STEPS;
+// The most numbers of A for which a thread looks among those of B.
+constexpr unsigned LOOKED_FOR = 4;
 
 struct MergePathArguments {
     const unsigned *a, *b;
@@ -22,14 +19,20 @@ struct MergePathArguments {
     Origins origins;   // of A and of B
     Order order;
     unsigned a_length, b_length;
+    unsigned steps; // of a thread, up to MOST_STEPS; odd, so that the threads of a warp start in different banks
+    unsigned reserved;
+
+    // The numbers of a partition.
+    __device__ unsigned partition() const { return THREADS * steps; }
 };
-static_assert(sizeof(MergePathArguments) == 80, "as merge_path.rs has it");
+static_assert(sizeof(MergePathArguments) == 88, "as merge_path.rs has it");
 
 struct MergePathShared {
     OrderShared order;
     unsigned points[2]; // how many of A lie before the partition, and before the next
-    unsigned numbers[PARTITION + 1];
+    unsigned numbers[LARGEST + 1];
 };
+static_assert(sizeof(MergePathShared) == 19508, "as merge_path.rs has it");
 
 // How many of the first `diagonal` numbers of the merged lists are of A; of equal numbers A's comes first.
 __device__ inline unsigned cross(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
@@ -77,16 +80,15 @@ __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, c
 // What a thread has found: at each step a match or not.
 struct Matches {
     unsigned bits;
-    unsigned steps_of_a; // a bit for each step that passed a number of A
-    unsigned first_of_a; // the first of these
-    unsigned documents[STEPS];
+    unsigned steps_of_a;              // a bit for each step that passed a number of A
+    unsigned first_of_a;              // the first of these, where 0 is the last before the partition
     unsigned places_of_b[LOOKED_FOR]; // of each step, where numbers of A are looked for
 };
 
 // Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: that of A was the step
 // before, be it another thread's or of another partition.
 __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
-                                unsigned diagonal) {
+                                unsigned diagonal, unsigned steps) {
     const unsigned *a = before_a + 1, *b = a + a_count;
     unsigned i = cross(a, a_count, b, b_count, diagonal), j = diagonal - i;
     bool has_previous = has_before || i > 0;
@@ -96,9 +98,7 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     matches.bits = 0;
     matches.steps_of_a = 0;
     matches.first_of_a = i;
-#pragma unroll
-    for (unsigned step = 0; step < STEPS; step++) {
-        matches.documents[step] = of_b;
+    for (unsigned step = 0; step < steps; step++) {
         const bool has_b = j < b_count;
         if (i < a_count && (!has_b || of_a <= of_b)) {
             previous = of_a;
@@ -115,7 +115,7 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     return matches;
 }
 
-// Looks for `each` numbers of A, from `first` on, where 0 is the last before the partition: of each a match may be there.
+// Looks for `each` numbers of A among those of B, from `first` on, where 0 is the last before the partition.
 __device__ inline Matches look_for(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
                                    unsigned first, unsigned each) {
     const unsigned *b = before_a + 1 + a_count;
@@ -135,26 +135,10 @@ __device__ inline Matches look_for(const unsigned *before_a, unsigned a_count, u
             place += is_before ? half + 1 : 0;
             length = is_before ? length - half - 1 : half;
         }
-        matches.documents[step] = document;
         matches.places_of_b[step] = place;
         matches.bits |= static_cast<unsigned>(place < b_count && b[place] == document) << step;
     }
     return matches;
-}
-
-// Leaves where matches stood, from `place` on. `diagonal` is that of the thread's first step, within the partition.
-__device__ inline void write_origins(const MergePathArguments &arguments, const Matches &matches, bool is_looked_for,
-                                     unsigned place, unsigned diagonal, unsigned a_first, unsigned b_first) {
-    const unsigned room = min(arguments.a_length, arguments.b_length);
-#pragma unroll
-    for (unsigned step = 0; step < STEPS; step++) {
-        if (!(matches.bits >> step & 1) || place >= room) continue;
-        // The numbers of A that were passed: the match is the last of them.
-        const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
-        const unsigned of_b = is_looked_for && step < LOOKED_FOR ? matches.places_of_b[step] : diagonal + step - passed;
-        arguments.origins.shorter[place] = a_first + passed - 1;
-        arguments.origins.longer[place++] = b_first + of_b;
-    }
 }
 
 // The numbers of a partition. Of lists that are not sorted, as damaged ones may be, partitions overlap or lack some.
@@ -162,8 +146,8 @@ struct Partition {
     unsigned a_first, a_count, b_first, b_count;
 
     __device__ Partition(const MergePathArguments &arguments, unsigned tile, const unsigned (&points)[2]) {
-        const unsigned diagonal = tile * PARTITION;
-        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, PARTITION);
+        const unsigned diagonal = tile * arguments.partition();
+        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, arguments.partition());
         a_first = points[0];
         a_count = min(max(points[1], a_first) - a_first, count);
         b_first = diagonal - a_first;
@@ -171,55 +155,61 @@ struct Partition {
     }
 };
 
-BOUNDED_KERNEL(merge_path_intersect, THREADS, 6, MergePathArguments, arguments) {
+// Leaves a match, and where it stood in the lists, if there is room: there always is for lists that are sorted.
+__device__ inline void leave(const MergePathArguments &arguments, const Partition &part, unsigned place, unsigned of_a,
+                             unsigned of_b, unsigned document) {
+    if (place >= min(arguments.a_length, arguments.b_length)) return;
+    arguments.results[place] = document;
+    if (!arguments.origins.shorter) return;
+    arguments.origins.shorter[place] = part.a_first + of_a - 1;
+    arguments.origins.longer[place] = part.b_first + of_b;
+}
+
+BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) {
     SHARED(MergePathShared, shared);
     const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
     if (warp < 2) {
-        const unsigned diagonal = min((tile + warp) * PARTITION, arguments.a_length + arguments.b_length);
+        const unsigned diagonal = min((tile + warp) * arguments.partition(), arguments.a_length + arguments.b_length);
         const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
         if ((threadIdx.x & 31) == 0) shared.points[warp] = point;
     }
     __syncthreads();
     const Partition part(arguments, tile, shared.points);
+    const unsigned *a = arguments.a + part.a_first, *b = arguments.b + part.b_first - part.a_count;
     const unsigned count = part.a_count + part.b_count;
-    if (threadIdx.x == 0) shared.numbers[0] = part.a_first > 0 ? arguments.a[part.a_first - 1] : 0;
-    // All of a thread's reads are on their way before the first is needed.
-    unsigned loaded[STEPS];
-#pragma unroll
-    for (unsigned step = 0; step < STEPS; step++) {
-        const unsigned i = threadIdx.x + step * THREADS;
-        const unsigned *from = i < part.a_count ? arguments.a + part.a_first : arguments.b + part.b_first - part.a_count;
-        loaded[step] = i < count ? __ldg(from + i) : 0;
+    const bool has_before = part.a_first > 0;
+    if (threadIdx.x == 0) shared.numbers[0] = has_before ? arguments.a[part.a_first - 1] : 0;
+    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
+        COPY_NUMBER(shared.numbers + 1 + i, (i < part.a_count ? a : b) + i);
     }
-#pragma unroll
-    for (unsigned step = 0; step < STEPS; step++) {
-        const unsigned i = threadIdx.x + step * THREADS;
-        if (i < count) shared.numbers[1 + i] = loaded[step];
-    }
+    WAIT_FOR_COPIES();
     __syncthreads();
-    const unsigned share = min(threadIdx.x * STEPS, count), each = part.a_count / THREADS + 1;
-    const bool has_before = part.a_first > 0, is_looked_for = each <= LOOKED_FOR;
+    const unsigned share = min(threadIdx.x * arguments.steps, count), each = part.a_count / THREADS + 1;
+    const bool is_looked_for = each <= LOOKED_FOR;
     Matches matches;
     if (is_looked_for) {
         matches = look_for(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
     } else {
-        matches = merge(shared.numbers, part.a_count, part.b_count, has_before, share);
+        matches = merge(shared.numbers, part.a_count, part.b_count, has_before, share, arguments.steps);
     }
     unsigned total;
     const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);
-    unsigned place = first;
-    // All threads have read the partition.
+    unsigned place = sum_before(shared.order, arguments.order, tile, total) + first;
+    const unsigned *of_part = shared.numbers + 1 + part.a_count;
+    if (is_looked_for) {
 #pragma unroll
-    for (unsigned step = 0; step < STEPS; step++) {
-        if (matches.bits >> step & 1) shared.numbers[place++] = matches.documents[step];
+        for (unsigned step = 0; step < LOOKED_FOR; step++) {
+            const unsigned of_b = matches.places_of_b[step];
+            if (matches.bits >> step & 1) leave(arguments, part, place++, matches.first_of_a + step, of_b, of_part[of_b]);
+        }
+        return;
     }
-    const unsigned before = sum_before(shared.order, arguments.order, tile, total);
-    const unsigned room = min(arguments.a_length, arguments.b_length);
-    for (unsigned i = threadIdx.x; i < total && before + i < room; i += THREADS) {
-        arguments.results[before + i] = shared.numbers[i];
-    }
-    if (arguments.origins.shorter) {
-        write_origins(arguments, matches, is_looked_for, before + first, share, part.a_first, part.b_first);
+    for (unsigned bits = matches.bits; bits != 0; bits &= bits - 1) {
+        const unsigned step = __ffs(bits) - 1;
+        // The numbers of A that were passed: the match is the last of them.
+        const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
+        const unsigned of_b = share + step - passed;
+        leave(arguments, part, place++, passed, of_b, of_part[of_b]);
     }
 }
 
