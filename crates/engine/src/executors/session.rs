@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 1024;
 /// A batch of so many plans or fewer is small: what it costs to start it counts.
 const SMALL_BATCH: usize = 64;
+/// So many plans or fewer are answered sooner as if each came alone.
+const FEW: usize = 8;
 /// Bytes that buffers of batches may take before lists do.
 const RESERVE: u64 = 64 << 20;
 /// Buffers grow in steps, so that few batches make them grow.
@@ -35,8 +37,12 @@ const STEP: usize = 64 << 10;
 /// How the commands of a small batch reach the device; those of a large one always as [`SmallBatches::Marked`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SmallBatches {
-    /// All together, which a driver makes a graph of.
+    /// [`SmallBatches::Apart`] if there are few plans, else [`SmallBatches::Together`].
     #[default]
+    Auto,
+    /// Each plan as if it came alone, two at a time, where all of them can.
+    Apart,
+    /// All together, which a driver makes a graph of.
     Together,
     /// One after the other.
     Singly,
@@ -156,7 +162,8 @@ impl Session {
             let numbers: Vec<usize> = (0..plans.len())
                 .filter(|&number| plans[number].score.stream() == stream && goes_in_batches(&plans[number]))
                 .collect();
-            waiting.extend(numbers.chunks(BATCH).rev().map(<[usize]>::to_vec));
+            let size = if self.go_apart(plans, &numbers) { 1 } else { BATCH };
+            waiting.extend(numbers.chunks(size).rev().map(<[usize]>::to_vec));
         }
         for (plan, answer) in plans.iter().zip(answers.iter_mut()).filter(|(plan, _)| !needs_work(plan)) {
             debug_assert!(plan.k == 0 || plan.range.is_empty() || plan.stages.is_empty());
@@ -188,6 +195,20 @@ impl Session {
         self.collect(turn, answers)?;
         self.collect(1 - turn, answers)?;
         self.answer_in_steps(index, plans, answers)
+    }
+
+    /// Whether plans are answered one by one, which takes one launch each.
+    fn go_apart(&self, plans: &[Plan], numbers: &[usize]) -> bool {
+        let most = match self.small_batches {
+            SmallBatches::Auto => FEW,
+            SmallBatches::Apart => SMALL_BATCH,
+            _ => 1,
+        };
+        let is_one_launch = |&number: &usize| {
+            let Plan { stages, lists, .. } = &plans[number];
+            stages.len() == 1 && lists.iter().all(|list| self.resident.address(list.place).is_some())
+        };
+        numbers.len() <= most && numbers.iter().all(is_one_launch)
     }
 
     /// Answers the plans that ask for it step by step, a plan after the other.
@@ -273,8 +294,10 @@ impl Session {
             None => lane.commands(&layout, &launches, way == SmallBatches::Marked),
         };
         match way {
-            SmallBatches::Together => self.gpu.submit_all(lane.stream, &commands)?,
-            _ => commands.iter().try_for_each(|command| self.gpu.submit(lane.stream, *command))?,
+            SmallBatches::Singly | SmallBatches::Marked => {
+                commands.iter().try_for_each(|command| self.gpu.submit(lane.stream, *command))?;
+            }
+            _ => self.gpu.submit_all(lane.stream, &commands)?,
         }
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();

@@ -1,4 +1,4 @@
-//! Small batches, whose start counts: commands given together, which are a graph, beside others.
+//! Small batches, whose start counts: each plan as if it came alone, commands given together, which are a graph, and others.
 
 use super::device::OnDevice;
 use super::tables::{CELL, cells, queries_of, runs_of};
@@ -15,8 +15,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// How the commands of a batch reach the device, by name.
-const WAYS: [(&str, SmallBatches); 3] =
-    [("together", SmallBatches::Together), ("singly", SmallBatches::Singly), ("marked", SmallBatches::Marked)];
+const WAYS: [(&str, SmallBatches); 4] = [
+    ("apart", SmallBatches::Apart),
+    ("together", SmallBatches::Together),
+    ("singly", SmallBatches::Singly),
+    ("marked", SmallBatches::Marked),
+];
 
 /// An executor for each way.
 pub struct Small {
@@ -27,7 +31,7 @@ impl Small {
     /// Connects each with the device.
     pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small, BenchError> {
         let connect = |place: usize| OnDevice::connect(index, device, |executor| executor.small_batches(WAYS[place].1));
-        Ok(Small { executors: [connect(0)?, connect(1)?, connect(2)?] })
+        Ok(Small { executors: [connect(0)?, connect(1)?, connect(2)?, connect(3)?] })
     }
 
     /// Plans that the device has answered so far.
@@ -90,7 +94,7 @@ fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f6
 /// The rows as people read them.
 pub fn table(rows: &[&Measurement]) -> Table {
     let labels = [&CELL[..], &["size"]].concat();
-    let figures = ["together", "least", "most", "singly", "least", "most", "marked", "least", "most"];
+    let figures = WAYS.map(|(way, _)| [way, "least", "most"]).concat();
     let title = "Small batches on the GPU: microseconds of a batch, by how its commands are given";
     let mut table = Table::new(title, 3, &[&labels[..], &figures].concat());
     for of_size in rows.chunks(WAYS.len()) {
@@ -101,8 +105,8 @@ pub fn table(rows: &[&Measurement]) -> Table {
     }
     table.notes = vec![format!(
         "Up to {} queries in calls of that size; the mean of a run's calls, of which the median, least and most of {} runs. \
-         Together: one graph; singly: a call of the driver for each copy and launch; marked: likewise, with an event \
-         around each kernel.",
+         Apart: each query as if it came alone, two at a time (AND+OR cannot, and is one graph); together: one graph; \
+         singly: a call of the driver for each copy and launch; marked: likewise, with an event around each kernel.",
         queries_of(rows[0]),
         runs_of(rows)
     )];
