@@ -8,8 +8,10 @@
 
 namespace papers {
 
-// The most steps of a thread, and the numbers of the largest partition.
-constexpr unsigned MOST_STEPS = 19, LARGEST = THREADS * MOST_STEPS;
+// Steps of a thread. Odd, so that the threads of a warp start in different banks.
+constexpr unsigned STEPS = 19;
+// Steps of a partition.
+constexpr unsigned PARTITION = THREADS * STEPS;
 // The most numbers of A for which a thread looks among those of B.
 constexpr unsigned LOOKED_FOR = 4;
 
@@ -19,18 +21,13 @@ struct MergePathArguments {
     Origins origins;   // of A and of B
     Order order;
     unsigned a_length, b_length;
-    unsigned steps; // of a thread, up to MOST_STEPS; odd, so that the threads of a warp start in different banks
-    unsigned reserved;
-
-    // The numbers of a partition.
-    __device__ unsigned partition() const { return THREADS * steps; }
 };
-static_assert(sizeof(MergePathArguments) == 88, "as merge_path.rs has it");
+static_assert(sizeof(MergePathArguments) == 80, "as merge_path.rs has it");
 
 struct MergePathShared {
     OrderShared order;
     unsigned points[2]; // how many of A lie before the partition, and before the next
-    unsigned numbers[LARGEST + 1];
+    unsigned numbers[PARTITION + 1];
 };
 static_assert(sizeof(MergePathShared) == 19508, "as merge_path.rs has it");
 
@@ -88,7 +85,7 @@ struct Matches {
 // Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: that of A was the step
 // before, be it another thread's or of another partition.
 __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
-                                unsigned diagonal, unsigned steps) {
+                                unsigned diagonal) {
     const unsigned *a = before_a + 1, *b = a + a_count;
     unsigned i = cross(a, a_count, b, b_count, diagonal), j = diagonal - i;
     bool has_previous = has_before || i > 0;
@@ -98,7 +95,7 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     matches.bits = 0;
     matches.steps_of_a = 0;
     matches.first_of_a = i;
-    for (unsigned step = 0; step < steps; step++) {
+    for (unsigned step = 0; step < STEPS; step++) {
         const bool has_b = j < b_count;
         if (i < a_count && (!has_b || of_a <= of_b)) {
             previous = of_a;
@@ -146,8 +143,8 @@ struct Partition {
     unsigned a_first, a_count, b_first, b_count;
 
     __device__ Partition(const MergePathArguments &arguments, unsigned tile, const unsigned (&points)[2]) {
-        const unsigned diagonal = tile * arguments.partition();
-        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, arguments.partition());
+        const unsigned diagonal = tile * PARTITION;
+        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, PARTITION);
         a_first = points[0];
         a_count = min(max(points[1], a_first) - a_first, count);
         b_first = diagonal - a_first;
@@ -169,7 +166,7 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) 
     SHARED(MergePathShared, shared);
     const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
     if (warp < 2) {
-        const unsigned diagonal = min((tile + warp) * arguments.partition(), arguments.a_length + arguments.b_length);
+        const unsigned diagonal = min((tile + warp) * PARTITION, arguments.a_length + arguments.b_length);
         const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
         if ((threadIdx.x & 31) == 0) shared.points[warp] = point;
     }
@@ -184,13 +181,13 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) 
     }
     WAIT_FOR_COPIES();
     __syncthreads();
-    const unsigned share = min(threadIdx.x * arguments.steps, count), each = part.a_count / THREADS + 1;
+    const unsigned share = min(threadIdx.x * STEPS, count), each = part.a_count / THREADS + 1;
     const bool is_looked_for = each <= LOOKED_FOR;
     Matches matches;
     if (is_looked_for) {
         matches = look_for(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
     } else {
-        matches = merge(shared.numbers, part.a_count, part.b_count, has_before, share, arguments.steps);
+        matches = merge(shared.numbers, part.a_count, part.b_count, has_before, share);
     }
     unsigned total;
     const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);

@@ -16,10 +16,8 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use std::cmp::Ordering;
 
-/// The fewest and the most steps of a thread. Both are odd, so that threads start in different banks.
-const STEPS: [u32; 2] = [5, 19];
-/// Thread blocks that a processor runs at once.
-const PLACES: u32 = 8;
+/// Numbers of both lists in a partition.
+const PARTITION: u32 = 19 * THREADS;
 /// Bytes of shared memory of `merge_path_intersect`.
 const SHARED: usize = 19_508;
 
@@ -35,21 +33,11 @@ pub struct MergePathArguments {
     pub order: Order,
     pub a_length: u32,
     pub b_length: u32,
-    pub steps: u32,
-    pub reserved: u32,
 }
 
-/// Steps of a thread: few where all partitions run at once, so that each is done soon; else many.
-fn steps(numbers: u32, processors: u32) -> u32 {
-    let needed = numbers / (THREADS * PLACES * processors.max(1)) + 1;
-    needed.clamp(STEPS[0], STEPS[1]) | 1
-}
-
-fn arguments(places: &mut Places, a: DeviceList, b: DeviceList, processors: u32) -> MergePathArguments {
-    let sum = a.length.checked_add(b.length).filter(|&sum| sum <= u32::MAX - THREADS * STEPS[1]);
-    let sum = sum.expect("lists that are shorter than 2^32 documents together");
-    let steps = steps(sum, processors);
-    let tiles = sum.div_ceil(THREADS * steps);
+fn arguments(places: &mut Places, a: DeviceList, b: DeviceList) -> MergePathArguments {
+    let sum = a.length.checked_add(b.length).filter(|&sum| sum <= u32::MAX - PARTITION);
+    let tiles = sum.expect("lists that are shorter than 2^32 documents together").div_ceil(PARTITION);
     MergePathArguments {
         a: a.documents,
         b: b.documents,
@@ -58,16 +46,13 @@ fn arguments(places: &mut Places, a: DeviceList, b: DeviceList, processors: u32)
         origins: Origins::NONE,
         a_length: a.length,
         b_length: b.length,
-        steps,
-        reserved: 0,
     }
 }
 
 /// The bytes of a room in which two lists are intersected.
 pub fn room_bytes(a: DeviceList, b: DeviceList) -> usize {
     let mut places = Places::from(Address::NULL);
-    // As many partitions as there are on any device.
-    arguments(&mut places, a, b, u32::MAX / (THREADS * PLACES));
+    arguments(&mut places, a, b);
     places.end()
 }
 
@@ -81,8 +66,7 @@ pub fn gpu(
     room: impl Into<Room>,
 ) -> Result<Found, GpuError> {
     let [a, b] = lists;
-    let processors = gpu.limits().multiprocessors;
-    let arguments = arguments(&mut Places::inside(room.into(), room_bytes(a, b)), a, b, processors);
+    let arguments = arguments(&mut Places::inside(room.into(), room_bytes(a, b)), a, b);
     let arguments = MergePathArguments { origins, ..arguments };
     let order = arguments.order;
     order.clear(gpu, stream)?;
@@ -108,16 +92,4 @@ pub fn cpu(a: &[u32], b: &[u32]) -> Vec<u32> {
         }
     }
     results
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn partitions_are_small_while_all_of_them_run_at_once() {
-        let on_132 = [0, 100_000, 1_000_000, 2_000_000, 3_000_000, 10_000_000].map(|numbers| steps(numbers, 132));
-        assert_eq!(on_132, [5, 5, 5, 9, 13, 19]);
-        assert_eq!([steps(1 << 31, 1), steps(1 << 31, 0), steps(1 << 31, 1 << 20)], [19, 19, 5]);
-    }
 }

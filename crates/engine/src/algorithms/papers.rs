@@ -17,7 +17,7 @@ kernels! {
     [BatchedQuery: 16 bytes]
     [BatchedArguments: 72 bytes]
     [BinaryArguments: 88 bytes]
-    [MergePathArguments: 88 bytes]
+    [MergePathArguments: 80 bytes]
     [MergeFindArguments: 112 bytes]
     [SortArguments: 40 bytes]
     [TreeArguments: 64 bytes]

@@ -28,7 +28,7 @@ const BATCH: usize = 1024;
 /// A batch of so many plans or fewer is small: what it costs to start it counts.
 const SMALL_BATCH: usize = 64;
 /// So many plans or fewer are answered sooner as if each came alone.
-const FEW: usize = 8;
+const FEW: usize = 12;
 /// Bytes that buffers of batches may take before lists do.
 const RESERVE: u64 = 64 << 20;
 /// Buffers grow in steps, so that few batches make them grow.
