@@ -7,6 +7,7 @@
 use lanner::query::{Algorithm, Mode, Query};
 use lanner::{DocId, Index, ScoreModel, Searcher};
 use lanner_fuzz::{QUERIES, build_small_index, write_seeds};
+use lanner_index::format::NEWEST;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, HEADER_BYTES, Header};
 use libfuzzer_sys::fuzz_target;
@@ -145,9 +146,9 @@ fn mend(manifest: &mut Vec<u8>, segment: &mut [u8]) {
 /// Reads the JSON of a manifest whatever its first line says.
 fn decode_body(body: &[u8]) -> Result<Manifest, lanner_index::format::IndexError> {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&0u32.to_le_bytes());
+    hasher.update(&NEWEST.to_le_bytes());
     hasher.update(body);
-    let line = format!("lanner-manifest 0 {:08x}\n", hasher.finalize());
+    let line = format!("lanner-manifest {NEWEST} {:08x}\n", hasher.finalize());
     Manifest::decode(Path::new(MANIFEST), &[line.as_bytes(), body].concat())
 }
 

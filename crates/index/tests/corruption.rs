@@ -256,18 +256,20 @@ fn what_is_wrong_in_a_dense_list_fails_verification() {
 }
 
 #[test]
-fn a_newer_format_is_refused_by_its_number() {
+fn another_format_is_refused_by_its_number() {
     let folder = tempfile::tempdir().unwrap();
     build_index(folder.path(), documents(5, 20), &options()).unwrap();
     let path = folder.path().join("manifest-00000001");
     let text = fs::read_to_string(&path).unwrap();
     let (_, body) = text.split_once('\n').unwrap();
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&9u32.to_le_bytes());
-    hasher.update(body.as_bytes());
-    fs::write(&path, format!("lanner-manifest 9 {:08x}\n{body}", hasher.finalize())).unwrap();
-    let error = Index::open(folder.path()).err().unwrap();
-    assert!(error.to_string().contains("index format 9, this version reads 0..=0; rebuild it"), "{error}");
+    for (version, advice) in [(0u32, "rebuild it with"), (9, "use a newer lanner, or rebuild it with")] {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&version.to_le_bytes());
+        hasher.update(body.as_bytes());
+        fs::write(&path, format!("lanner-manifest {version} {:08x}\n{body}", hasher.finalize())).unwrap();
+        let error = Index::open(folder.path()).err().unwrap().to_string();
+        assert!(error.contains(&format!("index format {version}, this version reads format 1; {advice}")), "{error}");
+    }
 }
 
 #[test]

@@ -12,9 +12,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The oldest format this version reads.
-pub const OLDEST: u32 = 0;
-/// The format this version writes. It stays 0, free to change, until the GPU engine has settled it.
-pub const NEWEST: u32 = 0;
+pub const OLDEST: u32 = 1;
+/// The format this version writes. `tests/golden` pins its bytes: a change that an older reader would not notice needs a
+/// greater number, and files of all numbers from `OLDEST` on stay readable.
+pub const NEWEST: u32 = 1;
+
+/// The formats this version reads, in words.
+fn formats() -> String {
+    if OLDEST == NEWEST { format!("format {NEWEST}") } else { format!("formats {OLDEST} to {NEWEST}") }
+}
+
+/// What to do about an index of another format.
+fn advice(found: u32) -> &'static str {
+    if found > NEWEST {
+        "use a newer lanner, or rebuild it with 'lanner index'"
+    } else {
+        "rebuild it with 'lanner index'"
+    }
+}
 
 /// What can be wrong with an index, each with what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +41,7 @@ pub enum IndexError {
         path: PathBuf,
     },
     /// The file was written by a version this one does not know.
-    #[error("{}: index format {found}, this version reads {OLDEST}..={NEWEST}; rebuild it with 'lanner index'", path.display())]
+    #[error("{}: index format {found}, this version reads {}; {}", path.display(), formats(), advice(*found))]
     Version {
         /// The file.
         path: PathBuf,
