@@ -78,9 +78,15 @@ struct Rows {
 }
 
 impl Batch {
-    /// Makes the rows of plans, each with stages, a k and documents. Lists that do not lie on the device are counted
-    /// from address 0 on; see [`Batch::place_sent`].
-    pub fn new(index: &Index, resident: &Resident, plans: &[&Plan], processors: u32) -> Result<Batch, IndexError> {
+    /// Makes the rows of some stages of plans, each with stages, a k and documents. Lists that do not lie on the device are
+    /// counted from address 0 on; see [`Batch::place_sent`].
+    pub fn new(
+        index: &Index,
+        resident: &Resident,
+        plans: &[&Plan],
+        stages: Range<usize>,
+        processors: u32,
+    ) -> Result<Batch, IndexError> {
         let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
@@ -101,7 +107,7 @@ impl Batch {
         order.sort_by_key(|&(cost, number)| (Reverse(cost), number));
         for (_, number) in order {
             let first = batch.queries.len();
-            for stage in &plans[number].stages {
+            for stage in plans[number].stages.iter().take(stages.end).skip(stages.start) {
                 let rows = batch.rows(index, resident, plans[number])?;
                 let after = if batch.queries.len() > first { batch.queries.len() as u32 - 1 } else { NONE };
                 batch.push(plans[number], stage, rows, after, share(plans[number], stage));

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 1024;
 /// A batch of so many plans or fewer is small: what it costs to start it counts.
 const SMALL_BATCH: usize = 64;
-/// So many plans or fewer are answered sooner as if each came alone.
+/// So many launches or fewer are done sooner one by one, each as if it came alone.
 const FEW: usize = 12;
 /// Bytes that buffers of batches may take before lists do.
 const RESERVE: u64 = 64 << 20;
@@ -40,7 +40,7 @@ pub enum SmallBatches {
     /// [`SmallBatches::Apart`] if there are few plans, else [`SmallBatches::Together`].
     #[default]
     Auto,
-    /// Each plan as if it came alone, two at a time, where all of them can.
+    /// Each plan as if it came alone, two at a time, if their lists lie on the device.
     Apart,
     /// All together, which a driver makes a graph of.
     Together,
@@ -83,9 +83,21 @@ pub(super) struct Buffers {
     device: Option<Memory>,
 }
 
+/// What is to be answered at once: plans, or one stage of a plan that comes alone.
+#[derive(Clone)]
+struct Waiting {
+    numbers: Vec<usize>,
+    /// The stages of the plans that are asked for.
+    stages: Range<usize>,
+    /// Of a plan alone: what the stages before have done, in vain.
+    before: Answer,
+}
+
 /// A batch on its way.
 struct Running {
-    numbers: Vec<usize>,
+    waiting: Waiting,
+    /// Whether the plan, which comes alone, has further stages.
+    has_more: bool,
     batch: Batch,
     ks: Vec<usize>,
     uploaded: u64,
@@ -109,7 +121,7 @@ impl Running {
 
     /// What was done for the stages of a plan.
     fn work_of(&self, stages: Range<usize>, layout: &Layout, answers: &[u8]) -> Work {
-        let mut work = Work { bytes_uploaded: self.uploaded / self.numbers.len() as u64, ..Work::default() };
+        let mut work = Work { bytes_uploaded: self.uploaded / self.waiting.numbers.len() as u64, ..Work::default() };
         for stage in stages {
             let row = layout.answers_work + stage * size_of::<WorkRow>();
             let [blocks_decoded, documents_scored] = [row, row + 4].map(|at| u64::from(u32_at(answers, at)));
@@ -162,28 +174,41 @@ impl Session {
             let numbers: Vec<usize> = (0..plans.len())
                 .filter(|&number| plans[number].score.stream() == stream && goes_in_batches(&plans[number]))
                 .collect();
-            let size = if self.go_apart(plans, &numbers) { 1 } else { BATCH };
-            waiting.extend(numbers.chunks(size).rev().map(<[usize]>::to_vec));
+            let (size, stages) = if self.go_apart(plans, &numbers) { (1, 0..1) } else { (BATCH, 0..usize::MAX) };
+            waiting.extend(numbers.chunks(size).rev().map(|numbers| Waiting {
+                numbers: numbers.to_vec(),
+                stages: stages.clone(),
+                before: Answer::default(),
+            }));
         }
         for (plan, answer) in plans.iter().zip(answers.iter_mut()).filter(|(plan, _)| !needs_work(plan)) {
             debug_assert!(plan.k == 0 || plan.range.is_empty() || plan.stages.is_empty());
             *answer = Some(Answer { exact: true, ..Answer::default() });
         }
         let mut turn = 0;
-        while let Some(numbers) = waiting.pop() {
-            self.collect(turn, answers)?;
-            match self.start(turn, index, plans, &numbers) {
+        loop {
+            // The stream that was started first is done first; what is left of its plan comes next.
+            waiting.extend(self.collect(turn, answers)?);
+            let Some(next) = waiting.pop() else {
+                waiting.extend(self.collect(1 - turn, answers)?);
+                if waiting.is_empty() {
+                    break;
+                }
+                continue;
+            };
+            match self.start(turn, index, plans, &next) {
                 Ok(()) => turn = 1 - turn,
                 Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
                     // Perhaps the other batch has what this one lacks; else there must be less of it.
-                    self.collect(1 - turn, answers)?;
+                    waiting.extend(self.collect(1 - turn, answers)?);
                     self.release()?;
-                    match self.start(turn, index, plans, &numbers) {
+                    match self.start(turn, index, plans, &next) {
                         Ok(()) => turn = 1 - turn,
                         Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
-                            let (some, others) = numbers.split_at(numbers.len() / 2);
+                            let (some, others) = next.numbers.split_at(next.numbers.len() / 2);
                             if !some.is_empty() {
-                                waiting.extend([others.to_vec(), some.to_vec()]);
+                                let part = |numbers: &[usize]| Waiting { numbers: numbers.to_vec(), ..next.clone() };
+                                waiting.extend([part(others), part(some)]);
                             }
                         }
                         Err(failure) => return Err(failure),
@@ -192,23 +217,20 @@ impl Session {
                 Err(failure) => return Err(failure),
             }
         }
-        self.collect(turn, answers)?;
-        self.collect(1 - turn, answers)?;
         self.answer_in_steps(index, plans, answers)
     }
 
-    /// Whether plans are answered one by one, which takes one launch each.
+    /// Whether plans are answered one by one, a stage at a time.
     fn go_apart(&self, plans: &[Plan], numbers: &[usize]) -> bool {
         let most = match self.small_batches {
             SmallBatches::Auto => FEW,
-            SmallBatches::Apart => SMALL_BATCH,
+            SmallBatches::Apart => usize::MAX,
             _ => 1,
         };
-        let is_one_launch = |&number: &usize| {
-            let Plan { stages, lists, .. } = &plans[number];
-            stages.len() == 1 && lists.iter().all(|list| self.resident.address(list.place).is_some())
-        };
-        numbers.len() <= most && numbers.iter().all(is_one_launch)
+        let lies_here =
+            |&number: &usize| plans[number].lists.iter().all(|list| self.resident.address(list.place).is_some());
+        let launches: usize = numbers.iter().map(|&number| plans[number].stages.len()).sum();
+        numbers.len() <= SMALL_BATCH && launches <= most && numbers.iter().all(lies_here)
     }
 
     /// Answers the plans that ask for it step by step, a plan after the other.
@@ -257,8 +279,8 @@ impl Session {
     }
 
     /// Sends a batch; its stream has nothing to do where that fails.
-    fn start(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
-        let started = self.submit(turn, index, plans, numbers);
+    fn start(&mut self, turn: usize, index: &Index, plans: &[Plan], waiting: &Waiting) -> Result<(), Failure> {
+        let started = self.submit(turn, index, plans, waiting);
         if started.is_err() {
             self.gpu.wait(self.lanes[turn].stream)?;
         }
@@ -266,10 +288,10 @@ impl Session {
     }
 
     /// Puts the commands of a batch into a stream.
-    fn submit(&mut self, turn: usize, index: &Index, plans: &[Plan], numbers: &[usize]) -> Result<(), Failure> {
-        let chosen: Vec<&Plan> = numbers.iter().map(|&number| &plans[number]).collect();
+    fn submit(&mut self, turn: usize, index: &Index, plans: &[Plan], waiting: &Waiting) -> Result<(), Failure> {
+        let chosen: Vec<&Plan> = waiting.numbers.iter().map(|&number| &plans[number]).collect();
         let processors = self.gpu.limits().multiprocessors;
-        let mut batch = Batch::new(index, &self.resident, &chosen, processors)?;
+        let mut batch = Batch::new(index, &self.resident, &chosen, waiting.stages.clone(), processors)?;
         let layout = Layout::new(&batch);
         let codecs = index.segment().list_context().codecs;
         let mut arguments = BatchArguments {
@@ -302,16 +324,18 @@ impl Session {
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();
         let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.rows_bytes } as u64;
-        let (numbers, is_alone, start) = (numbers.to_vec(), alone.is_some(), Instant::now());
-        lane.running = Some(Running { numbers, batch, ks, uploaded, is_alone, steps, start });
+        let has_more = waiting.stages.end < chosen[0].stages.len();
+        let (waiting, is_alone, start) = (waiting.clone(), alone.is_some(), Instant::now());
+        lane.running = Some(Running { waiting, has_more, batch, ks, uploaded, is_alone, steps, start });
         Ok(())
     }
 
-    /// Waits for the batch of a stream, if there is one, and reads its answers.
-    fn collect(&mut self, turn: usize, answers: &mut [Option<Answer>]) -> Result<(), GpuError> {
+    /// Waits for the batch of a stream, if there is one, and reads its answers. Returns what is still to be asked for: the
+    /// next stage of a plan that came alone, if this one has too few hits.
+    fn collect(&mut self, turn: usize, answers: &mut [Option<Answer>]) -> Result<Option<Waiting>, GpuError> {
         let lane = &mut self.lanes[turn];
         let Some(running) = lane.running.take() else {
-            return Ok(());
+            return Ok(None);
         };
         let durations = if running.is_alone {
             lane.answers.wait_for_count(&self.gpu, lane.stream)?;
@@ -323,12 +347,13 @@ impl Session {
         let steps: Vec<Step> = steps.map(|(name, duration)| Step { name, place: self.place, duration }).collect();
         let bytes = lane.answers.bytes();
         let layout = Layout::new(&running.batch);
-        for (place, &number) in running.numbers.iter().enumerate() {
+        for (place, &number) in running.waiting.numbers.iter().enumerate() {
             let stages = running.batch.stages[place].clone();
             let count_of = |query: usize| u32_at(bytes, 4 * query) as usize;
             let is_full =
                 |&query: &usize| count_of(query) >= running.ks[place].min(running.batch.queries[query].k as usize);
-            let query = stages.clone().find(is_full).unwrap_or(stages.end - 1);
+            let full = stages.clone().find(is_full);
+            let query = full.unwrap_or(stages.end - 1);
             if count_of(query) > running.batch.queries[query].k as usize {
                 let reason = format!("{} hits where {} were asked for", count_of(query), running.ks[place]);
                 return Err(GpuError::Failed { at: "an answer", reason });
@@ -336,12 +361,17 @@ impl Session {
             let first = layout.answers_keys + 8 * running.batch.queries[query].answer as usize;
             let keys = bytes[first..first + 8 * count_of(query)].as_chunks::<8>().0;
             let hits = keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect();
-            let work = running.work_of(stages.start..query + 1, &layout, bytes);
-            let mut answer = Answer { hits, exact: true, work, ..Answer::default() };
-            answer.trace.steps.clone_from(&steps);
+            let Waiting { numbers, stages: Range { end, .. }, before } = &running.waiting;
+            let mut answer = Answer { hits, exact: true, ..before.clone() };
+            answer.work += running.work_of(stages.start..query + 1, &layout, bytes);
+            answer.trace.steps.extend_from_slice(&steps);
+            if full.is_none() && running.has_more {
+                let before = Answer { hits: Vec::new(), ..answer };
+                return Ok(Some(Waiting { numbers: numbers.clone(), stages: *end..end + 1, before }));
+            }
             answers[number] = Some(answer);
         }
-        Ok(())
+        Ok(None)
     }
 }
 

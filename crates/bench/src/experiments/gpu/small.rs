@@ -105,7 +105,7 @@ pub fn table(rows: &[&Measurement]) -> Table {
     }
     table.notes = vec![format!(
         "Up to {} queries in calls of that size; the mean of a run's calls, of which the median, least and most of {} runs. \
-         Apart: each query as if it came alone, two at a time (AND+OR cannot, and is one graph); together: one graph; \
+         Apart: each query as if it came alone, two at a time, its OR only if its AND has too few hits; together: one graph; \
          singly: a call of the driver for each copy and launch; marked: likewise, with an event around each kernel.",
         queries_of(rows[0]),
         runs_of(rows)
