@@ -7,6 +7,9 @@
 //! as a CPU would. Of equal numbers A's comes first, so B's is always the step behind it: there the match is found, and
 //! no partition has to look into the next one.
 //!
+//! Where A has few numbers in a partition, threads look for them among those of B instead, in shared memory: a binary search
+//! near at hand.
+//!
 //! Liu et al., Griffin (section 3.1.2), after Green, McColl and Bader, GPU Merge Path (2012).
 
 use super::compaction::{DeviceList, Found, Order, Origins, Places, Room, THREADS};
