@@ -95,6 +95,7 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
     matches.bits = 0;
     matches.steps_of_a = 0;
     matches.first_of_a = i;
+#pragma unroll
     for (unsigned step = 0; step < STEPS; step++) {
         const bool has_b = j < b_count;
         if (i < a_count && (!has_b || of_a <= of_b)) {
