@@ -6,6 +6,7 @@ mod device;
 
 use lanner::algorithms::batched_intersection::Batch;
 use lanner::algorithms::compaction::{DeviceList, Found, Origins, read_numbers};
+use lanner::algorithms::merge_path::Partitions;
 use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
 use lanner::algorithms::selection::{Choice, MOST_KEPT, Method, Selection};
 use lanner::algorithms::{batched_intersection, binary_intersection, merge_path, parallel_merge_find, selection};
@@ -67,8 +68,11 @@ fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
         }
     };
 
-    let room = gpu.allocate(merge_path::room_bytes(lists[0], lists[1])).unwrap();
-    assert_found(merge_path::gpu(gpu, STREAM, lists, origins, &room).unwrap(), "merge path");
+    for partitions in Partitions::ALL {
+        let room = gpu.allocate(merge_path::room_bytes(lists, partitions)).unwrap();
+        let found = merge_path::gpu(gpu, STREAM, lists, partitions, origins, &room).unwrap();
+        assert_found(found, &format!("merge path, {partitions:?}"));
+    }
 
     let room = gpu.allocate(binary_intersection::room_bytes(lists[0])).unwrap();
     for lasts in [None, Some(b_there.lasts.address())] {
@@ -94,7 +98,7 @@ fn spread(count: u32, distance: u32, seed: u32) -> Vec<u32> {
 
 #[test]
 fn lists_of_nasty_lengths_are_intersected() {
-    let lengths = [0, 1, 31, 32, 33, 127, 128, 129, 1023, 1025, 3840];
+    let lengths = [0, 1, 31, 32, 33, 127, 128, 129, 896, 1023, 1025, 2432, 3840];
     for (number, &a) in lengths.iter().enumerate() {
         let gpu = open(number as u64);
         for &b in &lengths {
@@ -144,9 +148,11 @@ fn lists_that_are_not_sorted_harm_nothing() {
         let lists = [there.list, other.list];
         let places = [(); 2].map(|()| gpu.allocate(4 * a.len()).unwrap());
         let origins = Origins { shorter: places[0].address(), longer: places[1].address() };
-        let room = gpu.allocate(merge_path::room_bytes(lists[0], lists[1])).unwrap();
-        merge_path::gpu(&gpu, STREAM, lists, origins, &room).unwrap();
-        gpu.wait(STREAM).unwrap();
+        for partitions in Partitions::ALL {
+            let room = gpu.allocate(merge_path::room_bytes(lists, partitions)).unwrap();
+            merge_path::gpu(&gpu, STREAM, lists, partitions, origins, &room).unwrap();
+            gpu.wait(STREAM).unwrap();
+        }
         let room = gpu.allocate(parallel_merge_find::room_bytes(lists[0], 3)).unwrap();
         let found = parallel_merge_find::gpu(&gpu, STREAM, lists, 3, origins, &room).unwrap();
         assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
@@ -161,9 +167,10 @@ fn a_result_is_a_list_for_the_next_intersection() {
     let gpu = open(4);
     let lists = [spread(3000, 5, 1), spread(8000, 2, 2), spread(9000, 2, 3)];
     let [a, b, c] = [0, 1, 2].map(|number: usize| Uploaded::new(&gpu, &lists[number]));
-    let room = gpu.allocate(merge_path::room_bytes(a.list, b.list)).unwrap();
-    let found =
-        merge_path::gpu(&gpu, STREAM, [a.list, b.list], Origins::NONE, &room).unwrap().list(&gpu, STREAM).unwrap();
+    let (both, partitions) = ([a.list, b.list], Partitions::Short);
+    let room = gpu.allocate(merge_path::room_bytes(both, partitions)).unwrap();
+    let found = merge_path::gpu(&gpu, STREAM, both, partitions, Origins::NONE, &room).unwrap();
+    let found = found.list(&gpu, STREAM).unwrap();
     let next_room = gpu.allocate(binary_intersection::room_bytes(found)).unwrap();
     let lasts = Some(c.lasts.address());
     let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_room).unwrap();

@@ -8,12 +8,17 @@
 
 namespace papers {
 
-// Steps of a thread. Odd, so that the threads of a warp start in different banks.
-constexpr unsigned STEPS = 19;
-// Steps of a partition.
-constexpr unsigned PARTITION = THREADS * STEPS;
-// The most numbers of A for which a thread looks among those of B.
-constexpr unsigned LOOKED_FOR = 4;
+// How long partitions are.
+template <unsigned STEPS_OF_A_THREAD, unsigned MOST_LOOKED_FOR> struct PartitionSize {
+    // Steps of a thread. Odd, so that the threads of a warp start in different banks.
+    static constexpr unsigned STEPS = STEPS_OF_A_THREAD;
+    // Steps of a partition.
+    static constexpr unsigned PARTITION = THREADS * STEPS;
+    // The most numbers of A for which a thread looks among those of B.
+    static constexpr unsigned LOOKED_FOR = MOST_LOOKED_FOR;
+};
+using ShortPartitions = PartitionSize<7, 3>;
+using LongPartitions = PartitionSize<19, 4>;
 
 struct MergePathArguments {
     const unsigned *a, *b;
@@ -24,12 +29,13 @@ struct MergePathArguments {
 };
 static_assert(sizeof(MergePathArguments) == 80, "as merge_path.rs has it");
 
-struct MergePathShared {
+template <typename Size> struct MergePathShared {
     OrderShared order;
     unsigned points[2]; // how many of A lie before the partition, and before the next
-    unsigned numbers[PARTITION + 1];
+    unsigned numbers[Size::PARTITION + 1];
 };
-static_assert(sizeof(MergePathShared) == 19508, "as merge_path.rs has it");
+static_assert(sizeof(MergePathShared<ShortPartitions>) == 7220, "as merge_path.rs has it");
+static_assert(sizeof(MergePathShared<LongPartitions>) == 19508, "as merge_path.rs has it");
 
 // How many of the first `diagonal` numbers of the merged lists are of A; of equal numbers A's comes first.
 __device__ inline unsigned cross(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
@@ -75,28 +81,29 @@ __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, c
 }
 
 // What a thread has found: at each step a match or not.
-struct Matches {
+template <typename Size> struct Matches {
     unsigned bits;
-    unsigned steps_of_a;              // a bit for each step that passed a number of A
-    unsigned first_of_a;              // the first of these, where 0 is the last before the partition
-    unsigned places_of_b[LOOKED_FOR]; // of each step, where numbers of A are looked for
+    unsigned steps_of_a;                    // a bit for each step that passed a number of A
+    unsigned first_of_a;                    // the first of these, where 0 is the last before the partition
+    unsigned places_of_b[Size::LOOKED_FOR]; // of each step, where numbers of A are looked for
 };
 
 // Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: that of A was the step
 // before, be it another thread's or of another partition.
-__device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
-                                unsigned diagonal) {
+template <typename Size>
+__device__ inline Matches<Size> merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
+                                      unsigned diagonal) {
     const unsigned *a = before_a + 1, *b = a + a_count;
     unsigned i = cross(a, a_count, b, b_count, diagonal), j = diagonal - i;
     bool has_previous = has_before || i > 0;
     unsigned previous = has_previous ? before_a[i] : 0;
     unsigned of_a = i < a_count ? a[i] : 0, of_b = j < b_count ? b[j] : 0;
-    Matches matches;
+    Matches<Size> matches;
     matches.bits = 0;
     matches.steps_of_a = 0;
     matches.first_of_a = i;
 #pragma unroll
-    for (unsigned step = 0; step < STEPS; step++) {
+    for (unsigned step = 0; step < Size::STEPS; step++) {
         const bool has_b = j < b_count;
         if (i < a_count && (!has_b || of_a <= of_b)) {
             previous = of_a;
@@ -114,15 +121,16 @@ __device__ inline Matches merge(const unsigned *before_a, unsigned a_count, unsi
 }
 
 // Looks for `each` numbers of A among those of B, from `first` on, where 0 is the last before the partition.
-__device__ inline Matches look_for(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
-                                   unsigned first, unsigned each) {
+template <typename Size>
+__device__ inline Matches<Size> look_for(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
+                                         unsigned first, unsigned each) {
     const unsigned *b = before_a + 1 + a_count;
-    Matches matches;
+    Matches<Size> matches;
     matches.bits = 0;
     matches.steps_of_a = ~0u;
     matches.first_of_a = first;
 #pragma unroll
-    for (unsigned step = 0; step < LOOKED_FOR; step++) {
+    for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
         const unsigned i = first + step;
         if (step >= each || i > a_count || (i == 0 && !has_before)) continue;
         const unsigned document = before_a[i];
@@ -140,12 +148,12 @@ __device__ inline Matches look_for(const unsigned *before_a, unsigned a_count, u
 }
 
 // The numbers of a partition. Of lists that are not sorted, as damaged ones may be, partitions overlap or lack some.
-struct Partition {
+template <typename Size> struct Partition {
     unsigned a_first, a_count, b_first, b_count;
 
     __device__ Partition(const MergePathArguments &arguments, unsigned tile, const unsigned (&points)[2]) {
-        const unsigned diagonal = tile * PARTITION;
-        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, PARTITION);
+        const unsigned diagonal = tile * Size::PARTITION, most = Size::PARTITION;
+        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, most);
         a_first = points[0];
         a_count = min(max(points[1], a_first) - a_first, count);
         b_first = diagonal - a_first;
@@ -154,8 +162,9 @@ struct Partition {
 };
 
 // Leaves a match, and where it stood in the lists, if there is room: there always is for lists that are sorted.
-__device__ inline void leave(const MergePathArguments &arguments, const Partition &part, unsigned place, unsigned of_a,
-                             unsigned of_b, unsigned document) {
+template <typename Size>
+__device__ inline void leave(const MergePathArguments &arguments, const Partition<Size> &part, unsigned place,
+                             unsigned of_a, unsigned of_b, unsigned document) {
     if (place >= min(arguments.a_length, arguments.b_length)) return;
     arguments.results[place] = document;
     if (!arguments.origins.shorter) return;
@@ -163,16 +172,16 @@ __device__ inline void leave(const MergePathArguments &arguments, const Partitio
     arguments.origins.longer[place] = part.b_first + of_b;
 }
 
-BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) {
-    SHARED(MergePathShared, shared);
+template <typename Size>
+__device__ inline void intersect(const MergePathArguments &arguments, MergePathShared<Size> &shared) {
     const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
     if (warp < 2) {
-        const unsigned diagonal = min((tile + warp) * PARTITION, arguments.a_length + arguments.b_length);
+        const unsigned diagonal = min((tile + warp) * Size::PARTITION, arguments.a_length + arguments.b_length);
         const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
         if ((threadIdx.x & 31) == 0) shared.points[warp] = point;
     }
     __syncthreads();
-    const Partition part(arguments, tile, shared.points);
+    const Partition<Size> part(arguments, tile, shared.points);
     const unsigned *a = arguments.a + part.a_first, *b = arguments.b + part.b_first - part.a_count;
     const unsigned count = part.a_count + part.b_count;
     const bool has_before = part.a_first > 0;
@@ -182,13 +191,13 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) 
     }
     WAIT_FOR_COPIES();
     __syncthreads();
-    const unsigned share = min(threadIdx.x * STEPS, count), each = part.a_count / THREADS + 1;
-    const bool is_looked_for = each <= LOOKED_FOR;
-    Matches matches;
+    const unsigned share = min(threadIdx.x * Size::STEPS, count), each = part.a_count / THREADS + 1;
+    const bool is_looked_for = each <= Size::LOOKED_FOR;
+    Matches<Size> matches;
     if (is_looked_for) {
-        matches = look_for(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
+        matches = look_for<Size>(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
     } else {
-        matches = merge(shared.numbers, part.a_count, part.b_count, has_before, share);
+        matches = merge<Size>(shared.numbers, part.a_count, part.b_count, has_before, share);
     }
     unsigned total;
     const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);
@@ -196,7 +205,7 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) 
     const unsigned *of_part = shared.numbers + 1 + part.a_count;
     if (is_looked_for) {
 #pragma unroll
-        for (unsigned step = 0; step < LOOKED_FOR; step++) {
+        for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
             const unsigned of_b = matches.places_of_b[step];
             if (matches.bits >> step & 1) leave(arguments, part, place++, matches.first_of_a + step, of_b, of_part[of_b]);
         }
@@ -209,6 +218,17 @@ BOUNDED_KERNEL(merge_path_intersect, THREADS, 8, MergePathArguments, arguments) 
         const unsigned of_b = share + step - passed;
         leave(arguments, part, place++, passed, of_b, of_part[of_b]);
     }
+}
+
+// Few blocks of these run on a processor, and have all the registers that they can use.
+BOUNDED_KERNEL(merge_path_short, THREADS, 4, MergePathArguments, arguments) {
+    SHARED(MergePathShared<ShortPartitions>, shared);
+    intersect(arguments, shared);
+}
+
+BOUNDED_KERNEL(merge_path_long, THREADS, 8, MergePathArguments, arguments) {
+    SHARED(MergePathShared<LongPartitions>, shared);
+    intersect(arguments, shared);
 }
 
 } // namespace papers

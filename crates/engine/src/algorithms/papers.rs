@@ -24,9 +24,10 @@ kernels! {
     [SelectionState: 32 bytes]
     [SelectArguments: 48 bytes]
     [RadixArguments: 72 bytes]
-    /// Finds where partitions begin.
-    /// Intersects two lists, partition by partition.
-    MERGE_PATH_INTERSECT = merge_path_intersect: MergePathArguments;
+    /// Intersects two lists, in short partitions.
+    MERGE_PATH_SHORT = merge_path_short: MergePathArguments;
+    /// Intersects two lists, in long partitions.
+    MERGE_PATH_LONG = merge_path_long: MergePathArguments;
     /// Searches a longer list for the documents of a shorter one.
     BINARY_INTERSECTION = binary_intersection: BinaryArguments;
     /// Finds the splitters of one level.

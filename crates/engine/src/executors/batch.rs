@@ -1,5 +1,6 @@
 //! A batch of plans as kernels read it: rows, how queries are divided among thread blocks, and where answers come out.
 
+use super::parcel::Parcel;
 use super::resident::Resident;
 use super::rows::ListRow;
 use crate::kernels::{
@@ -10,10 +11,8 @@ use crate::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
 use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
-use lanner_index::format::list::UNIT;
 use lanner_index::open::Index;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
@@ -56,10 +55,8 @@ pub struct Batch {
     pub answer_keys: usize,
     /// Keys of the arena.
     pub arena_keys: u64,
-    /// The bytes of lists that do not lie on the device.
-    pub sent: Vec<u8>,
-    /// Where each of these starts in `sent`.
-    starts: HashMap<(bool, usize), usize>,
+    /// The lists that do not lie on the device.
+    pub parcel: Parcel,
 }
 
 /// What a query has of the device: up to so many parts, and thread blocks that run at once.
@@ -79,7 +76,7 @@ struct Rows {
 
 impl Batch {
     /// Makes the rows of some stages of plans, each with stages, a k and documents. Lists that do not lie on the device are
-    /// counted from address 0 on; see [`Batch::place_sent`].
+    /// counted from address 0 on; see [`Batch::place_parcel`].
     pub fn new(
         index: &Index,
         resident: &Resident,
@@ -123,7 +120,7 @@ impl Batch {
         for list in plan.lists.iter() {
             let address = match resident.address(list.place) {
                 Some(address) => address,
-                None => Address(self.send(index, list)? as u64),
+                None => Address(self.parcel.add(list.place) as u64),
             };
             match ListRow::new(index, plan, list, address)? {
                 ListRow::Sparse(row) => {
@@ -138,9 +135,9 @@ impl Batch {
         Ok(rows)
     }
 
-    /// Says where the sent lists are going to lie.
-    pub fn place_sent(&mut self, address: Address) {
-        if !self.sent.is_empty() {
+    /// Says where the lists of the parcel are going to lie.
+    pub fn place_parcel(&mut self, address: Address) {
+        if self.parcel.bytes() > 0 {
             self.sparse.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
             self.dense.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
         }
@@ -151,26 +148,13 @@ impl Batch {
         let [query] = self.queries[..] else {
             return None;
         };
-        let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.sent.is_empty();
+        let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.parcel.bytes() == 0;
         fits.then(|| {
             let mut rows = AloneRows { query, ..AloneRows::default() };
             rows.sparse[..self.sparse.len()].copy_from_slice(&self.sparse);
             rows.dense[..self.dense.len()].copy_from_slice(&self.dense);
             rows
         })
-    }
-
-    /// Puts a list among those that are sent, once, and returns where.
-    fn send(&mut self, index: &Index, list: &PlannedList) -> Result<usize, IndexError> {
-        let key = (list.place.is_long, list.place.start);
-        if let Some(&start) = self.starts.get(&key) {
-            return Ok(start);
-        }
-        let start = self.sent.len().next_multiple_of(UNIT);
-        self.sent.resize(start, 0);
-        self.sent.extend_from_slice(index.segment().bytes_at(list.place)?);
-        self.starts.insert(key, start);
-        Ok(start)
     }
 
     fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, after: u32, share: Share) {

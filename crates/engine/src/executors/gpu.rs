@@ -2,7 +2,7 @@
 //! device is opened again later.
 
 use super::batch::cost;
-use super::session::{Failure, Session, SmallBatches};
+use super::session::{Failure, Session, SmallBatches, Usage};
 use super::{Cpu, Executor, ExecutorError};
 use crate::answer::Answer;
 use crate::plan::Plan;
@@ -37,8 +37,7 @@ pub struct GpuExecutor {
     cpu: Cpu,
     open: Open,
     memory: Option<u64>,
-    sends_lists: bool,
-    small_batches: SmallBatches,
+    usage: Usage,
     report: Report,
     state: Mutex<State>,
     counters: Counters,
@@ -76,8 +75,8 @@ impl GpuExecutor {
         let (again, pause, first_pause) = (Instant::now(), FIRST_PAUSE, FIRST_PAUSE);
         let state = Mutex::new(State { session: None, again, pause, first_pause });
         let (report, counters): (Report, _) = (Box::new(|_| {}), Counters::default());
-        let (memory, sends_lists, small_batches) = (None, false, SmallBatches::default());
-        GpuExecutor { index, cpu, open, memory, sends_lists, small_batches, report, state, counters }
+        let usage = Usage { sends_lists: false, small_batches: SmallBatches::default(), threads: 1 };
+        GpuExecutor { index, cpu, open, memory: None, usage, report, state, counters }
     }
 
     /// Answers plans for an index on the first device of NVIDIA's driver.
@@ -98,17 +97,18 @@ impl GpuExecutor {
 
     /// Sends the lists of each batch with it, as if none had room on the device.
     pub fn send_lists(self) -> GpuExecutor {
-        GpuExecutor { sends_lists: true, ..self }
+        GpuExecutor { usage: Usage { sends_lists: true, ..self.usage }, ..self }
     }
 
     /// Sends the commands of small batches in another way than the usual one, for measurements.
     pub fn small_batches(self, small_batches: SmallBatches) -> GpuExecutor {
-        GpuExecutor { small_batches, ..self }
+        GpuExecutor { usage: Usage { small_batches, ..self.usage }, ..self }
     }
 
-    /// Answers on so many threads of the processor what the device cannot answer.
+    /// Answers on so many threads of the processor what the device cannot answer, and copies lists that are sent.
     pub fn threads(self, threads: usize) -> GpuExecutor {
-        GpuExecutor { cpu: Cpu::new(Arc::clone(&self.index), threads), ..self }
+        let cpu = Cpu::new(Arc::clone(&self.index), threads);
+        GpuExecutor { cpu, usage: Usage { threads, ..self.usage }, ..self }
     }
 
     /// Tells of failures, one line each.
@@ -151,7 +151,7 @@ impl GpuExecutor {
         let device = (self.open)()?;
         let memory = device.limits().memory;
         let gpu = Gpu::new(device, self.memory.unwrap_or(memory).min(memory));
-        let session = Session::open(gpu, &self.index, self.sends_lists, self.small_batches)?;
+        let session = Session::open(gpu, &self.index, self.usage)?;
         self.counters.opened.fetch_add(1, Ordering::Relaxed);
         Ok(session)
     }

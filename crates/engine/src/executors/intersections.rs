@@ -4,8 +4,9 @@ use super::rows::ListRow;
 use super::sending::Listed;
 use super::steps::{Course, Keys, STREAM};
 use crate::algorithms::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, THREADS};
+use crate::algorithms::merge_path::{self, Partitions};
+use crate::algorithms::parallel_merge_find;
 use crate::algorithms::term_at_a_time::{Intersection, LEVELS};
-use crate::algorithms::{merge_path, parallel_merge_find};
 use crate::kernels::steps::{
     BitsArguments, BlocksArguments, DECODE_SHARED, DecodedBlocks, EXPANDED_TILE, TERM_AT_A_TIME_DECODE,
     TERM_AT_A_TIME_EXPAND, TERM_AT_A_TIME_FILTER, TERM_AT_A_TIME_FIND_BLOCKS, TERM_AT_A_TIME_SEARCH_BLOCKS,
@@ -108,9 +109,10 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let (decoded, turn) = (self.decode_all(row)?, self.turn);
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length.min(row.postings))?;
-        let bytes = merge_path::room_bytes(lists[0], lists[1]);
+        let partitions = Partitions::of(lists);
+        let bytes = merge_path::room_bytes(lists, partitions);
         let room = self.course.room(|rooms| &mut rooms.found[turn], bytes)?;
-        let found = merge_path::gpu(self.course.begin()?, STREAM, lists, next.origins, room)?;
+        let found = merge_path::gpu(self.course.begin()?, STREAM, lists, partitions, next.origins, room)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 

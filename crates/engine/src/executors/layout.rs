@@ -13,8 +13,10 @@ pub struct Layout {
     dense: usize,
     and_parts: usize,
     or_parts: usize,
-    pub sent: usize,
+    /// Where rows end, and the lists that are sent begin.
     pub rows_bytes: usize,
+    /// Bytes of rows and lists, with room behind them.
+    pub sent_bytes: usize,
     /// What has to be zeros before a launch.
     pub zeros_bytes: usize,
     arena: usize,
@@ -33,8 +35,8 @@ impl Layout {
         let dense = sparse + batch.sparse.len() * size_of::<SparseRow>();
         let and_parts = dense + batch.dense.len() * size_of::<DenseRow>();
         let or_parts = and_parts + batch.and_parts.len() * size_of::<u32>();
-        let sent = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
-        let padding = if batch.sent.is_empty() { 0 } else { PADDING };
+        let rows_bytes = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
+        let padding = if batch.parcel.bytes() > 0 { PADDING } else { 0 };
         let zeros_bytes = queries * kernels::STATE;
         let arena = zeros_bytes.next_multiple_of(256);
         let answers_work = (4 * queries).next_multiple_of(8);
@@ -44,8 +46,8 @@ impl Layout {
             dense,
             and_parts,
             or_parts,
-            sent,
-            rows_bytes: sent + batch.sent.len() + padding,
+            rows_bytes,
+            sent_bytes: rows_bytes + batch.parcel.bytes() + padding,
             zeros_bytes,
             arena,
             scratch_bytes: arena + 8 * batch.arena_keys as usize,
@@ -55,7 +57,7 @@ impl Layout {
         }
     }
 
-    /// Writes the rows, and the lists that are sent.
+    /// Writes the rows.
     pub fn write(&self, batch: &Batch, bytes: &mut [u8]) {
         fn put<R: Argument>(bytes: &mut [u8], at: usize, rows: &[R]) {
             let places = bytes[at..].chunks_exact_mut(size_of::<R>());
@@ -68,8 +70,6 @@ impl Layout {
             let places = bytes[at..].as_chunks_mut().0;
             places.iter_mut().zip(parts).for_each(|(place, part)| *place = part.to_le_bytes());
         }
-        bytes[self.sent..][..batch.sent.len()].copy_from_slice(&batch.sent);
-        bytes[self.sent + batch.sent.len()..self.rows_bytes].fill(0);
     }
 
     /// Says in the arguments where everything lies.

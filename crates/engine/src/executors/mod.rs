@@ -5,6 +5,7 @@ mod cpu;
 mod gpu;
 mod intersections;
 mod layout;
+mod parcel;
 mod resident;
 mod rows;
 mod sending;

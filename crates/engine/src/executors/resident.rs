@@ -33,6 +33,11 @@ impl Resident {
         Ok(Resident { lists, length_codes, norms })
     }
 
+    /// Whether the lists lie here, or have to be sent.
+    pub fn has_lists(&self) -> bool {
+        self.lists.is_some()
+    }
+
     /// Where a list lies; `None` if it has to be sent.
     pub fn address(&self, place: ListPlace) -> Option<Address> {
         let [long, short] = self.lists.as_ref()?;

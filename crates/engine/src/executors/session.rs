@@ -7,6 +7,7 @@
 
 use super::batch::{Batch, is_bitpack};
 use super::layout::{Launch, Layout, launches};
+use super::parcel::{self, Parcel};
 use super::resident::Resident;
 use super::steps::{self, Ground, Rooms};
 use crate::answer::{Answer, Place, Step, Work};
@@ -31,6 +32,9 @@ const SMALL_BATCH: usize = 64;
 const FEW: usize = 12;
 /// Bytes that buffers of batches may take before lists do.
 const RESERVE: u64 = 64 << 20;
+/// Bytes of lists that are sent with a batch, at most, unless one plan has more: that much of the host is pinned for each
+/// stream.
+const SENT: usize = 512 << 20;
 /// Buffers grow in steps, so that few batches make them grow.
 const STEP: usize = 64 << 10;
 
@@ -50,11 +54,21 @@ pub enum SmallBatches {
     Marked,
 }
 
+/// How a device is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Whether lists are sent with each batch, even if they have room on the device.
+    pub sends_lists: bool,
+    pub small_batches: SmallBatches,
+    /// Threads that copy lists that are sent.
+    pub threads: usize,
+}
+
 /// An open device with what lies on it.
 pub struct Session {
     gpu: Gpu,
     resident: Resident,
-    small_batches: SmallBatches,
+    usage: Usage,
     place: Place,
     lanes: [Lane; 2],
     /// What plans that are answered step by step use.
@@ -159,12 +173,12 @@ impl From<GpuError> for Failure {
 
 impl Session {
     /// Puts on the device what stays there: the lists too, if they fit and are not to be sent with each batch.
-    pub fn open(gpu: Gpu, index: &Index, sends_lists: bool, small_batches: SmallBatches) -> Result<Session, GpuError> {
+    pub fn open(gpu: Gpu, index: &Index, usage: Usage) -> Result<Session, GpuError> {
         let place = if gpu.limits().is_simulated { Place::Simulator } else { Place::Gpu };
-        let reserve = if sends_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
+        let reserve = if usage.sends_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
         let lanes = [0, 1].map(|number| Lane::new(Stream(number)));
-        Ok(Session { gpu, resident, small_batches, place, lanes, rooms: Rooms::default() })
+        Ok(Session { gpu, resident, usage, place, lanes, rooms: Rooms::default() })
     }
 
     /// Answers plans, a batch after the other. Plans that do not fit into the budget stay without an answer.
@@ -175,12 +189,14 @@ impl Session {
                 .filter(|&number| plans[number].score.stream() == stream && goes_in_batches(&plans[number]))
                 .collect();
             let (size, stages) = if self.go_apart(plans, &numbers) { (1, 0..1) } else { (BATCH, 0..usize::MAX) };
-            waiting.extend(numbers.chunks(size).rev().map(|numbers| Waiting {
-                numbers: numbers.to_vec(),
-                stages: stages.clone(),
-                before: Answer::default(),
+            let batches = numbers.chunks(size).flat_map(|numbers| self.divide(plans, numbers));
+            waiting.extend(batches.map(|numbers| {
+                let (stages, before) = (stages.clone(), Answer::default());
+                Waiting { numbers: numbers.to_vec(), stages, before }
             }));
         }
+        // The last is taken first.
+        waiting.reverse();
         for (plan, answer) in plans.iter().zip(answers.iter_mut()).filter(|(plan, _)| !needs_work(plan)) {
             debug_assert!(plan.k == 0 || plan.range.is_empty() || plan.stages.is_empty());
             *answer = Some(Answer { exact: true, ..Answer::default() });
@@ -222,15 +238,21 @@ impl Session {
 
     /// Whether plans are answered one by one, a stage at a time.
     fn go_apart(&self, plans: &[Plan], numbers: &[usize]) -> bool {
-        let most = match self.small_batches {
+        let most = match self.usage.small_batches {
             SmallBatches::Auto => FEW,
             SmallBatches::Apart => usize::MAX,
             _ => 1,
         };
-        let lies_here =
-            |&number: &usize| plans[number].lists.iter().all(|list| self.resident.address(list.place).is_some());
         let launches: usize = numbers.iter().map(|&number| plans[number].stages.len()).sum();
-        numbers.len() <= SMALL_BATCH && launches <= most && numbers.iter().all(lies_here)
+        numbers.len() <= SMALL_BATCH && launches <= most && self.resident.has_lists()
+    }
+
+    /// Divides plans so that none of the batches sends too much.
+    fn divide<'a>(&self, plans: &[Plan], numbers: &'a [usize]) -> Vec<&'a [usize]> {
+        if self.resident.has_lists() {
+            return vec![numbers];
+        }
+        parcel::divide(numbers, SENT, |number| plans[number].lists.iter().map(|list| list.place))
     }
 
     /// Answers the plans that ask for it step by step, a plan after the other.
@@ -306,11 +328,14 @@ impl Session {
         let alone = batch.alone();
         match alone {
             Some(rows) => lane.prepare_alone(&self.gpu, &layout, rows, &mut arguments)?,
-            None => lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?,
+            None => {
+                lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?;
+                lane.send(&self.gpu, index, &batch.parcel, &layout, self.usage.threads)?;
+            }
         }
         let (is_bitpack, stream) = (is_bitpack(index), chosen[0].score.stream());
         let launches = launches(&batch, is_bitpack, stream, alone.is_some(), arguments, &layout);
-        let way = if chosen.len() > SMALL_BATCH { SmallBatches::Marked } else { self.small_batches };
+        let way = if chosen.len() > SMALL_BATCH { SmallBatches::Marked } else { self.usage.small_batches };
         let commands = match alone {
             Some(_) => launches.iter().map(command).collect(),
             None => lane.commands(&layout, &launches, way == SmallBatches::Marked),
@@ -323,7 +348,7 @@ impl Session {
         }
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();
-        let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.rows_bytes } as u64;
+        let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.sent_bytes } as u64;
         let has_more = waiting.stages.end < chosen[0].stages.len();
         let (waiting, is_alone, start) = (waiting.clone(), alone.is_some(), Instant::now());
         lane.running = Some(Running { waiting, has_more, batch, ks, uploaded, is_alone, steps, start });
@@ -420,13 +445,37 @@ impl Lane {
         arguments: &mut BatchArguments,
     ) -> Result<(), GpuError> {
         let rows = &mut self.rows;
-        rows.grow(gpu, layout.rows_bytes)?;
+        rows.grow(gpu, layout.sent_bytes)?;
         self.answers.grow(gpu, layout.answers_bytes)?;
         grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
         let scratch = self.scratch.as_ref().map_or(Address::NULL, Memory::address);
-        batch.place_sent(rows.address().plus(layout.sent));
+        batch.place_parcel(rows.address().plus(layout.rows_bytes));
         layout.write(batch, rows.bytes());
         layout.place(rows.address(), scratch, self.answers.address(), arguments);
+        Ok(())
+    }
+
+    /// Sends the lists of a prepared batch.
+    fn send(
+        &mut self,
+        gpu: &Gpu,
+        index: &Index,
+        parcel: &Parcel,
+        layout: &Layout,
+        threads: usize,
+    ) -> Result<(), Failure> {
+        if parcel.bytes() == 0 {
+            return Ok(());
+        }
+        let (from, to) = (self.rows.host_address(), self.rows.address());
+        let bytes_at = |place| index.segment().bytes_at(place);
+        for slab in parcel.slabs() {
+            let (at, bytes) = (layout.rows_bytes + slab.start, slab.len());
+            parcel.pack(bytes_at, slab, &mut self.rows.bytes()[at..at + bytes], threads)?;
+            gpu.submit(self.stream, Command::Copy { from: from.plus(at), to: to.plus(at), bytes })?;
+        }
+        let end = layout.rows_bytes + parcel.bytes();
+        gpu.submit(self.stream, Command::Clear { at: to.plus(end), bytes: layout.sent_bytes - end })?;
         Ok(())
     }
 

@@ -143,7 +143,7 @@ impl Segment {
 
     /// Bytes of the list of a term, directory included.
     pub fn list_bytes(&self, term: u64) -> Option<usize> {
-        self.place(term).map(|place| place.end.saturating_sub(place.start))
+        self.place(term).map(|place| place.bytes())
     }
 
     /// What all lists of the segment have in common.

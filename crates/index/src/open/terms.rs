@@ -14,7 +14,7 @@ use crate::format::{IndexError, varint};
 const CACHE_LINE: usize = 64;
 
 /// Where the list of a term lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListPlace {
     /// Whether it lies among the long lists, else among the short ones.
     pub is_long: bool,
@@ -28,6 +28,11 @@ impl ListPlace {
     /// The section that the list lies in.
     pub fn section(&self) -> Section {
         if self.is_long { Section::LongLists } else { Section::ShortLists }
+    }
+
+    /// How many bytes it has, directory included.
+    pub fn bytes(&self) -> usize {
+        self.end.saturating_sub(self.start)
     }
 }
 

@@ -52,10 +52,10 @@ impl Executors {
         let start = Instant::now();
         let resident = OnDevice::connect(index, device, |executor| executor)?;
         let connected = Measurement::new("connect", &[]).with("seconds", start.elapsed().as_secs_f64());
-        let sending =
-            run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, GpuExecutor::send_lists)).transpose()?;
-        let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let sends = |executor: GpuExecutor| executor.send_lists().threads(threads);
+        let sending = run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, sends)).transpose()?;
+        let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let cpu = |threads| Cpu::new(Arc::clone(index), threads);
         let (one_thread, all_threads) = (cpu(1), cpu(threads));
         Ok((Executors { resident, sending, small, one_thread, all_threads, threads }, connected))

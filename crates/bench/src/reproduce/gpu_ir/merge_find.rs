@@ -10,8 +10,9 @@ use crate::reproduce::on_device::{Ground, Landing, Resident, agree, time_cpu};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
 use lanner::algorithms::compaction::{Found, Origins};
+use lanner::algorithms::merge_path::{self, Partitions};
 use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
-use lanner::algorithms::{binary_intersection, merge_path, parallel_merge_find};
+use lanner::algorithms::{binary_intersection, parallel_merge_find};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Memory;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn start(ground: &Ground, lists: &[Resident; 2], method: u32, room: &Memory) -> 
     match method {
         0 => binary_intersection::gpu(&ground.gpu, STREAM, both, None, Origins::NONE, room),
         1..=MOST_LEVELS => parallel_merge_find::gpu(&ground.gpu, STREAM, both, method, Origins::NONE, room),
-        _ => merge_path::gpu(&ground.gpu, STREAM, both, Origins::NONE, room),
+        _ => merge_path::gpu(&ground.gpu, STREAM, both, Partitions::of(both), Origins::NONE, room),
     }
 }
 
@@ -57,7 +58,9 @@ fn measure(ground: &Ground, lists: &[Resident; 2], of_paper: u64) -> Result<Vec<
     let (a, b) = (&lists[0].documents, &lists[1].documents);
     let expected = merge_path::cpu(a, b);
     let levels = (1..=MOST_LEVELS).map(|levels| parallel_merge_find::room_bytes(lists[0].list, levels));
-    let others = [merge_path::room_bytes(lists[0].list, lists[1].list), binary_intersection::room_bytes(lists[0].list)];
+    let both = [lists[0].list, lists[1].list];
+    let merged = merge_path::room_bytes(both, Partitions::of(both));
+    let others = [merged, binary_intersection::room_bytes(both[0])];
     let room = ground.gpu.allocate(levels.chain(others).max().unwrap_or(16))?;
     let row = |method: &str| {
         Measurement::new("intersect", &[("method", method), ("length", &of_paper.to_string())])

@@ -10,12 +10,13 @@ use crate::reproduce::on_device::{
 };
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
+use lanner::algorithms::binary_intersection;
 use lanner::algorithms::compaction::{DeviceList, Found, Origins};
-use lanner::algorithms::{binary_intersection, merge_path};
+use lanner::algorithms::merge_path::{self, Partitions};
 use lanner::kernels::DecodeKind::Documents;
 use lanner::{Hit, Mode, Plan};
 use lanner_gpu::error::GpuError;
-use lanner_gpu::memory::Memory;
+use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::{BLOCK, CodecName};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -203,8 +204,9 @@ impl Pairs {
             pairs.push(Pair { shorter, longer, packed, expected, plan, hits: vec![hits] });
         }
         let room = |pair: &Pair| {
-            let [shorter, longer] = pair.lists();
-            merge_path::room_bytes(shorter, longer).max(binary_intersection::room_bytes(shorter))
+            let lists = pair.lists();
+            let merged = merge_path::room_bytes(lists, Partitions::of(lists));
+            merged.max(binary_intersection::room_bytes(lists[0]))
         };
         let room = ground.gpu.allocate(pairs.iter().map(room).max().unwrap_or(16))?;
         Ok(Pairs { pairs, room })
@@ -221,6 +223,10 @@ impl Pairs {
     }
 }
 
+fn merge(gpu: &Gpu, lists: [DeviceList; 2], room: &Memory) -> Result<Found, GpuError> {
+    merge_path::gpu(gpu, STREAM, lists, Partitions::of(lists), Origins::NONE, room)
+}
+
 impl Pair {
     fn lists(&self) -> [DeviceList; 2] {
         [self.shorter.list, self.longer.list]
@@ -230,7 +236,7 @@ impl Pair {
     fn start(&self, ground: &Ground, method: Method, room: &Memory) -> Result<Option<Found>, GpuError> {
         let gpu = &ground.gpu;
         Ok(Some(match method {
-            Method::GpuMerge => merge_path::gpu(gpu, STREAM, self.lists(), Origins::NONE, room)?,
+            Method::GpuMerge => merge(gpu, self.lists(), room)?,
             Method::GpuBinary => binary_intersection::gpu(gpu, STREAM, self.lists(), None, Origins::NONE, room)?,
             Method::GpuSkips => {
                 let lasts = Some(self.longer.lasts.address());
@@ -243,7 +249,7 @@ impl Pair {
                     list.send()?;
                     list.launch(Documents)?;
                 }
-                merge_path::gpu(gpu, STREAM, [lists[0].list(), lists[1].list()], Origins::NONE, room)?
+                merge(gpu, [lists[0].list(), lists[1].list()], room)?
             }
             _ => return Ok(None),
         }))

@@ -1,0 +1,177 @@
+//! Lists that travel with a batch, since they do not lie on the device: each once, however many plans have it.
+//!
+//! They go a slab at a time through pinned memory: threads fill one while the device fetches the one before. Copies of
+//! memory that is not pinned take several times as long, and so does a single thread.
+
+use lanner_index::format::IndexError;
+use lanner_index::format::list::UNIT;
+use lanner_index::open::ListPlace;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Bytes that the device fetches at once: enough for the full speed of a bus, few beside what a batch sends.
+const SLAB: usize = 16 << 20;
+/// Bytes that a thread copies, at most, before it looks for the next; less is not worth a thread.
+const PIECE: usize = 256 << 10;
+
+/// The lists, and where each starts.
+#[derive(Debug, Default)]
+pub struct Parcel {
+    lists: Vec<(usize, ListPlace)>,
+    starts: HashMap<ListPlace, usize>,
+    bytes: usize,
+}
+
+impl Parcel {
+    /// Puts a list into the parcel, if it is not there yet, and says where it starts.
+    pub fn add(&mut self, place: ListPlace) -> usize {
+        *self.starts.entry(place).or_insert_with(|| {
+            let start = self.bytes.next_multiple_of(UNIT);
+            self.lists.push((start, place));
+            self.bytes = start + place.bytes();
+            start
+        })
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its slabs, one behind the other.
+    pub fn slabs(&self) -> impl Iterator<Item = Range<usize>> {
+        (0..self.bytes).step_by(SLAB).map(|start| start..self.bytes.min(start + SLAB))
+    }
+
+    /// Writes a slab, on up to `threads` threads. What lies between two lists stays as it was.
+    pub fn pack<'a>(
+        &self,
+        bytes_at: impl Fn(ListPlace) -> Result<&'a [u8], IndexError>,
+        slab: Range<usize>,
+        to: &mut [u8],
+        threads: usize,
+    ) -> Result<(), IndexError> {
+        let first = self.lists.partition_point(|(start, _)| *start <= slab.start).saturating_sub(1);
+        let (mut pieces, mut rest, mut written) = (Vec::new(), to, slab.start);
+        for &(start, place) in self.lists[first..].iter().take_while(|(start, _)| *start < slab.end) {
+            let within = start.max(slab.start)..slab.end.min(start + place.bytes());
+            if within.is_empty() {
+                continue;
+            }
+            let behind = std::mem::take(&mut rest).split_at_mut(within.start - written).1;
+            let (room, behind) = behind.split_at_mut(within.len());
+            let bytes = &bytes_at(place)?[within.start - start..within.end - start];
+            pieces.extend(room.chunks_mut(PIECE).zip(bytes.chunks(PIECE)));
+            (rest, written) = (behind, within.end);
+        }
+        copy(&mut pieces, threads);
+        Ok(())
+    }
+}
+
+/// Divides items into runs whose lists are together no longer than `most`, unless one item's are.
+pub fn divide<T: Copy, L: Iterator<Item = ListPlace>>(
+    items: &[T],
+    most: usize,
+    lists_of: impl Fn(T) -> L,
+) -> Vec<&[T]> {
+    let (mut runs, mut first, mut parcel) = (Vec::new(), 0, Parcel::default());
+    for (place, &item) in items.iter().enumerate() {
+        let before = parcel.bytes;
+        lists_of(item).for_each(|list| _ = parcel.add(list));
+        if parcel.bytes > most.max(before) && place > first {
+            runs.push(&items[first..place]);
+            (first, parcel) = (place, Parcel::default());
+            lists_of(item).for_each(|list| _ = parcel.add(list));
+        }
+    }
+    runs.push(&items[first..]);
+    runs
+}
+
+/// Copies pieces, on up to `threads` threads.
+fn copy(pieces: &mut [(&mut [u8], &[u8])], threads: usize) {
+    let share = pieces.len().div_ceil(threads.max(1));
+    let (own, others) = pieces.split_at_mut(share);
+    let copy = |pieces: &mut [(&mut [u8], &[u8])]| pieces.iter_mut().for_each(|(to, from)| to.copy_from_slice(from));
+    // This thread works too: one less to start.
+    std::thread::scope(|scope| {
+        for share in others.chunks_mut(share.max(1)) {
+            scope.spawn(move || copy(share));
+        }
+        copy(own);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn list(start: usize, bytes: usize) -> ListPlace {
+        ListPlace { is_long: true, start, end: start + bytes }
+    }
+
+    proptest! {
+        #[test]
+        fn every_list_lies_where_the_parcel_says(
+            lengths in vec(prop_oneof![Just(0), 1usize..40, Just(PIECE), PIECE - 1..3 * PIECE], 0..12),
+            again in vec(0usize..12, 0..4),
+            slab in prop_oneof![1usize..50, PIECE / 2..2 * PIECE],
+            threads in 0usize..5,
+        ) {
+            let section: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i % 251) as u8).collect();
+            let starts = lengths.iter().scan(0, |end, length| { *end += length; Some(*end - length) });
+            let lists: Vec<ListPlace> = starts.zip(&lengths).map(|(start, &length)| list(start, length)).collect();
+            let mut parcel = Parcel::default();
+            let added: Vec<usize> = lists.iter().map(|&list| parcel.add(list)).collect();
+            let bytes = parcel.bytes();
+            for &number in again.iter().filter(|&&number| number < lists.len()) {
+                prop_assert_eq!(parcel.add(lists[number]), added[number]);
+            }
+            prop_assert_eq!(parcel.bytes(), bytes);
+            // Small slabs would be many.
+            let slab = if bytes > 10_000 * slab { bytes / 100 } else { slab };
+            let mut packed = vec![0xA5; bytes];
+            for start in (0..bytes).step_by(slab) {
+                let end = bytes.min(start + slab);
+                let to = &mut packed[start..end];
+                parcel.pack(|place| Ok(&section[place.start..place.end]), start..end, to, threads).unwrap();
+            }
+            let mut end = 0;
+            for (&start, list) in added.iter().zip(&lists) {
+                prop_assert!(start % UNIT == 0 && packed[end..start].iter().all(|&byte| byte == 0xA5));
+                prop_assert!(packed[start..start + list.bytes()] == section[list.start..list.end]);
+                end = start + list.bytes();
+            }
+            prop_assert_eq!(end, bytes);
+        }
+    }
+
+    #[test]
+    fn slabs_are_all_of_a_parcel() {
+        let mut parcel = Parcel::default();
+        assert_eq!(parcel.slabs().count(), 0);
+        parcel.add(list(0, 2 * SLAB + 5));
+        assert_eq!(parcel.slabs().collect::<Vec<_>>(), [0..SLAB, SLAB..2 * SLAB, 2 * SLAB..2 * SLAB + 5]);
+    }
+
+    #[test]
+    fn runs_send_no_more_than_they_may_and_each_list_once() {
+        let lists = |item: u8| {
+            let lists: &[(usize, usize)] = match item {
+                b'a' => &[(0, 160), (160, 160)],
+                b'b' => &[(160, 160)],
+                b'c' => &[(320, 800)],
+                _ => &[],
+            };
+            lists.iter().map(|&(start, bytes)| list(start, bytes))
+        };
+        let divided = |items: &'static [u8], most| divide(items, most, lists);
+        assert_eq!(divided(b"", 320), [b""]);
+        assert_eq!(divided(b"abab", 320), [b"abab"]);
+        assert_eq!(divided(b"baba", 319), [&b"b"[..], b"aba"]);
+        assert_eq!(divided(b"-c-ab-c", 320), [&b"-"[..], b"c-", b"ab-", b"c"]);
+    }
+}
