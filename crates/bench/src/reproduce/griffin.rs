@@ -9,7 +9,7 @@ use super::{Entry, Reproduction, Side};
 use crate::error::BenchError;
 use crate::experiments::Findings;
 use crate::experiments::codecs::{bits_from, rows_of};
-use crate::plot::{Line, LineChart, Picture};
+use crate::plot::{Bar, Chart, Group, Line, LineChart, Picture};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
 use lanner_index::codec::CodecName;
@@ -47,23 +47,33 @@ fn ratio_findings(rows: Vec<Measurement>) -> Findings {
     let mut table = Table::new("Compression ratio of document numbers (32 bits divided by theirs)", 3, &columns);
     table.columns[1] = "paper's ratio".to_owned();
     table.columns[4] = "our ratio".to_owned();
-    let ratio = |codec: &str| bits_from(&rows, codec, "documents", AT_LEAST);
-    let in_paper = TABLE_1.map(|(_, _, codec)| codec);
+    let bits = |codec: &str| bits_from(&rows, codec, "documents", AT_LEAST);
+    let bar = |series, value| Bar { series, value, range: None };
+    let mut groups = Vec::new();
     for (scheme, paper, codec) in TABLE_1 {
-        let bits = ratio(codec);
-        table.row(vec![scheme.to_owned(), number(paper), codec.to_owned(), number(bits), number(32.0 / bits)]);
+        let (bits, ratio) = (bits(codec), 32.0 / bits(codec));
+        table.row(vec![scheme.to_owned(), number(paper), codec.to_owned(), number(bits), number(ratio)]);
+        groups.push(Group { label: format!("{codec} ({scheme})"), bars: vec![bar(0, paper), bar(1, ratio)] });
     }
-    for codec in
-        CodecName::ALL.map(|codec| codec.to_string()).iter().filter(|codec| !in_paper.contains(&codec.as_str()))
-    {
-        let bits = ratio(codec);
-        table.row(vec!["–".to_owned(), "–".to_owned(), codec.clone(), number(bits), number(32.0 / bits)]);
+    let is_other = |codec: &String| TABLE_1.iter().all(|(_, _, of_paper)| of_paper != codec);
+    for codec in CodecName::ALL.map(|codec| codec.to_string()).into_iter().filter(is_other) {
+        let (bits, ratio) = (bits(&codec), 32.0 / bits(&codec));
+        table.row(vec!["–".to_owned(), "–".to_owned(), codec.clone(), number(bits), number(ratio)]);
+        groups.push(Group { label: codec, bars: vec![bar(1, ratio)] });
     }
     table.notes = vec![format!(
         "The paper: lists of a web crawl; ours: all lists of at least {AT_LEAST} postings of the Wikipedia passages, whose \
          gaps are smaller or larger as the collection is. A dash: the paper has no such scheme, or this version no such codec."
     )];
-    Findings { measurements: rows, tables: vec![table], charts: Vec::new() }
+    let chart = Chart {
+        title: "Compression ratio of document numbers".to_owned(),
+        subtitle: format!("lists of at least {AT_LEAST} postings; longer is better"),
+        series: vec!["the paper, a web crawl".to_owned(), "ours, the Wikipedia passages".to_owned()],
+        unit: "x".to_owned(),
+        groups,
+    };
+    let charts = vec![("ratio".to_owned(), Picture::Bars(chart))];
+    Findings { tables: vec![table], charts, measurements: rows.clone() }
 }
 
 fn figure_12(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> {
