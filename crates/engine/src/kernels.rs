@@ -33,7 +33,7 @@ pub const SCATTER_SHARED: usize = 53_600;
 /// Bytes of shared memory of `scatter` for each sparse list.
 pub const SCATTER_SHARED_A_LIST: usize = 12;
 /// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 14_416;
+pub const CONJUNCTION_SHARED: usize = 14_400;
 /// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
 pub const SHARED_KEYS: u32 = 512;
 /// Slots of the hash table of `scatter`.

@@ -22,9 +22,8 @@ struct ConjunctionShared {
     Match waiting[AND_WARPS][32 + BLOCK]; // the weights of dense lists are missing
     Match found[AND_WARPS][64];
     float norms[256];
-    unsigned most_of_dense, reserved[3]; // what dense lists add at most
 };
-static_assert(sizeof(ConjunctionShared) == 14416, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == 14400, "as kernels.rs has it");
 
 // Four postings of a lane: those alive are in all lists so far.
 struct Lane {
@@ -52,9 +51,6 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
 
     __device__ void run() {
         for (unsigned i = threadIdx.x; i < 256; i += AND_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
-        unsigned most_of_dense = 0;
-        for (unsigned list = 0; list < query.dense_count; list++) most_of_dense += dense[list].bound;
-        if (threadIdx.x == 0) shared.most_of_dense = most_of_dense;
         __syncthreads();
         if (query.sparse_count > 0) {
             by_blocks();
@@ -95,18 +91,12 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         __syncwarp();
         Match match{0, 0};
         if (lane < taken) {
-            const Match waited = waiting[waiting_count + lane];
-            // The threshold may have risen since.
-            if (can_enter(waited)) {
-                match = Match{waited.document, with_dense(waited.document, waited.score, norm_of(waited.document))};
-            }
+            match = waiting[waiting_count + lane];
+            match.score = with_dense(match.document, match.score, norm_of(match.document));
         }
         __syncwarp();
         enqueue(found, found_count, match.score >= max(top.least(match.document), 1u), match);
     }
-
-    // Whether a document whose weights of dense lists are missing can enter with the most that they add.
-    __device__ bool can_enter(Match match) const { return match.score + shared.most_of_dense >= top.least(match.document); }
 
     __device__ float norm_of(unsigned document) const {
         return STREAM == IMPACT ? 0.0f : shared.norms[__ldg(arguments.length_codes + document)];
@@ -114,8 +104,9 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
 
     // The shortest list drives.
     __device__ void by_blocks() {
-        unsigned others = shared.most_of_dense; // the most that the other lists can add
+        unsigned others = 0; // the most that they can add
         for (unsigned list = 1; list < query.sparse_count; list++) others += sparse[list].bound;
+        for (unsigned list = 0; list < query.dense_count; list++) others += dense[list].bound;
         unsigned slice = part.first + warp;
         bool is_more = true;
         while (is_more) {
@@ -157,7 +148,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
             const bool is_alive = mine.alive >> i & 1;
             Match match{mine.documents[i], mine.scores[i]};
             if (is_alive) match.score += weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm_of(match.document));
-            enqueue(waiting, waiting_count, is_alive && can_enter(match), match);
+            enqueue(waiting, waiting_count, is_alive, match);
         }
     }
 
