@@ -9,6 +9,7 @@ use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tempfile::TempDir;
 
@@ -89,6 +90,8 @@ pub struct Collection {
     analyzer: Analyzer,
     bm25: Bm25,
     folder: TempDir,
+    /// How many indexes were built in it: tests that share a collection build at the same time.
+    built: AtomicUsize,
     indexes: [OnceLock<Arc<Index>>; CodecName::ALL.len() + 1],
     expected: Mutex<HashMap<(usize, String), Arc<Expected>>>,
 }
@@ -121,6 +124,7 @@ impl Collection {
             analyzer,
             bm25,
             folder,
+            built: AtomicUsize::new(0),
             indexes: Default::default(),
             expected: Mutex::default(),
         }
@@ -137,27 +141,25 @@ impl Collection {
 
     /// The index of the whole collection.
     pub fn index(&self, lists: Lists) -> Arc<Index> {
-        let (number, name) = match lists {
-            Lists::Dense => (0, "dense".to_owned()),
-            Lists::Sparse(codec) => {
-                (1 + CodecName::ALL.iter().position(|&name| name == codec).unwrap(), codec.to_string())
-            }
+        let number = match lists {
+            Lists::Dense => 0,
+            Lists::Sparse(codec) => 1 + CodecName::ALL.iter().position(|&name| name == codec).unwrap(),
         };
-        let make = || Arc::new(self.build(lists, &name, 0..self.contents.len()));
+        let make = || Arc::new(self.build(lists, 0..self.contents.len()));
         Arc::clone(self.indexes[number].get_or_init(make))
     }
 
     /// Builds an index of some of the documents.
-    pub fn build(&self, lists: Lists, name: &str, documents: std::ops::Range<usize>) -> Index {
-        self.build_in_order(Order::Given, lists, name, documents)
+    pub fn build(&self, lists: Lists, documents: std::ops::Range<usize>) -> Index {
+        self.build_in_order(Order::Given, lists, documents)
     }
 
     /// The index of the whole collection with the documents in bisected order.
     pub fn bisected(&self, lists: Lists) -> Arc<Index> {
-        Arc::new(self.build_in_order(Order::Bisection, lists, &format!("{lists:?}-bisected"), 0..self.contents.len()))
+        Arc::new(self.build_in_order(Order::Bisection, lists, 0..self.contents.len()))
     }
 
-    fn build_in_order(&self, order: Order, lists: Lists, name: &str, documents: std::ops::Range<usize>) -> Index {
+    fn build_in_order(&self, order: Order, lists: Lists, documents: std::ops::Range<usize>) -> Index {
         let options = BuildOptions {
             analyzer: self.analyzer.clone(),
             threads: 1,
@@ -172,7 +174,7 @@ impl Collection {
             order,
             ..BuildOptions::default()
         };
-        let folder = self.folder.path().join(name);
+        let folder = self.folder.path().join(self.built.fetch_add(1, Ordering::Relaxed).to_string());
         build(&folder, self.corpus(&folder, documents), &options, &Quiet).unwrap();
         Index::open(&folder).unwrap()
     }

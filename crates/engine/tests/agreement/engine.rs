@@ -302,7 +302,7 @@ impl Engine {
         let frequencies = collection.oracle.document_frequencies();
         let ranges = [0..cut, cut..collection.contents.len()];
         let shards = ranges.map(|range| {
-            let mut index = collection.build(self.lists, &format!("shard-{}", range.start), range.clone());
+            let mut index = collection.build(self.lists, range.clone());
             index.set_statistics(statistics);
             let index = Arc::new(index);
             (range.start as u32, self.executor(&index), index)
