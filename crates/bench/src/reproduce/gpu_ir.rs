@@ -122,7 +122,7 @@ fn speed_findings(rows: Vec<Measurement>) -> Findings {
         groups,
     };
     let charts = vec![("speed".to_owned(), Picture::Bars(chart))];
-    Findings { tables: vec![table], charts, measurements: rows.clone() }
+    Findings { measurements: rows, tables: vec![table], charts }
 }
 
 #[cfg(test)]
@@ -137,6 +137,9 @@ mod tests {
             .with("values_a_ns", 0.62126);
         let speeds = speed_findings(vec![row.clone()]);
         assert_eq!(speeds.tables[0].rows[0], ["Rice", "rice", "311", "305", "621", "2.00"]);
+        let Picture::Bars(chart) = &speeds.charts[0].1 else { panic!("bars") };
+        let bars: Vec<(usize, f64)> = chart.groups[0].bars.iter().map(|bar| (bar.series, bar.value.round())).collect();
+        assert_eq!((chart.groups[0].label.as_str(), bars), ("rice", vec![(0, 311.0), (1, 305.0), (2, 621.0)]));
         assert_eq!(byte_findings(vec![row]).tables[0].rows[0][3], "1.00");
     }
 }

@@ -73,7 +73,7 @@ fn ratio_findings(rows: Vec<Measurement>) -> Findings {
         groups,
     };
     let charts = vec![("ratio".to_owned(), Picture::Bars(chart))];
-    Findings { tables: vec![table], charts, measurements: rows.clone() }
+    Findings { measurements: rows, tables: vec![table], charts }
 }
 
 fn figure_12(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> {
@@ -143,6 +143,9 @@ mod tests {
         let table = &ratio_findings(rows.clone()).tables[0];
         assert_eq!(table.rows[1], ["EF", "4.60", "elias-fano", "8.00", "4.00"]);
         assert_eq!(table.rows[0][3..], ["–", "–"], "a codec that is not there");
+        let Picture::Bars(chart) = &ratio_findings(rows.clone()).charts[0].1 else { panic!("bars") };
+        let bars: Vec<(usize, f64)> = chart.groups[1].bars.iter().map(|bar| (bar.series, bar.value)).collect();
+        assert_eq!((chart.groups[1].label.as_str(), bars), ("elias-fano (EF)", vec![(0, 4.6), (1, 4.0)]));
         let times = time_findings(rows);
         assert_eq!(times.tables[0].rows[0][..2], ["1,024 – 4,095", "1.00"]);
         assert_eq!(times.tables[0].rows[0].last().unwrap(), "below 2");

@@ -137,3 +137,16 @@ pub fn cpu(a: &[u32], b: &[u32]) -> Vec<u32> {
     }
     results
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut_into_long_partitions() {
+        let of = |a: u32, b: u32| Partitions::of([a, b].map(|length| DeviceList { documents: Address::NULL, length }));
+        let cases = [(0, 0), (100_000, 399_999), (100_000, 400_000), (1, 499_999), (u32::MAX, u32::MAX)];
+        use Partitions::{Long, Short};
+        assert_eq!(cases.map(|(a, b)| of(a, b)), [Short, Short, Long, Long, Long]);
+    }
+}

@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 /// A device that failed is opened again after this, then after twice as long, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Bytes of lists that are sent with a batch, unless told otherwise.
+const SENT: usize = 512 << 20;
 /// From which a simulator draws the order of threads, where nobody tries several.
 const SEED: u64 = 1;
 
@@ -75,7 +77,7 @@ impl GpuExecutor {
         let (again, pause, first_pause) = (Instant::now(), FIRST_PAUSE, FIRST_PAUSE);
         let state = Mutex::new(State { session: None, again, pause, first_pause });
         let (report, counters): (Report, _) = (Box::new(|_| {}), Counters::default());
-        let usage = Usage { sends_lists: false, small_batches: SmallBatches::default(), threads: 1 };
+        let usage = Usage { sends_lists: false, small_batches: SmallBatches::default(), threads: 1, sent: SENT };
         GpuExecutor { index, cpu, open, memory: None, usage, report, state, counters }
     }
 
@@ -98,6 +100,12 @@ impl GpuExecutor {
     /// Sends the lists of each batch with it, as if none had room on the device.
     pub fn send_lists(self) -> GpuExecutor {
         GpuExecutor { usage: Usage { sends_lists: true, ..self.usage }, ..self }
+    }
+
+    /// Sends lists of up to so many bytes with a batch, unless one plan needs more, and pins twice as many of the host's
+    /// memory for it; 512 MiB, unless told.
+    pub fn send_at_most(self, bytes: usize) -> GpuExecutor {
+        GpuExecutor { usage: Usage { sent: bytes, ..self.usage }, ..self }
     }
 
     /// Sends the commands of small batches in another way than the usual one, for measurements.
@@ -171,16 +179,18 @@ impl GpuExecutor {
                 }
             }
         }
-        let Some(session) = &mut state.session else {
+        // Whatever happens, a panic too, a session comes back only with nothing under way.
+        let Some(mut session) = state.session.take() else {
             return Ok(());
         };
         match session.answer(&self.index, plans, answers) {
             Ok(()) => {
-                state.pause = state.first_pause;
+                (state.session, state.pause) = (Some(session), state.first_pause);
                 Ok(())
             }
             Err(Failure::Index(error)) => {
                 session.forget();
+                state.session = Some(session);
                 Err(error)
             }
             Err(Failure::Gpu(error)) => {

@@ -9,9 +9,9 @@ use lanner_index::open::ListPlace;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Bytes that the device fetches at once: enough for the full speed of a bus, few beside what a batch sends.
-const SLAB: usize = 16 << 20;
-/// Bytes of a piece, at most: threads copy about as many pieces each.
+/// Of what a parcel may have, the share that the device fetches at once: few, so that filling and fetching overlap.
+const SLABS: usize = 32;
+/// Bytes of a piece, at most: threads copy whole ones.
 const PIECE: usize = 256 << 10;
 /// Less is not worth another thread, which takes some tens of microseconds to start.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -40,9 +40,10 @@ impl Parcel {
         self.bytes
     }
 
-    /// Its slabs, one behind the other.
-    pub fn slabs(&self) -> impl Iterator<Item = Range<usize>> {
-        (0..self.bytes).step_by(SLAB).map(|start| start..self.bytes.min(start + SLAB))
+    /// Its slabs, one behind the other, where a parcel is to have up to `most` bytes.
+    pub fn slabs(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
+        let slab = most.div_ceil(SLABS).max(1);
+        (0..self.bytes).step_by(slab).map(move |start| start..self.bytes.min(start + slab))
     }
 
     /// Writes a slab, on up to `threads` threads. What lies between two lists stays as it was.
@@ -91,17 +92,26 @@ pub fn divide<T: Copy, L: Iterator<Item = ListPlace>>(
     runs
 }
 
-/// Copies pieces, on up to `threads` threads.
-fn copy(pieces: &mut [(&mut [u8], &[u8])], threads: usize) {
-    let share = pieces.len().div_ceil(threads.max(1));
-    let (own, others) = pieces.split_at_mut(share);
+/// Copies pieces, on up to `threads` threads, each about as many bytes.
+fn copy(mut pieces: &mut [(&mut [u8], &[u8])], threads: usize) {
+    let bytes: usize = pieces.iter().map(|(to, _)| to.len()).sum();
+    let share = bytes.div_ceil(threads.max(1)).max(1);
     let copy = |pieces: &mut [(&mut [u8], &[u8])]| pieces.iter_mut().for_each(|(to, from)| to.copy_from_slice(from));
-    // This thread works too: one less to start.
     std::thread::scope(|scope| {
-        for share in others.chunks_mut(share.max(1)) {
-            scope.spawn(move || copy(share));
+        loop {
+            let ends = pieces.iter().scan(0, |end, (to, _)| {
+                *end += to.len();
+                Some(*end)
+            });
+            let count = pieces.len().min(ends.take_while(|&end| end < share).count() + 1);
+            let (own, others) = std::mem::take(&mut pieces).split_at_mut(count);
+            // This thread works too: one less to start.
+            if others.is_empty() {
+                return copy(own);
+            }
+            scope.spawn(move || copy(own));
+            pieces = others;
         }
-        copy(own);
     });
 }
 
@@ -154,9 +164,11 @@ mod tests {
     #[test]
     fn slabs_are_all_of_a_parcel() {
         let mut parcel = Parcel::default();
-        assert_eq!(parcel.slabs().count(), 0);
-        parcel.add(list(0, 2 * SLAB + 5));
-        assert_eq!(parcel.slabs().collect::<Vec<_>>(), [0..SLAB, SLAB..2 * SLAB, 2 * SLAB..2 * SLAB + 5]);
+        assert_eq!(parcel.slabs(100).count(), 0);
+        parcel.add(list(0, 25));
+        assert_eq!(parcel.slabs(10 * SLABS).collect::<Vec<_>>(), [0..10, 10..20, 20..25]);
+        assert_eq!(parcel.slabs(25 * SLABS).next(), Some(0..25));
+        assert_eq!(parcel.slabs(0).count(), 25);
     }
 
     #[test]

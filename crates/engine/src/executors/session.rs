@@ -1,4 +1,5 @@
 //! A device with an index on it: a batch of plans in one upload, a launch for its ANDs and one for its ORs, one download.
+//! Lists that have no room on the device go before it, slab by slab (`parcel.rs`).
 //!
 //! Batches alternate between two streams, so that the host makes the rows of one while the device answers another. A plan
 //! that comes alone is not uploaded: its rows travel with the launch, and its answer is written to the host. A small batch
@@ -32,9 +33,6 @@ const SMALL_BATCH: usize = 64;
 const FEW: usize = 12;
 /// Bytes that buffers of batches may take before lists do.
 const RESERVE: u64 = 64 << 20;
-/// Bytes of lists that are sent with a batch, at most, unless one plan has more: that much of the host is pinned for each
-/// stream.
-const SENT: usize = 512 << 20;
 /// Buffers grow in steps, so that few batches make them grow.
 const STEP: usize = 64 << 10;
 
@@ -62,6 +60,9 @@ pub struct Usage {
     pub small_batches: SmallBatches,
     /// Threads that copy lists that are sent.
     pub threads: usize,
+    /// Bytes of lists that are sent with a batch, at most, unless one plan has more: so much of the host is pinned for
+    /// each stream.
+    pub sent: usize,
 }
 
 /// An open device with what lies on it.
@@ -178,6 +179,8 @@ impl Session {
         let reserve = if usage.sends_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
         let lanes = [0, 1].map(|number| Lane::new(Stream(number)));
+        // Two batches are to have room at once, with all that they need besides.
+        let usage = Usage { sent: usage.sent.min((gpu.left() / 4) as usize), ..usage };
         Ok(Session { gpu, resident, usage, place, lanes, rooms: Rooms::default() })
     }
 
@@ -252,7 +255,7 @@ impl Session {
         if self.resident.has_lists() {
             return vec![numbers];
         }
-        parcel::divide(numbers, SENT, |number| plans[number].lists.iter().map(|list| list.place))
+        parcel::divide(numbers, self.usage.sent, |number| plans[number].lists.iter().map(|list| list.place))
     }
 
     /// Answers the plans that ask for it step by step, a plan after the other.
@@ -325,12 +328,12 @@ impl Session {
             ..BatchArguments::default()
         };
         let lane = &mut self.lanes[turn];
-        let alone = batch.alone();
+        let (alone, start) = (batch.alone(), Instant::now());
         match alone {
             Some(rows) => lane.prepare_alone(&self.gpu, &layout, rows, &mut arguments)?,
             None => {
                 lane.prepare(&self.gpu, &layout, &mut batch, &mut arguments)?;
-                lane.send(&self.gpu, index, &batch.parcel, &layout, self.usage.threads)?;
+                lane.send(&self.gpu, index, &batch.parcel, &layout, self.usage)?;
             }
         }
         let (is_bitpack, stream) = (is_bitpack(index), chosen[0].score.stream());
@@ -348,9 +351,10 @@ impl Session {
         }
         let steps = launches.iter().map(|launch| launch.name).collect();
         let ks = chosen.iter().map(|plan| plan.k).collect();
-        let uploaded = if alone.is_some() { size_of::<BatchArguments>() } else { layout.sent_bytes } as u64;
+        let uploaded =
+            if alone.is_some() { size_of::<BatchArguments>() } else { layout.rows_bytes + batch.parcel.bytes() } as u64;
         let has_more = waiting.stages.end < chosen[0].stages.len();
-        let (waiting, is_alone, start) = (waiting.clone(), alone.is_some(), Instant::now());
+        let (waiting, is_alone) = (waiting.clone(), alone.is_some());
         lane.running = Some(Running { waiting, has_more, batch, ks, uploaded, is_alone, steps, start });
         Ok(())
     }
@@ -462,16 +466,16 @@ impl Lane {
         index: &Index,
         parcel: &Parcel,
         layout: &Layout,
-        threads: usize,
+        usage: Usage,
     ) -> Result<(), Failure> {
         if parcel.bytes() == 0 {
             return Ok(());
         }
         let (from, to) = (self.rows.host_address(), self.rows.address());
         let bytes_at = |place| index.segment().bytes_at(place);
-        for slab in parcel.slabs() {
+        for slab in parcel.slabs(usage.sent) {
             let (at, bytes) = (layout.rows_bytes + slab.start, slab.len());
-            parcel.pack(bytes_at, slab, &mut self.rows.bytes()[at..at + bytes], threads)?;
+            parcel.pack(bytes_at, slab, &mut self.rows.bytes()[at..at + bytes], usage.threads)?;
             gpu.submit(self.stream, Command::Copy { from: from.plus(at), to: to.plus(at), bytes })?;
         }
         let end = layout.rows_bytes + parcel.bytes();

@@ -191,7 +191,8 @@ impl Engine {
         let executor = match self.runs {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
             Runs::Device => Answerer::Device(Box::new(device())),
-            Runs::Sending => Answerer::Device(Box::new(device().send_lists())),
+            // So little at once that lists of all but the smallest collections go in several batches and slabs.
+            Runs::Sending => Answerer::Device(Box::new(device().send_lists().send_at_most(16 << 10).threads(2))),
         };
         Answering { executor }
     }
