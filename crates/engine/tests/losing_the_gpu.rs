@@ -244,7 +244,10 @@ impl Run<'_> {
         let after = self.counts();
         assert_eq!(after.answered - before.answered, by_device(&answers));
         assert_eq!(after.fallen_back - before.fallen_back, count - by_device(&answers));
-        assert_eq!(after.failures, self.lines.lock().unwrap().len(), "one line for each failure");
+        let lines = self.lines();
+        let refusals = lines.iter().filter(|line| line.ends_with(REFUSED)).count();
+        assert_eq!(after.failures, lines.len() - refusals, "one line for each failure");
+        assert!(refusals <= after.opened, "one line for all plans that have no room on a device");
         answers
     }
 
@@ -264,6 +267,9 @@ impl Run<'_> {
         self.opened.lock().unwrap().len()
     }
 }
+
+/// How a line ends that speaks of plans without room on the device.
+const REFUSED: &str = "; the CPU answers such queries, the GPU all others";
 
 /// The answers that a device gave.
 fn by_device(answers: &[Answer]) -> usize {
@@ -460,6 +466,7 @@ fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_processor_and_no_ot
         assert_eq!(is_by_device.collect::<Vec<_>>(), [true, false, false, true]);
         assert_eq!(run.counts(), Counts { answered: 2 * round, fallen_back: 2 * round, failures: 0, opened: 1 });
         assert_eq!(answers[2].trace.steps[0].name, "conjunction", "the processor says what it runs");
+        assert_refusal(&run);
     }
 }
 
@@ -622,7 +629,15 @@ fn memory_too_small_for_one_list_leaves_its_plans_to_the_processor_and_no_others
         let is_by_device = answers.iter().map(|answer| by_device(std::slice::from_ref(answer)) == 1);
         assert_eq!(is_by_device.collect::<Vec<_>>(), [true, false, true, false, true]);
         assert_eq!(run.counts(), Counts { answered: 3 * round, fallen_back: 2 * round, failures: 0, opened: 1 });
+        assert_refusal(&run);
     }
+}
+
+/// One line was reported, which says that some plans have no room.
+fn assert_refusal(run: &Run<'_>) {
+    let lines = run.lines();
+    assert!(lines.len() == 1 && lines[0].starts_with("'--gpu-memory' leaves "), "{lines:?}");
+    assert!(lines[0].ends_with(REFUSED), "{lines:?}");
 }
 
 #[test]

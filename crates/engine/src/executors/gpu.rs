@@ -185,6 +185,9 @@ impl GpuExecutor {
         };
         match session.answer(&self.index, plans, answers) {
             Ok(()) => {
+                if let Some(why) = session.refusal() {
+                    (self.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
+                }
                 (state.session, state.pause) = (Some(session), state.first_pause);
                 Ok(())
             }

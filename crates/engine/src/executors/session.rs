@@ -74,6 +74,16 @@ pub struct Session {
     lanes: [Lane; 2],
     /// What plans that are answered step by step use.
     rooms: Rooms,
+    refusals: Refusals,
+}
+
+/// Plans that had no room on the device.
+#[derive(Default)]
+struct Refusals {
+    /// Why, the last time; until somebody asks.
+    why: Option<GpuError>,
+    /// Whether somebody has asked.
+    is_told: bool,
 }
 
 /// Buffers of the batch of one stream. They grow with what comes and stay.
@@ -181,7 +191,7 @@ impl Session {
         let lanes = [0, 1].map(|number| Lane::new(Stream(number)));
         // Two batches are to have room at once, with all that they need besides.
         let usage = Usage { sent: usage.sent.min((gpu.left() / 4) as usize), ..usage };
-        Ok(Session { gpu, resident, usage, place, lanes, rooms: Rooms::default() })
+        Ok(Session { gpu, resident, usage, place, lanes, rooms: Rooms::default(), refusals: Refusals::default() })
     }
 
     /// Answers plans, a batch after the other. Plans that do not fit into the budget stay without an answer.
@@ -223,9 +233,11 @@ impl Session {
                     self.release()?;
                     match self.start(turn, index, plans, &next) {
                         Ok(()) => turn = 1 - turn,
-                        Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
+                        Err(Failure::Gpu(why @ (GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. }))) => {
                             let (some, others) = next.numbers.split_at(next.numbers.len() / 2);
-                            if !some.is_empty() {
+                            if some.is_empty() {
+                                self.refusals.why = Some(why);
+                            } else {
                                 let part = |numbers: &[usize]| Waiting { numbers: numbers.to_vec(), ..next.clone() };
                                 waiting.extend([part(others), part(some)]);
                             }
@@ -237,6 +249,13 @@ impl Session {
             }
         }
         self.answer_in_steps(index, plans, answers)
+    }
+
+    /// Why a plan stayed without an answer, if one did; once for all plans to come.
+    pub fn refusal(&mut self) -> Option<GpuError> {
+        let why = self.refusals.why.take().filter(|_| !self.refusals.is_told);
+        self.refusals.is_told |= why.is_some();
+        why
     }
 
     /// Whether plans are answered one by one, a stage at a time.
@@ -272,11 +291,12 @@ impl Session {
                 let ground = Ground { gpu: &self.gpu, resident: &self.resident, index, place: self.place };
                 match steps::answer(&ground, &mut self.rooms, plan) {
                     Ok(found) => *answer = Some(found),
-                    Err(Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })) => {
+                    Err(Failure::Gpu(why @ (GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. }))) => {
                         self.release()?;
                         if !is_again {
                             continue;
                         }
+                        self.refusals.why = Some(why);
                     }
                     Err(failure) => return Err(failure),
                 }
