@@ -12,6 +12,7 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::simulator::Simulator;
 use lanner_index::codec::{CodecName, Codecs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,16 +43,27 @@ enum Call {
 struct Recorder {
     device: Faulty,
     calls: Mutex<Vec<Call>>,
+    /// The call that panics.
+    panics_at: Option<usize>,
 }
 
 impl Recorder {
     fn new(fault: Fault, at: u64) -> Arc<Recorder> {
         let device = Faulty::new(Arc::new(Simulator::new(at)), fault, at);
-        Arc::new(Recorder { device, calls: Mutex::default() })
+        Arc::new(Recorder { device, calls: Mutex::default(), panics_at: None })
+    }
+
+    fn panicking(at: usize) -> Arc<Recorder> {
+        let device = Faulty::new(Arc::new(Simulator::new(0)), Fault::Once, NEVER);
+        Arc::new(Recorder { device, calls: Mutex::default(), panics_at: Some(at) })
     }
 
     fn note(&self, call: Call) {
-        self.calls.lock().unwrap().push(call);
+        let mut calls = self.calls.lock().unwrap();
+        calls.push(call);
+        let number = calls.len() - 1;
+        drop(calls);
+        assert_ne!(self.panics_at, Some(number), "a panic on command");
     }
 
     fn calls(&self) -> Vec<Call> {
@@ -527,6 +539,29 @@ fn pauses(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.rsplit(' ').next().unwrap()).collect()
 }
 
+/// A thread that panics while two batches are under way, as where no other thread can be started, leaves nothing that the
+/// next one would take for its own.
+#[test]
+fn a_panic_in_the_middle_of_a_batch_costs_no_answers_of_others() {
+    let questions = Questions::mixed(KS);
+    let course = Course::new(&questions, TOGETHER);
+    for at in course.opening_end..course.calls.len() {
+        let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
+            Ok(if number == 0 { Recorder::panicking(at) } else { Recorder::new(Fault::Once, NEVER) })
+        };
+        let run = questions.executor(devices).with(TOGETHER);
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            run.ask(questions.first);
+            run.ask(questions.plans.len());
+        }));
+        assert!(asked.is_err(), "call {at}");
+        for count in [questions.first, questions.plans.len()] {
+            assert_eq!(by_device(&run.ask(count)), count, "call {at}");
+        }
+        assert_eq!(run.times_opened(), 2, "call {at}");
+    }
+}
+
 /// As a process whose kernel made an illegal access: no driver of ours opens a device there again.
 #[test]
 fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
@@ -601,13 +636,31 @@ fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
     assert!(plenty < 16 << 10 && little > LARGE_LIST_BYTES, "{plenty} and {little} bytes");
 }
 
+/// Two batches have room at once: otherwise all memory would be given back and taken again for each of them.
+#[test]
+fn what_is_sent_with_two_batches_fits_into_the_memory() {
+    let words = ["large", "larger", "largest"];
+    let queries = [ScoreModel::Bm25, ScoreModel::Impact]
+        .map(|score| words.map(|words| Query::new(words).mode(Mode::Or).score(score)))
+        .concat();
+    let questions = Questions::new(large_texts(), Some(CodecName::Raw), &queries);
+    let device = Recorder::new(Fault::Once, NEVER);
+    let given = Arc::clone(&device);
+    let run = questions.executor(move |_| Ok(Arc::clone(&given) as Arc<dyn Device>));
+    let run = run.with(|executor| executor.memory(1200 << 10).send_lists());
+    let allocations = || device.calls().iter().filter(|call| matches!(call, Call::Allocate(_))).count();
+    run.ask(questions.plans.len());
+    let before = allocations();
+    let answers = run.ask(questions.plans.len());
+    assert!(answers.iter().map(|answer| answer.work.bytes_uploaded).sum::<u64>() > 6 * LARGE_LIST_BYTES);
+    assert_eq!((allocations(), by_device(&answers)), (before, questions.plans.len()));
+}
+
 /// What documents and frequencies of `large` take at least.
 const LARGE_LIST_BYTES: u64 = 128 << 10;
 
 /// Lists that are larger than some budgets, and a small one.
 fn large_and_small() -> Questions {
-    let text = |document: usize| if document.is_multiple_of(100) { "small" } else { "" };
-    let documents = (0..20_000).map(|document| format!("large larger largest {}", text(document))).collect();
     let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
     let queries = [
         query("small", Mode::Or),
@@ -616,7 +669,12 @@ fn large_and_small() -> Questions {
         query("large small", Mode::AndOr),
         query("small^2", Mode::AndOr),
     ];
-    Questions::new(documents, Some(CodecName::Raw), &queries)
+    Questions::new(large_texts(), Some(CodecName::Raw), &queries)
+}
+
+fn large_texts() -> Vec<String> {
+    let text = |document: usize| if document.is_multiple_of(100) { "small" } else { "" };
+    (0..20_000).map(|document| format!("large larger largest {}", text(document))).collect()
 }
 
 #[test]

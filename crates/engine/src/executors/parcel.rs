@@ -161,6 +161,23 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn any_number_of_threads_copies_every_piece(lengths in vec(0usize..9, 0..30), threads in 0usize..9) {
+            let from: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| i as u8 + 1).collect();
+            let mut to = vec![0; from.len()];
+            let (mut rooms, mut bytes, mut pieces) = (&mut to[..], &from[..], Vec::new());
+            for &length in &lengths {
+                let (room, other_rooms) = std::mem::take(&mut rooms).split_at_mut(length);
+                let (piece, other_bytes) = bytes.split_at(length);
+                pieces.push((room, piece));
+                (rooms, bytes) = (other_rooms, other_bytes);
+            }
+            copy(&mut pieces, threads);
+            prop_assert_eq!(to, from);
+        }
+    }
+
     #[test]
     fn slabs_are_all_of_a_parcel() {
         let mut parcel = Parcel::default();
