@@ -4,7 +4,7 @@
 //! so that what lies behind them is reached.
 #![no_main]
 
-use lanner::query::{Algorithm, Mode, Query};
+use lanner::internals::query::{Algorithm, Mode, Query};
 use lanner::{DocId, Index, ScoreModel, Searcher};
 use lanner_fuzz::{QUERIES, build_small_index, write_seeds};
 use lanner_index::format::NEWEST;

@@ -2,7 +2,7 @@
 
 use crate::engines::Engine;
 use crate::error::BenchError;
-use lanner::oracle::{Oracle, Question};
+use lanner::internals::oracle::{Oracle, Question};
 use lanner::{Hit, Mode, Query, ScoreModel, Searcher};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::{Analyzer, Scratch};

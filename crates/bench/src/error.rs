@@ -1,7 +1,7 @@
 //! Why a measurement was not made; each message says what to do.
 
-use lanner::executors::ExecutorError;
-use lanner::searcher::SearchError;
+use lanner::SearchError;
+use lanner::internals::executors::ExecutorError;
 use lanner_gpu::error::GpuError;
 use lanner_index::build::BuildError;
 use lanner_index::corpus::CorpusError;

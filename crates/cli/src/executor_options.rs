@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::quantity::parse_bytes;
 use crate::terminal::tell;
 use lanner::Searcher;
-use lanner::executors::GpuExecutor;
+use lanner::internals::executors::GpuExecutor;
 use std::sync::Arc;
 
 /// Where queries are answered.

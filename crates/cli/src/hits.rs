@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
-use lanner::answer::{Step, Work};
-use lanner::plan::decimal;
+use lanner::internals::query::answer::{Step, Work};
+use lanner::internals::query::plan::decimal;
 use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
 use serde::Serialize;
 use std::fmt::Write as _;

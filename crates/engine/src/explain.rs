@@ -2,9 +2,9 @@
 
 use crate::algorithms::cursor::Cursor;
 use crate::algorithms::weigher::{Frequencies, Impacts, Weigher};
-use crate::plan::{Plan, PlannedList, decimal};
 use crate::query::Mode;
-use crate::score::{ScoreModel, static_units};
+use crate::query::plan::{Plan, PlannedList, decimal};
+use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
 use lanner_index::open::{Index, Stream};

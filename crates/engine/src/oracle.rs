@@ -4,10 +4,10 @@
 //! [`static_units`], which have golden numbers): it keeps (document, frequency) pairs in
 //! memory as the analyzer gave them, makes its own statistics, scores every document and sorts them all.
 
-use crate::bitmap::Bitmap;
 use crate::query::Mode;
-use crate::score::{ScoreModel, static_units};
-use crate::topk::Hit;
+use crate::query::answer::Hit;
+use crate::query::bitmap::Bitmap;
+use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::{Bm25, Norms, idf, impact_units, length_code, saturation, units};

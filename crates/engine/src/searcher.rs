@@ -1,13 +1,13 @@
 //! The front door: an index opened for searching.
 
-use crate::answer::{Answer, Place, Step};
 use crate::executors::{Cpu, Executor, ExecutorError, map_in_threads};
 use crate::explain::Explanation;
-use crate::plan::Plan;
-use crate::planner::{PlanError, Planner};
 use crate::query::Query;
+use crate::query::answer::Hit;
+use crate::query::answer::{Answer, Place, Step};
+use crate::query::plan::Plan;
+use crate::query::planner::{PlanError, Planner};
 use crate::snippet::Snippet;
-use crate::topk::Hit;
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
 use lanner_index::open::{Ids, Index};

@@ -6,8 +6,8 @@
 
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::executors::{Cpu, Executor};
-use lanner::planner::Planner;
+use lanner::internals::executors::{Cpu, Executor};
+use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Bitmap, DocId, Index, Mode, Plan, Query, ScoreModel};
 use lanner_index::TermId;
 use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};

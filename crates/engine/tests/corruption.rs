@@ -4,7 +4,7 @@
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
 #[cfg(simulator)]
-use lanner::executors::GpuExecutor;
+use lanner::internals::executors::GpuExecutor;
 use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::format::manifest::Manifest;

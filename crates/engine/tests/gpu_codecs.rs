@@ -4,7 +4,7 @@
 
 mod device;
 
-use lanner::kernels::{
+use lanner::internals::device::kernels::{
     DECODE, DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DECODE_SHARED,
     DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow,
 };

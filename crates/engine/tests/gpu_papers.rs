@@ -4,12 +4,14 @@
 
 mod device;
 
-use lanner::algorithms::batched_intersection::Batch;
-use lanner::algorithms::compaction::{DeviceList, Found, Origins, read_numbers};
-use lanner::algorithms::merge_path::Partitions;
-use lanner::algorithms::parallel_merge_find::MOST_LEVELS;
-use lanner::algorithms::selection::{Choice, MOST_KEPT, Method, Selection};
-use lanner::algorithms::{batched_intersection, binary_intersection, merge_path, parallel_merge_find, selection};
+use lanner::internals::papers::batched_intersection::Batch;
+use lanner::internals::papers::compaction::{DeviceList, Found, Origins, read_numbers};
+use lanner::internals::papers::merge_path::Partitions;
+use lanner::internals::papers::parallel_merge_find::MOST_LEVELS;
+use lanner::internals::papers::selection::{Choice, MOST_KEPT, Method, Selection};
+use lanner::internals::papers::{
+    batched_intersection, binary_intersection, merge_path, parallel_merge_find, selection,
+};
 use lanner_gpu::device::{Command, Stream};
 use lanner_gpu::memory::{Gpu, Memory};
 use proptest::prelude::*;

@@ -5,8 +5,8 @@ mod device;
 
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::executors::{Executor, GpuExecutor};
-use lanner::planner::Planner;
+use lanner::internals::executors::{Executor, GpuExecutor};
+use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Index, Mode, Plan, Query};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::format::list::{SHARED_HEADER_BYTES, UNIT};

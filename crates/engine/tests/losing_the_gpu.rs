@@ -1,11 +1,11 @@
 //! Losing the GPU costs speed, not answers: every call of a device fails in turn, in every way, on the simulator.
 #![cfg(simulator)]
 
-use lanner::answer::Place;
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
-use lanner::planner::Planner;
+use lanner::internals::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
+use lanner::internals::query::answer::Place;
+use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;

@@ -1,11 +1,11 @@
 //! Score-at-a-time beyond what the agreement tests ask: every variant, the budget, and what it refuses.
 
-use lanner::algorithms::accumulator_heap::{ClauseCounts, NoCounts};
-use lanner::algorithms::score_at_a_time::{self, Accumulators, Decoding, Heap, Options};
-use lanner::algorithms::{Known, Task, Workspace};
 use lanner::build::{BuildOptions, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::planner::Planner;
+use lanner::internals::algorithms::score_at_a_time::{self, Accumulators, Decoding, Heap, Options};
+use lanner::internals::algorithms::{Known, Task, Workspace};
+use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
+use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel, Searcher};
 use lanner_index::text::Analyzer;
 use std::sync::{Arc, OnceLock};

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
 use crate::whole_file::stdout;
-use lanner::plan::{Stage, Width, decimal};
+use lanner::internals::query::plan::{Stage, Width, decimal};
 use lanner::{Explanation, Plan, Searcher};
 use serde::Serialize;
 use std::io::Write;

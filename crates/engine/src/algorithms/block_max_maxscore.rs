@@ -7,8 +7,8 @@
 use super::cursor::Cursor;
 use super::weigher::Weigher;
 use super::{Task, maxscore};
-use crate::answer::Work;
-use crate::topk::TopK;
+use crate::algorithms::topk::TopK;
+use crate::query::answer::Work;
 
 /// Answers an OR.
 pub fn cpu<W: Weigher>(task: &Task<'_>, cursors: Vec<Cursor<'_, W>>, top: &mut TopK) -> Work {

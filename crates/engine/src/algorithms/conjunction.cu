@@ -8,9 +8,9 @@
 // are 32, a document a lane, whose weights of dense lists are added: looking them up waits for memory most. What can
 // enter waits in another; all warps push together, a push a thread in each round.
 #pragma once
-#include "../topk.cu"
-#include "dense_list.cu"
-#include "sparse_list.cu"
+#include "algorithms/topk.cu"
+#include "algorithms/dense_list.cu"
+#include "algorithms/sparse_list.cu"
 
 struct Match {
     unsigned document, score;

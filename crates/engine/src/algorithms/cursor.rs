@@ -5,8 +5,8 @@
 //! ends.
 
 use super::weigher::Weigher;
-use crate::answer::Work;
-use crate::plan::PlannedList;
+use crate::query::answer::Work;
+use crate::query::plan::PlannedList;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
 use lanner_index::open::{BlockBuffer, Index, List};
@@ -252,8 +252,8 @@ impl<'a, W: Weigher> Cursor<'a, W> {
 mod tests {
     use super::*;
     use crate::algorithms::weigher::Frequencies;
-    use crate::planner::Planner;
     use crate::query::Query;
+    use crate::query::planner::Planner;
     use lanner_index::build::{BuildOptions, Quiet, build};
     use lanner_index::corpus::{Corpus, CorpusOptions};
     use proptest::prelude::*;

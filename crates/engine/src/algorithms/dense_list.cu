@@ -1,6 +1,6 @@
 // See dense_list.rs: bit tests, ranks and weights of a bitmap in global memory, by any one thread.
 #pragma once
-#include "weigher.cu"
+#include "algorithms/weigher.cu"
 
 // Chunks of a window with a rank of its own.
 constexpr unsigned CHUNKS_IN_WINDOW = 512;

@@ -8,9 +8,9 @@
 use super::cursor::{Cursor, END};
 use super::weigher::Weigher;
 use super::{Task, Workspace, work_of};
-use crate::answer::Work;
-use crate::plan::Operation;
-use crate::topk::TopK;
+use crate::algorithms::topk::TopK;
+use crate::query::answer::Work;
+use crate::query::plan::Operation;
 use lanner_index::DocId;
 
 /// Documents accumulated at a time: with 32-bit scores, 32 KiB.

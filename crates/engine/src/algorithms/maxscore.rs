@@ -11,8 +11,8 @@
 use super::cursor::{Cursor, END};
 use super::weigher::Weigher;
 use super::{Task, work_of};
-use crate::answer::Work;
-use crate::topk::TopK;
+use crate::algorithms::topk::TopK;
+use crate::query::answer::Work;
 use lanner_index::DocId;
 
 /// Answers an OR.

@@ -1,37 +1,29 @@
 //! The algorithms, one file each, and what they share: a task, a workspace, weighers and cursors.
 
-pub mod accumulator_heap;
-pub mod accumulators;
-pub mod batched_intersection;
-pub mod binary_intersection;
 pub mod block_max_maxscore;
-pub mod compaction;
 pub mod conjunction;
 pub mod cursor;
 pub mod dense_list;
 pub mod exhaustive;
 pub mod lanes;
 pub mod maxscore;
-pub mod merge_path;
-pub mod papers;
-pub mod parallel_merge_find;
 pub mod scatter;
 pub mod score_at_a_time;
-pub mod selection;
 pub mod sweep;
-pub mod term_at_a_time;
+pub mod topk;
 pub mod weigher;
 
-use crate::answer::Work;
-use crate::plan::{Operation, Plan, Stage};
 use crate::query::Algorithm;
-use crate::score::{ScoreModel, static_units};
-use crate::topk::{Hit, TopK};
+use crate::query::answer::Hit;
+use crate::query::answer::Work;
+use crate::query::plan::{Operation, Plan, Stage};
+use crate::query::score::{ScoreModel, static_units};
 use cursor::Cursor;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
 use lanner_index::open::{BlockBuffer, Index, Stream};
+use topk::TopK;
 use weigher::{Frequencies, Impacts, Weigher};
 
 /// Memory that a thread keeps from query to query.

@@ -11,9 +11,9 @@
 // thread a chunk); blocks to decode (a warp a list, 32 rows of its directory at once); scattering (a warp a block, atomic
 // operations on the table); candidates (a warp a stretch of the table, then of the chunks).
 #pragma once
-#include "../topk.cu"
-#include "dense_list.cu"
-#include "sparse_list.cu"
+#include "algorithms/topk.cu"
+#include "algorithms/dense_list.cu"
+#include "algorithms/sparse_list.cu"
 
 // Slots of the table, and what an empty one holds.
 constexpr unsigned SLOTS = 4096, EMPTY = ~0u;

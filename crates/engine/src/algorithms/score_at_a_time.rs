@@ -8,13 +8,13 @@
 //! so that documents never leave the first-level cache, which the paper leaves as future work, and the best k are found by one sweep at the end (`sweep.rs`) instead of a heap
 //! that is asked at each posting.
 
-use super::accumulator_heap::{AccumulatorHeap, Clauses, NoCounts, algorithm_1, algorithm_2};
-use super::accumulators::{Array, Dynamic, LARGEST_ARRAY, Pages, Score, new_array};
-use super::sweep::{Adding, SweptScores};
+use super::sweep::{Adding, Score, SweptScores};
 use super::{Task, Workspace};
-use crate::answer::Work;
-use crate::plan::Width;
-use crate::topk::TopK;
+use crate::algorithms::topk::TopK;
+use crate::papers::accumulator_heap::{AccumulatorHeap, Clauses, NoCounts, algorithm_1, algorithm_2};
+use crate::papers::accumulators::{Array, Dynamic, LARGEST_ARRAY, Pages, new_array};
+use crate::query::answer::Work;
+use crate::query::plan::Width;
 use lanner_index::codec::BLOCK;
 use lanner_index::codec::qmx::{Buffer, Instructions, decode, for_each_slice};
 use lanner_index::format::IndexError;

@@ -1,6 +1,6 @@
 // A list in blocks of 128 postings, in global memory: a warp decodes a block, its lane `l` holds postings 4 l to 4 l + 3.
 #pragma once
-#include "weigher.cu"
+#include "algorithms/weigher.cu"
 
 __device__ inline unsigned number_in(const SparseRow &list, unsigned array, unsigned place) {
     return __ldg(reinterpret_cast<const unsigned *>(list.bytes + array) + place);

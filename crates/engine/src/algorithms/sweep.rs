@@ -6,8 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::Task;
-use super::accumulators::Score;
-use crate::topk::TopK;
+use crate::algorithms::topk::TopK;
 use lanner_index::DocId;
 
 /// Documents of a page are two to the power of this many: with 16-bit scores, 512 bytes.
@@ -16,6 +15,50 @@ const PAGE_SHIFT: u32 = 8;
 const LANE: usize = 64;
 /// Pages are marked when there are fewer postings than this share of the documents.
 const MARKED_BELOW: u64 = 4;
+
+/// The number an accumulator is.
+pub trait Score: Copy + Ord + Default {
+    /// From a number that fits, as the planner has proved.
+    fn of(units: u32) -> Self;
+    /// As a score.
+    fn units(self) -> u32;
+    /// The sum, which fits.
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Score for u16 {
+    #[inline(always)]
+    fn of(units: u32) -> u16 {
+        units as u16
+    }
+
+    #[inline(always)]
+    fn units(self) -> u32 {
+        u32::from(self)
+    }
+
+    #[inline(always)]
+    fn plus(self, other: u16) -> u16 {
+        self.wrapping_add(other)
+    }
+}
+
+impl Score for u32 {
+    #[inline(always)]
+    fn of(units: u32) -> u32 {
+        units
+    }
+
+    #[inline(always)]
+    fn units(self) -> u32 {
+        self
+    }
+
+    #[inline(always)]
+    fn plus(self, other: u32) -> u32 {
+        self.wrapping_add(other)
+    }
+}
 
 /// Scores that are zero between queries.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 // See weigher.rs: from a stored value to a weight in units, to the last bit as the host has it.
 #pragma once
-#include "../plan.cu"
+#include "device/rows.cu"
 
 // The two streams of weights.
 enum Stream : unsigned { FREQUENCY = 0, IMPACT = 1 };

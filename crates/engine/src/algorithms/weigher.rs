@@ -1,7 +1,7 @@
 //! From a stored value to a weight in units, for each of the two streams of an index.
 
 use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, Lanes};
-use crate::plan::Plan;
+use crate::query::plan::Plan;
 use lanner_index::open::{BlockBuffer, Dense, Index, List, Stream};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
 

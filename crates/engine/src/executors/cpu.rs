@@ -1,11 +1,11 @@
 //! The processor: one query a thread.
 
 use super::{Executor, ExecutorError, map_in_threads};
+use crate::algorithms::topk::TopK;
 use crate::algorithms::{Known, Task, Workspace};
-use crate::answer::{Answer, Place, Step};
-use crate::plan::{Operation, Plan, PlannedList, Stage};
 use crate::query::Algorithm;
-use crate::topk::TopK;
+use crate::query::answer::{Answer, Place, Step};
+use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
 use std::sync::{Arc, Mutex, PoisonError};

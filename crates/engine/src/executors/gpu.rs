@@ -1,13 +1,13 @@
 //! The graphics processor: `session.rs` answers batches of plans on it. Whatever fails, the processor answers, and the
 //! device is opened again later.
 
-use super::batch::cost;
-use super::session::{Failure, Session, SmallBatches, Usage};
 use super::{Cpu, Executor, ExecutorError};
-use crate::answer::Answer;
-use crate::plan::Plan;
+use crate::device::batch::cost;
+use crate::device::session::{Failure, Session, SmallBatches, Usage};
 use crate::query::Algorithm;
-use crate::score::ScoreModel;
+use crate::query::answer::Answer;
+use crate::query::plan::Plan;
+use crate::query::score::ScoreModel;
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;

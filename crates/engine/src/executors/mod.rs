@@ -1,25 +1,16 @@
 //! Executors: what answers a batch of plans.
 
-mod batch;
 mod cpu;
 mod gpu;
-mod intersections;
-mod layout;
-mod parcel;
-mod resident;
-mod rows;
-mod sending;
-mod session;
-mod steps;
 mod threads;
 
+pub use crate::device::SmallBatches;
 pub use cpu::Cpu;
 pub use gpu::{Counters, GpuExecutor, Open, Report};
-pub use session::SmallBatches;
 pub(crate) use threads::map_in_threads;
 
-use crate::answer::Answer;
-use crate::plan::Plan;
+use crate::query::answer::Answer;
+use crate::query::plan::Plan;
 use lanner_index::format::IndexError;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::Engine;
 use crate::random::for_each;
-use lanner::executors::{Cpu, Executor};
-use lanner::planner::Planner;
+use lanner::internals::executors::{Cpu, Executor};
+use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Bitmap, DocId, Mode, ScoreModel};
 use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;

@@ -2,7 +2,7 @@
 
 use lanner::build::{BuildOptions, Order, Quiet, build};
 use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::oracle::{Oracle, Question};
+use lanner::internals::oracle::{Oracle, Question};
 use lanner::{Bitmap, Hit, Index, Mode, Query, ScoreModel};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::text::Analyzer;

@@ -2,10 +2,10 @@
 
 use crate::collection::{Collection, Lists};
 use crate::device;
-use lanner::algorithms::lanes::Widest;
-use lanner::algorithms::{Known, Task, Workspace};
-use lanner::executors::{Cpu, Executor, GpuExecutor};
-use lanner::planner::Planner;
+use lanner::internals::algorithms::lanes::Widest;
+use lanner::internals::algorithms::{Known, Task, Workspace};
+use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
+use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -364,8 +364,8 @@ impl Engine {
     }
 }
 
-fn operations(mode: Mode) -> &'static [lanner::plan::Operation] {
-    use lanner::plan::Operation::{And, Or};
+fn operations(mode: Mode) -> &'static [lanner::internals::query::plan::Operation] {
+    use lanner::internals::query::plan::Operation::{And, Or};
     match mode {
         Mode::And => &[And],
         Mode::Or => &[Or],

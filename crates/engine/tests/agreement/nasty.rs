@@ -4,10 +4,10 @@
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::device;
 use crate::engine::{Engine, Runs};
-use lanner::answer::Work;
-use lanner::executors::GpuExecutor;
-use lanner::planner::{PlanError, Planner};
-use lanner::query::LARGEST_WEIGHT;
+use lanner::internals::executors::GpuExecutor;
+use lanner::internals::query::LARGEST_WEIGHT;
+use lanner::internals::query::answer::Work;
+use lanner::internals::query::planner::{PlanError, Planner};
 use lanner::{Algorithm, Bitmap, DocId, Mode, Query, ScoreModel, Searcher};
 use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;

@@ -1,7 +1,7 @@
 // See bitpack.rs for the codec, lanes.cu for who holds what.
 #pragma once
-#include "lanes.cu"
-#include "packed.cu"
+#include "codec/lanes.cu"
+#include "codec/packed.cu"
 
 struct Bitpack {
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane, Scratch &,

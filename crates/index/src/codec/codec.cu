@@ -4,12 +4,12 @@
 // compiled for one codec, as Codec<BITPACK>, pays nothing for the others and does not look at the tag; Codec<ANY> goes by
 // the tag, which all lanes of a warp have in common, in functions of its own: one copy of all codecs is large enough.
 #pragma once
-#include "bitpack.cu"
-#include "elias_fano.cu"
-#include "pfor.cu"
-#include "pfor_block.cu"
-#include "raw.cu"
-#include "rice.cu"
+#include "codec/bitpack.cu"
+#include "codec/elias_fano.cu"
+#include "codec/pfor.cu"
+#include "codec/pfor_block.cu"
+#include "codec/raw.cu"
+#include "codec/rice.cu"
 
 enum CodecTag : unsigned { ANY = 0, RAW = 1, BITPACK = 2, ELIAS_FANO = 3, PFOR = 4, RICE = 5, PFOR_BLOCK = 7 };
 

@@ -2,7 +2,7 @@
 //
 // A warp takes a block, and then the one as many further on as there are warps.
 #pragma once
-#include "codec.cu"
+#include "codec/codec.cu"
 
 constexpr unsigned DECODE_THREADS = 256, DECODE_WARPS = DECODE_THREADS / 32;
 

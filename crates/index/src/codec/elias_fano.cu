@@ -1,7 +1,7 @@
 // See elias_fano.rs for the codec, unary.cu for what goes through scratch. No sums are formed: a place is a sum.
 #pragma once
-#include "raw.cu"
-#include "unary.cu"
+#include "codec/raw.cu"
+#include "codec/unary.cu"
 
 struct EliasFano {
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,

@@ -8,8 +8,8 @@
 // The shared part starts at a multiple of four bytes. But for its first eight nothing is read behind its length, or
 // behind the next multiple of four, whatever it says of itself.
 #pragma once
-#include "lanes.cu"
-#include "pfor_block.cu"
+#include "codec/lanes.cu"
+#include "codec/pfor_block.cu"
 
 // Words that hold a slot, and the bit at which it starts: it may be still on its way.
 struct PforSlot {

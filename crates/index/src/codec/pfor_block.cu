@@ -1,8 +1,8 @@
 // See pfor_block.rs for the codec. An exception belongs to another lane than the one that reads it, so what it adds
 // goes through scratch, which holds zeros for all other numbers.
 #pragma once
-#include "lanes.cu"
-#include "packed.cu"
+#include "codec/lanes.cu"
+#include "codec/packed.cu"
 
 // Before exceptions are written to scratch.
 __device__ inline void clear_patches(unsigned lane, Scratch &scratch) {

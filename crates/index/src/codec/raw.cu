@@ -1,7 +1,7 @@
 // See raw.rs for the codec. Four bytes a number are a width of 32, for which both layouts of lanes.rs are the same.
 #pragma once
-#include "lanes.cu"
-#include "packed.cu"
+#include "codec/lanes.cu"
+#include "codec/packed.cu"
 
 struct Raw {
     __device__ static uint4 documents(const Packed &packed, unsigned, unsigned count, unsigned lane, Scratch &scratch,

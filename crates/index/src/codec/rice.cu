@@ -1,7 +1,7 @@
 // See rice.rs for the codec, unary.cu for what goes through scratch. Remainders are summed up by shuffles.
 #pragma once
-#include "lanes.cu"
-#include "unary.cu"
+#include "codec/lanes.cu"
+#include "codec/unary.cu"
 
 struct Rice {
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,

@@ -5,8 +5,8 @@
 // holds, behind as many as the lanes before it have, and reads back four. It is griffin's Algorithm 1 and the bit-wise
 // prefix sum with compaction of gpu-ir's section 6.1.
 #pragma once
-#include "lanes.cu"
-#include "packed.cu"
+#include "codec/lanes.cu"
+#include "codec/packed.cu"
 
 // No encoder writes more bytes; whatever the bytes hold, nothing is read behind so many.
 constexpr unsigned LONGEST_UNARY_BYTES = 33 * BLOCK / 8;

@@ -8,7 +8,7 @@ use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::table::{Table, count, number};
 use lanner::Index;
-use lanner::kernels::{
+use lanner::internals::device::kernels::{
     DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_RICE, DECODE_SHARED, DECODE_THREADS, DecodeArguments,
     DecodeKind, DecodeOutput, DecodeRow,
 };

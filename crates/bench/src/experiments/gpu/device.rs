@@ -1,8 +1,8 @@
 //! The device under measurement, and an executor on it that must answer everything itself.
 
 use crate::error::BenchError;
-use lanner::answer::Place;
-use lanner::executors::{Executor, GpuExecutor};
+use lanner::internals::executors::{Executor, GpuExecutor};
+use lanner::internals::query::answer::Place;
 use lanner::{Answer, Index, Plan};
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::Device;
@@ -102,7 +102,7 @@ pub fn kernel_seconds(answers: &[Answer]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanner::answer::{Step, Trace};
+    use lanner::internals::query::answer::{Step, Trace};
 
     #[test]
     fn the_kernels_of_a_batch_count_once() {

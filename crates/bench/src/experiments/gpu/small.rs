@@ -8,7 +8,7 @@ use crate::error::BenchError;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::table::{Table, number};
-use lanner::executors::SmallBatches;
+use lanner::internals::executors::SmallBatches;
 use lanner::{Index, Mode};
 use lanner_gpu::device::Device;
 use std::sync::Arc;

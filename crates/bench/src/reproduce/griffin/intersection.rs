@@ -10,10 +10,10 @@ use crate::reproduce::on_device::{
 };
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::binary_intersection;
-use lanner::algorithms::compaction::{DeviceList, Found, Origins};
-use lanner::algorithms::merge_path::{self, Partitions};
-use lanner::kernels::DecodeKind::Documents;
+use lanner::internals::device::kernels::DecodeKind::Documents;
+use lanner::internals::papers::binary_intersection;
+use lanner::internals::papers::compaction::{DeviceList, Found, Origins};
+use lanner::internals::papers::merge_path::{self, Partitions};
 use lanner::{Hit, Mode, Plan};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};

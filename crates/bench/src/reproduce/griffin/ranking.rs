@@ -9,7 +9,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Ground, Landing, agree, time_cpu};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::algorithms::selection::{self, Method, Selection};
+use lanner::internals::papers::selection::{self, Method, Selection};
 use lanner::{Hit, Mode};
 use lanner_gpu::memory::Memory;
 

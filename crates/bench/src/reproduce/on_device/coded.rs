@@ -3,11 +3,11 @@
 use super::{Ground, Landing, Timed, agree, disagreement, time_cpu};
 use crate::error::BenchError;
 use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded};
-use lanner::algorithms::compaction::{DeviceList, read_numbers};
-use lanner::kernels::{
+use lanner::internals::device::kernels::{
     DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DecodeArguments,
     DecodeKind, DecodeOutput, DecodeRow,
 };
+use lanner::internals::papers::compaction::{DeviceList, read_numbers};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::TypedKernel;
 use lanner_index::codec::{BLOCK, CodecName, Packed};

@@ -21,7 +21,7 @@ use crate::only::Only;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::Suite;
-use lanner::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
+use lanner::internals::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::{Algorithm, Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Address, Command, Device};
 use lanner_gpu::error::GpuError;

@@ -1,0 +1,222 @@
+//! The best k hits, in the order that settles ties: higher score first, then the smaller document.
+
+use crate::query::answer::Hit;
+use lanner_index::DocId;
+
+/// Keeps the best k of the hits it is given.
+///
+/// A *seed* is a score that at least k documents of the whole collection are known to reach: lower ones are refused
+/// from the start, equal ones enter.
+///
+/// Hits are collected in no order. When there are twice as many as asked for, the better half is kept, and its worst
+/// is what later hits must beat: a few operations a hit for any k, where a heap takes its logarithm.
+#[derive(Clone, Debug, Default)]
+pub struct TopK {
+    k: usize,
+    /// The hits so far as keys, among them the best k.
+    keys: Vec<u64>,
+    /// So many keys are cut to the best k.
+    limit: usize,
+    /// Only keys above this enter.
+    floor: u64,
+    /// Whether `floor` is the k-th best of the hits at some moment; the seed otherwise.
+    is_full: bool,
+    /// Whether there are hits from before, whose documents may be greater than those to come.
+    has_earlier: bool,
+}
+
+/// A hit as one number: the greater, the better.
+fn key(document: DocId, score: u32) -> u64 {
+    u64::from(score) << 32 | u64::from(!document.0)
+}
+
+/// The hit of a key.
+pub(crate) fn hit(key: u64) -> Hit {
+    Hit { document: DocId(!(key as u32)), score: (key >> 32) as u32 }
+}
+
+impl TopK {
+    /// Room for the best `k`. Memory grows with the hits that come, not with `k`.
+    pub fn new(k: usize) -> TopK {
+        let mut top = TopK::default();
+        top.reset(k, 0);
+        top
+    }
+
+    /// Empties it for another query; what was allocated stays.
+    pub fn reset(&mut self, k: usize, seed: u32) {
+        self.keys.clear();
+        // The key just below all of that score: document numbers end before the largest.
+        let (keys, floor) = (std::mem::take(&mut self.keys), u64::from(seed) << 32);
+        *self = TopK { k, keys, limit: k, floor, is_full: false, has_earlier: false };
+    }
+
+    /// Takes the hits of an earlier stage, whose documents will not come again.
+    pub fn keep(&mut self, earlier: &[Hit]) {
+        earlier.iter().for_each(|hit| _ = self.push(hit.document, hit.score));
+        self.has_earlier = !earlier.is_empty();
+    }
+
+    /// Hits that are among the best k so far.
+    pub fn len(&self) -> usize {
+        self.keys.len().min(self.k)
+    }
+
+    /// Whether there is no hit yet.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The least score that can still enter, whichever document has it: at the k-th score the smaller document wins.
+    #[inline]
+    pub fn threshold(&self) -> u32 {
+        (self.floor >> 32) as u32
+    }
+
+    /// The least score that can still enter when all documents to come are greater than those that were pushed.
+    #[inline]
+    pub fn threshold_in_order(&self) -> u32 {
+        // A later document loses ties, so equality cannot enter; the seed is entered by equal scores.
+        self.threshold().saturating_add(u32::from(self.is_full && !self.has_earlier))
+    }
+
+    /// Takes a hit if it may be among the best k, and tells whether it raised the threshold.
+    #[inline]
+    pub fn push(&mut self, document: DocId, score: u32) -> bool {
+        let key = key(document, score);
+        if key <= self.floor || self.k == 0 {
+            return false;
+        }
+        self.keys.push(key);
+        let is_full = self.keys.len() >= self.limit;
+        if is_full {
+            self.cut();
+        }
+        is_full
+    }
+
+    /// Keeps the best k, of which there are as many.
+    fn cut(&mut self) {
+        self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
+        self.keys.truncate(self.k);
+        self.floor = self.keys[self.k - 1];
+        self.limit = self.k.saturating_mul(2);
+        self.is_full = true;
+    }
+
+    /// Moves the hits out, best first; what was allocated stays for the next query.
+    pub fn take(&mut self) -> Vec<Hit> {
+        if self.keys.len() > self.k {
+            self.cut();
+        }
+        self.keys.sort_unstable_by(|a, b| b.cmp(a));
+        let hits = self.keys.iter().map(|&key| hit(key)).collect();
+        self.keys.clear();
+        hits
+    }
+
+    /// The best `k` of several answers over disjoint documents: parts of a plan, devices, shards.
+    pub fn merge<A: AsRef<[Hit]>>(k: usize, answers: impl IntoIterator<Item = A>) -> Vec<Hit> {
+        let mut top = TopK::new(k);
+        for answer in answers {
+            for hit in answer.as_ref() {
+                top.push(hit.document, hit.score);
+            }
+        }
+        top.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cmp::Reverse;
+
+    fn hits_of(pairs: &[(u32, u32)]) -> Vec<Hit> {
+        pairs.iter().map(|&(document, score)| Hit { document: DocId(document), score }).collect()
+    }
+
+    fn sorted(mut hits: Vec<Hit>, k: usize) -> Vec<Hit> {
+        hits.sort_by_key(|hit| (Reverse(hit.score), hit.document));
+        hits.truncate(k);
+        hits
+    }
+
+    /// Distinct documents in any order, with scores that collide.
+    fn some_hits() -> impl Strategy<Value = Vec<Hit>> {
+        let scores = prop::collection::hash_map(0u32..500, 0u32..8, 0..200);
+        scores.prop_map(|scores| scores.into_iter().map(|(d, score)| Hit { document: DocId(d), score }).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_k_come_out_in_order_whatever_the_order_they_came_in(hits in some_hits(), k in 0usize..50) {
+            let mut top = TopK::new(k);
+            for hit in &hits {
+                let threshold = top.threshold();
+                let raised = top.push(hit.document, hit.score);
+                prop_assert!(top.threshold() >= threshold && (raised || top.threshold() == threshold));
+            }
+            prop_assert_eq!(top.take(), sorted(hits, k));
+        }
+
+        #[test]
+        fn in_document_order_what_is_below_the_stricter_threshold_can_be_left_out(
+            hits in some_hits(), k in 1usize..50, seed in 0u32..4,
+        ) {
+            let mut hits = hits;
+            hits.sort_by_key(|hit| hit.document);
+            let mut top = TopK::default();
+            top.reset(k, seed);
+            for hit in &hits {
+                if hit.score >= top.threshold_in_order() {
+                    top.push(hit.document, hit.score);
+                }
+            }
+            hits.retain(|hit| hit.score >= seed);
+            prop_assert_eq!(top.take(), sorted(hits, k));
+        }
+
+        #[test]
+        fn merged_parts_give_the_answer_of_the_whole(hits in some_hits(), k in 0usize..50, parts in 1usize..5) {
+            let answers = (0..parts).map(|part| {
+                let own = hits.iter().copied().filter(|hit| hit.document.0 as usize % parts == part);
+                sorted(own.collect(), k)
+            });
+            let answers: Vec<_> = answers.collect();
+            prop_assert_eq!(TopK::merge(k, &answers), sorted(hits, k));
+        }
+    }
+
+    #[test]
+    fn a_score_equal_to_the_seed_enters_and_a_lower_one_does_not() {
+        let mut top = TopK::default();
+        top.reset(2, 5);
+        assert_eq!((top.threshold(), top.threshold_in_order()), (5, 5));
+        assert!(!top.push(DocId(0), 4) && !top.push(DocId(1), 5) && top.len() == 1);
+        assert!(top.push(DocId(2), 5));
+        assert_eq!((top.threshold(), top.threshold_in_order()), (5, 6));
+        assert_eq!(top.take(), hits_of(&[(1, 5), (2, 5)]));
+    }
+
+    #[test]
+    fn room_is_made_for_hits_and_not_for_k() {
+        let mut top = TopK::new(usize::MAX);
+        top.push(DocId(7), 1);
+        assert_eq!(top.take(), hits_of(&[(7, 1)]));
+        top.reset(0, 0);
+        assert!(!top.push(DocId(7), u32::MAX));
+        assert!(top.is_empty());
+    }
+
+    #[test]
+    fn a_second_query_reuses_the_memory_of_the_first() {
+        let mut top = TopK::new(1000);
+        (0..5000).for_each(|document| _ = top.push(DocId(document), document));
+        let (capacity, hits) = (top.keys.capacity(), top.take());
+        top.reset(1000, 0);
+        (0..5000).for_each(|document| _ = top.push(DocId(document), document));
+        assert_eq!((top.keys.capacity(), top.len(), top.take()), (capacity, 1000, hits));
+    }
+}

@@ -1,0 +1,6 @@
+// The modules of kernels.rs together, for the simulator.
+#include "device/kernels/any_frequency.cu"
+#include "device/kernels/any_impact.cu"
+#include "device/kernels/bitpack_frequency.cu"
+#include "device/kernels/bitpack_impact.cu"
+#include "device/kernels/decode.cu"

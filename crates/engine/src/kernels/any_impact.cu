@@ -1,4 +1,0 @@
-// OR and AND by impacts, of lists packed by any codec that a GPU reads: a module of kernels.rs.
-#include "answering.cu"
-
-ANSWERING_KERNELS(any_impact, ANY, IMPACT, 3)

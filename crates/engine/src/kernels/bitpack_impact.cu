@@ -1,4 +1,0 @@
-// OR and AND by impacts, of lists packed by bitpack, the default: a module of kernels.rs.
-#include "answering.cu"
-
-ANSWERING_KERNELS(bitpack_impact, BITPACK, IMPACT, 4)

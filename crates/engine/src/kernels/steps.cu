@@ -1,2 +1,0 @@
-// AND and OR of packed lists step by step, as the papers have them: the module of steps.rs.
-#include "algorithms/accumulators.cu"

@@ -1,0 +1,234 @@
+// See merge_path.rs for the algorithm.
+//
+// Two warps of a block find where the path enters its partition and where it leaves: 32 places of a diagonal at a look.
+// The block holds the partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. A
+// partition with few numbers of A is not merged step by step: its threads look for them among those of B.
+#pragma once
+#include "papers/compaction.cu"
+
+namespace papers {
+
+// How long partitions are.
+template <unsigned STEPS_OF_A_THREAD, unsigned MOST_LOOKED_FOR> struct PartitionSize {
+    // Steps of a thread. Odd, so that the threads of a warp start in different banks.
+    static constexpr unsigned STEPS = STEPS_OF_A_THREAD;
+    // Steps of a partition.
+    static constexpr unsigned PARTITION = THREADS * STEPS;
+    // The most numbers of A for which a thread looks among those of B.
+    static constexpr unsigned LOOKED_FOR = MOST_LOOKED_FOR;
+};
+using ShortPartitions = PartitionSize<7, 3>;
+using LongPartitions = PartitionSize<19, 4>;
+
+struct MergePathArguments {
+    const unsigned *a, *b;
+    unsigned *results; // as many as the shorter list has
+    Origins origins;   // of A and of B
+    Order order;
+    unsigned a_length, b_length;
+};
+static_assert(sizeof(MergePathArguments) == 80, "as merge_path.rs has it");
+
+template <typename Size> struct MergePathShared {
+    OrderShared order;
+    unsigned points[2]; // how many of A lie before the partition, and before the next
+    unsigned numbers[Size::PARTITION + 1];
+};
+static_assert(sizeof(MergePathShared<ShortPartitions>) == 7220, "as merge_path.rs has it");
+static_assert(sizeof(MergePathShared<LongPartitions>) == 19508, "as merge_path.rs has it");
+
+// How many of the first `diagonal` numbers of the merged lists are of A; of equal numbers A's comes first.
+__device__ inline unsigned cross(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
+                                 unsigned diagonal) {
+    unsigned low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
+    while (low < high) {
+        const unsigned middle = low + (high - low) / 2;
+        if (a[middle] <= b[diagonal - 1 - middle]) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// Where lane `lane` looks first, seen from where the path would cross if both lists were even: at distances that double.
+__device__ inline int distance_from_even(unsigned lane) {
+    return lane < 16 ? -(1 << (15 - lane)) : (1 << (lane - 16)) - 1;
+}
+
+// The same for long lists in global memory, by a warp. The first look is around where the path would cross if both lists
+// were even, which leaves little, and neighbours look at the same memory; then each look leaves one of 32 shares.
+__device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
+                                         unsigned diagonal) {
+    const unsigned lane = threadIdx.x & 31;
+    // Places before `low` are passed before the diagonal, those from `high` on are not.
+    int64_t low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
+    const auto is_passed = [&](int64_t place) {
+        return place < low || (place < high && __ldg(a + place) <= __ldg(b + (diagonal - 1 - place)));
+    };
+    const float share = __uint2float_rn(a_length) / __uint2float_rn(a_length + b_length);
+    const int64_t even = min(static_cast<int64_t>(__uint2float_rn(diagonal) * share), high);
+    const unsigned passed = __popc(__ballot_sync(~0u, is_passed(even + distance_from_even(lane))));
+    if (passed > 0) low = max(low, even + distance_from_even(passed - 1) + 1);
+    if (passed < 32) high = min(high, even + distance_from_even(passed));
+    while (low < high) {
+        const unsigned step = static_cast<unsigned>(high - low + 31) / 32;
+        // Each lane looks at the last place of its share.
+        const int64_t place = low + static_cast<int64_t>(step) * (lane + 1) - 1;
+        const unsigned shares = __popc(__ballot_sync(~0u, is_passed(place)));
+        low += static_cast<int64_t>(step) * shares;
+        high = min(high, low + step - 1);
+    }
+    return static_cast<unsigned>(low);
+}
+
+// What a thread has found: at each step a match or not.
+template <typename Size> struct Matches {
+    unsigned bits;
+    unsigned steps_of_a;                    // a bit for each step that passed a number of A
+    unsigned first_of_a;                    // the first of these, where 0 is the last before the partition
+    unsigned places_of_b[Size::LOOKED_FOR]; // of each step, where numbers of A are looked for
+};
+
+// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: that of A was the step
+// before, be it another thread's or of another partition.
+template <typename Size>
+__device__ inline Matches<Size> merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
+                                      unsigned diagonal) {
+    const unsigned *a = before_a + 1, *b = a + a_count;
+    unsigned i = cross(a, a_count, b, b_count, diagonal), j = diagonal - i;
+    bool has_previous = has_before || i > 0;
+    unsigned previous = has_previous ? before_a[i] : 0;
+    unsigned of_a = i < a_count ? a[i] : 0, of_b = j < b_count ? b[j] : 0;
+    Matches<Size> matches;
+    matches.bits = 0;
+    matches.steps_of_a = 0;
+    matches.first_of_a = i;
+#pragma unroll
+    for (unsigned step = 0; step < Size::STEPS; step++) {
+        const bool has_b = j < b_count;
+        if (i < a_count && (!has_b || of_a <= of_b)) {
+            previous = of_a;
+            has_previous = true;
+            matches.steps_of_a |= 1u << step;
+            i++;
+            of_a = i < a_count ? a[i] : 0;
+        } else if (has_b) {
+            matches.bits |= static_cast<unsigned>(has_previous && previous == of_b) << step;
+            j++;
+            of_b = j < b_count ? b[j] : 0;
+        }
+    }
+    return matches;
+}
+
+// Looks for `each` numbers of A among those of B, from `first` on, where 0 is the last before the partition.
+template <typename Size>
+__device__ inline Matches<Size> look_for(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
+                                         unsigned first, unsigned each) {
+    const unsigned *b = before_a + 1 + a_count;
+    Matches<Size> matches;
+    matches.bits = 0;
+    matches.steps_of_a = ~0u;
+    matches.first_of_a = first;
+#pragma unroll
+    for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
+        const unsigned i = first + step;
+        if (step >= each || i > a_count || (i == 0 && !has_before)) continue;
+        const unsigned document = before_a[i];
+        unsigned place = 0, length = b_count;
+        while (length > 0) {
+            const unsigned half = length / 2;
+            const bool is_before = b[place + half] < document;
+            place += is_before ? half + 1 : 0;
+            length = is_before ? length - half - 1 : half;
+        }
+        matches.places_of_b[step] = place;
+        matches.bits |= static_cast<unsigned>(place < b_count && b[place] == document) << step;
+    }
+    return matches;
+}
+
+// The numbers of a partition. Of lists that are not sorted, as damaged ones may be, partitions overlap or lack some.
+template <typename Size> struct Partition {
+    unsigned a_first, a_count, b_first, b_count;
+
+    __device__ Partition(const MergePathArguments &arguments, unsigned tile, const unsigned (&points)[2]) {
+        const unsigned diagonal = tile * Size::PARTITION, most = Size::PARTITION;
+        const unsigned count = min(arguments.a_length + arguments.b_length - diagonal, most);
+        a_first = points[0];
+        a_count = min(max(points[1], a_first) - a_first, count);
+        b_first = diagonal - a_first;
+        b_count = min(count - a_count, arguments.b_length - b_first);
+    }
+};
+
+// Leaves a match, and where it stood in the lists, if there is room: there always is for lists that are sorted.
+template <typename Size>
+__device__ inline void leave(const MergePathArguments &arguments, const Partition<Size> &part, unsigned place,
+                             unsigned of_a, unsigned of_b, unsigned document) {
+    if (place >= min(arguments.a_length, arguments.b_length)) return;
+    arguments.results[place] = document;
+    if (!arguments.origins.shorter) return;
+    arguments.origins.shorter[place] = part.a_first + of_a - 1;
+    arguments.origins.longer[place] = part.b_first + of_b;
+}
+
+template <typename Size>
+__device__ inline void intersect(const MergePathArguments &arguments, MergePathShared<Size> &shared) {
+    const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
+    if (warp < 2) {
+        const unsigned diagonal = min((tile + warp) * Size::PARTITION, arguments.a_length + arguments.b_length);
+        const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
+        if ((threadIdx.x & 31) == 0) shared.points[warp] = point;
+    }
+    __syncthreads();
+    const Partition<Size> part(arguments, tile, shared.points);
+    const unsigned *a = arguments.a + part.a_first, *b = arguments.b + part.b_first - part.a_count;
+    const unsigned count = part.a_count + part.b_count;
+    const bool has_before = part.a_first > 0;
+    if (threadIdx.x == 0) shared.numbers[0] = has_before ? arguments.a[part.a_first - 1] : 0;
+    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
+        COPY_NUMBER(shared.numbers + 1 + i, (i < part.a_count ? a : b) + i);
+    }
+    WAIT_FOR_COPIES();
+    __syncthreads();
+    const unsigned share = min(threadIdx.x * Size::STEPS, count), each = part.a_count / THREADS + 1;
+    const bool is_looked_for = each <= Size::LOOKED_FOR;
+    Matches<Size> matches;
+    if (is_looked_for) {
+        matches = look_for<Size>(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
+    } else {
+        matches = merge<Size>(shared.numbers, part.a_count, part.b_count, has_before, share);
+    }
+    unsigned total;
+    const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);
+    unsigned place = sum_before(shared.order, arguments.order, tile, total) + first;
+    const unsigned *of_part = shared.numbers + 1 + part.a_count;
+    if (is_looked_for) {
+#pragma unroll
+        for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
+            const unsigned of_b = matches.places_of_b[step];
+            if (matches.bits >> step & 1) leave(arguments, part, place++, matches.first_of_a + step, of_b, of_part[of_b]);
+        }
+        return;
+    }
+    for (unsigned bits = matches.bits; bits != 0; bits &= bits - 1) {
+        const unsigned step = __ffs(bits) - 1;
+        // The numbers of A that were passed: the match is the last of them.
+        const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
+        const unsigned of_b = share + step - passed;
+        leave(arguments, part, place++, passed, of_b, of_part[of_b]);
+    }
+}
+
+// Few blocks of these run on a processor, and have all the registers that they can use.
+BOUNDED_KERNEL(merge_path_short, THREADS, 4, MergePathArguments, arguments) {
+    SHARED(MergePathShared<ShortPartitions>, shared);
+    intersect(arguments, shared);
+}
+
+BOUNDED_KERNEL(merge_path_long, THREADS, 8, MergePathArguments, arguments) {
+    SHARED(MergePathShared<LongPartitions>, shared);
+    intersect(arguments, shared);
+}
+
+} // namespace papers

@@ -1,0 +1,116 @@
+//! What comes back for a plan: the hits, the work done and where each step ran.
+
+use lanner_index::DocId;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// The answer to a plan.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Answer {
+    /// The best k documents, best first.
+    pub hits: Vec<Hit>,
+    /// Whether the hits are those of the oracle; an approximation was asked for where not.
+    pub exact: bool,
+    /// What it took.
+    pub work: Work,
+    /// Which step ran where, and for how long.
+    pub trace: Trace,
+}
+
+/// A document that answers a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Hit {
+    /// The document.
+    pub document: DocId,
+    /// Its score in units, of which 65,536 make 1.0 (impacts are whole units).
+    pub score: u32,
+}
+
+/// Work done for an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Work {
+    /// Postings whose documents were decoded.
+    pub postings_decoded: u64,
+    /// Blocks whose documents were decoded.
+    pub blocks_decoded: u64,
+    /// Blocks of the lists, within the plan's documents, that were never decoded.
+    pub blocks_skipped: u64,
+    /// Documents whose whole score was computed.
+    pub documents_scored: u64,
+    /// Bytes sent to a device.
+    pub bytes_uploaded: u64,
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Work) {
+        self.postings_decoded += other.postings_decoded;
+        self.blocks_decoded += other.blocks_decoded;
+        self.blocks_skipped += other.blocks_skipped;
+        self.documents_scored += other.documents_scored;
+        self.bytes_uploaded += other.bytes_uploaded;
+    }
+}
+
+/// The steps that led to an answer, in order.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Trace {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a trace.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// What ran.
+    pub name: &'static str,
+    /// Where.
+    pub place: Place,
+    /// For how long.
+    #[serde(rename = "microseconds", serialize_with = "as_microseconds")]
+    pub duration: Duration,
+}
+
+fn as_microseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_nanos() as f64 / 1000.0)
+}
+
+/// Where a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// The processor.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// The simulated graphics processor of tests.
+    Simulator,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Place::Cpu => "cpu",
+            Place::Gpu => "gpu",
+            Place::Simulator => "simulator",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_written_as_json_with_times_in_microseconds() {
+        let step = Step { name: "maxscore", place: Place::Cpu, duration: Duration::from_nanos(1500) };
+        let hits = vec![Hit { document: DocId(3), score: 70_000 }];
+        let answer = Answer { hits, exact: true, work: Work::default(), trace: Trace { steps: vec![step] } };
+        let json = serde_json::to_string(&answer).unwrap();
+        let expected = "{\"hits\":[{\"document\":3,\"score\":70000}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
+                        \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0},\
+                        \"trace\":{\"steps\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"microseconds\":1.5}]}}";
+        assert_eq!(json, expected);
+    }
+}

@@ -1,0 +1,404 @@
+//! A query as a user states it: text, how its terms combine, how many hits, and how they are scored.
+
+pub mod answer;
+pub mod bitmap;
+pub mod plan;
+pub mod planner;
+pub mod score;
+
+use bitmap::Bitmap;
+use hashbrown::HashTable;
+use lanner_index::format::lexicon;
+use lanner_index::text::{Analyzer, Scratch};
+use score::ScoreModel;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The most different terms of a query.
+pub const MOST_TERMS: usize = 1024;
+/// So many terms of a query are searched one by one for a repeated one.
+const SEARCHED_TERMS: usize = 16;
+/// Room that is made at once for a query of more terms.
+const MANY_TERMS: usize = 112;
+/// The largest weight of a term in a query.
+pub const LARGEST_WEIGHT: f64 = 1e6;
+
+/// How the terms of a query combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// A hit has all of the terms.
+    And,
+    /// A hit has at least one of the terms.
+    Or,
+    /// The AND answer if it has k hits, else the OR answer.
+    AndOr,
+}
+
+/// The algorithms by name. Each is exact: the choice changes the time, not the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// The planner chooses.
+    Auto,
+    /// Adds up every posting.
+    Exhaustive,
+    /// AND: the rarest list drives, the others skip.
+    Conjunction,
+    /// OR: lists that cannot bring a document into the answer by themselves are looked up only.
+    Maxscore,
+    /// OR: maxscore with the bounds of blocks, which end lookups earlier.
+    BlockMaxMaxscore,
+    /// OR: sparse lists are scattered into accumulators, dense ones looked up for documents that can still enter.
+    Scatter,
+    /// OR by impacts: segments of equal impact, highest first, of lists that were built so.
+    ScoreAtATime,
+    /// AND on a GPU: lists are intersected one after the other, each merged or searched by the ratio of lengths.
+    TermAtATime,
+    /// Likewise, always merged by MergePath.
+    MergePath,
+    /// Likewise, always searched over skip pointers.
+    BinaryIntersection,
+    /// Likewise, always searched by Parallel Merge Find.
+    ParallelMergeFind,
+    /// OR on a GPU: every posting is added to an accumulator of its document.
+    Accumulators,
+}
+
+/// A name that there is not, and those that there are.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} {name:?}; give one of {known}")]
+pub struct UnknownName {
+    what: &'static str,
+    name: String,
+    known: String,
+}
+
+/// The value that prints as `name`.
+fn parse_name<T: Copy + fmt::Display>(what: &'static str, name: &str, all: &[T]) -> Result<T, UnknownName> {
+    let found = all.iter().copied().find(|value| value.to_string() == name);
+    found.ok_or_else(|| {
+        let known: Vec<String> = all.iter().map(T::to_string).collect();
+        UnknownName { what, name: name.to_owned(), known: known.join(", ") }
+    })
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::And => "and",
+            Mode::Or => "or",
+            Mode::AndOr => "and-or",
+        })
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        parse_name("mode", name, &[Mode::And, Mode::Or, Mode::AndOr])
+    }
+}
+
+impl Algorithm {
+    /// Every algorithm, `auto` first.
+    pub const ALL: [Algorithm; 12] = [
+        Algorithm::Auto,
+        Algorithm::Exhaustive,
+        Algorithm::Conjunction,
+        Algorithm::Maxscore,
+        Algorithm::BlockMaxMaxscore,
+        Algorithm::Scatter,
+        Algorithm::ScoreAtATime,
+        Algorithm::TermAtATime,
+        Algorithm::MergePath,
+        Algorithm::BinaryIntersection,
+        Algorithm::ParallelMergeFind,
+        Algorithm::Accumulators,
+    ];
+
+    /// Its name in commands, plans and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Auto => "auto",
+            Algorithm::Exhaustive => "exhaustive",
+            Algorithm::Conjunction => "conjunction",
+            Algorithm::Maxscore => "maxscore",
+            Algorithm::BlockMaxMaxscore => "block-max-maxscore",
+            Algorithm::Scatter => "scatter",
+            Algorithm::ScoreAtATime => "score-at-a-time",
+            Algorithm::TermAtATime => "term-at-a-time",
+            Algorithm::MergePath => "merge-path",
+            Algorithm::BinaryIntersection => "binary-intersection",
+            Algorithm::ParallelMergeFind => "parallel-merge-find",
+            Algorithm::Accumulators => "accumulators",
+        }
+    }
+
+    /// What the processor runs where this is asked for: itself, but for those that only a device runs, in steps.
+    pub fn on_cpu(self) -> Algorithm {
+        match self {
+            Algorithm::TermAtATime
+            | Algorithm::MergePath
+            | Algorithm::BinaryIntersection
+            | Algorithm::ParallelMergeFind => Algorithm::Conjunction,
+            Algorithm::Accumulators => Algorithm::Exhaustive,
+            itself => itself,
+        }
+    }
+
+    /// Whether only a device runs it.
+    pub fn needs_device(self) -> bool {
+        self.on_cpu() != self
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        parse_name("algorithm", name, &Algorithm::ALL)
+    }
+}
+
+/// A query. [`Query::new`] gives OR, ten hits, the index's default score model and the planner's choice of algorithm.
+///
+/// In the text `word^2.5` weighs a word: `^` and a decimal number at the end of a word, up to the next white space. The
+/// weight holds for every term that the word yields. All other punctuation is text for the index's analyzer.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The words, and weights of some.
+    pub text: String,
+    /// How the terms combine.
+    pub mode: Mode,
+    /// How many hits.
+    pub k: usize,
+    /// How hits are scored; `None` is BM25 where the index stores frequencies, else impacts.
+    pub score: Option<ScoreModel>,
+    /// How the answer is found.
+    pub algorithm: Algorithm,
+    /// The documents that may be hits; `None` lets all pass.
+    pub filter: Option<Arc<Bitmap>>,
+    /// The most postings that score-at-a-time looks at, strongest first; the answer says whether that was all.
+    pub budget: Option<u64>,
+}
+
+impl Query {
+    /// A query for the ten best documents that have any of the words.
+    pub fn new(text: impl Into<String>) -> Query {
+        let (algorithm, filter, budget) = (Algorithm::Auto, None, None);
+        Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm, filter, budget }
+    }
+
+    /// Combines the terms in another way.
+    pub fn mode(self, mode: Mode) -> Query {
+        Query { mode, ..self }
+    }
+
+    /// Asks for `k` hits.
+    pub fn k(self, k: usize) -> Query {
+        Query { k, ..self }
+    }
+
+    /// Scores hits by a model.
+    pub fn score(self, model: ScoreModel) -> Query {
+        Query { score: Some(model), ..self }
+    }
+
+    /// Finds the answer by an algorithm.
+    pub fn algorithm(self, algorithm: Algorithm) -> Query {
+        Query { algorithm, ..self }
+    }
+
+    /// Lets only some documents be hits.
+    pub fn filter(self, filter: Arc<Bitmap>) -> Query {
+        Query { filter: Some(filter), ..self }
+    }
+
+    /// Stops score-at-a-time after so many postings.
+    pub fn budget(self, postings: u64) -> Query {
+        Query { budget: Some(postings), ..self }
+    }
+
+    /// The different terms of the text in the order of their first occurrence; weights of repeated ones are added.
+    pub fn terms(&self, analyzer: &Analyzer) -> Result<Vec<QueryTerm>, QueryError> {
+        let mut terms: Vec<QueryTerm> = Vec::new();
+        // Where the terms after the first few are: a short query is searched faster than hashed.
+        let mut places: HashTable<usize> = HashTable::new();
+        let mut scratch = Scratch::default();
+        let mut is_too_many = false;
+        for Piece { text, weight } in pieces(&self.text) {
+            check_weight(text, weight)?;
+            analyzer.analyze(text, &mut scratch, &mut |term| {
+                let first = terms.iter().take(SEARCHED_TERMS).position(|known| known.term == term);
+                let hash = if terms.len() >= SEARCHED_TERMS { lexicon::hash(term.as_bytes()) } else { 0 };
+                let later = || places.find(hash, |&place| terms[place].term == term).copied();
+                match first.or_else(later) {
+                    Some(place) => terms[place].weight += weight,
+                    None if terms.len() == MOST_TERMS => is_too_many = true,
+                    None => {
+                        if terms.len() >= SEARCHED_TERMS {
+                            if places.is_empty() {
+                                places.reserve(MANY_TERMS, |_| 0);
+                            }
+                            let hash_of = |&place: &usize| lexicon::hash(terms[place].term.as_bytes());
+                            places.insert_unique(hash, terms.len(), hash_of);
+                        }
+                        terms.push(QueryTerm { term: term.to_owned(), weight });
+                    }
+                }
+            });
+        }
+        if is_too_many {
+            return Err(QueryError::TooManyTerms);
+        }
+        terms.iter().try_for_each(|term| check_weight(&term.term, term.weight))?;
+        Ok(terms)
+    }
+}
+
+/// A term of an analyzed query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryTerm {
+    /// The term as the analyzer gave it.
+    pub term: String,
+    /// How much it counts: the sum over its occurrences.
+    pub weight: f64,
+}
+
+/// What is wrong with a query's text.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum QueryError {
+    /// More different terms than lists can be combined.
+    #[error("the query has more than {MOST_TERMS} different terms; shorten it or ask in parts")]
+    TooManyTerms,
+    /// A weight that scores cannot be made with.
+    #[error("the weight {weight} of {word:?} is out of range; give one above 0 and up to {LARGEST_WEIGHT}")]
+    Weight {
+        /// The word or term.
+        word: String,
+        /// Its weight.
+        weight: f64,
+    },
+}
+
+fn check_weight(word: &str, weight: f64) -> Result<(), QueryError> {
+    if weight > 0.0 && weight <= LARGEST_WEIGHT {
+        return Ok(());
+    }
+    Err(QueryError::Weight { word: word.to_owned(), weight })
+}
+
+/// Text that one weight holds for.
+#[derive(Debug, PartialEq)]
+struct Piece<'a> {
+    text: &'a str,
+    weight: f64,
+}
+
+/// Divides text at weighted words. What lies between them stays whole, so that it is analyzed as in a document.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut plain = 0..0;
+    for segment in text.split_inclusive(char::is_whitespace) {
+        let end = plain.end + segment.len();
+        match weighted(segment.trim_end()) {
+            Some(piece) => {
+                pieces.extend(plain_piece(&text[plain]));
+                pieces.push(piece);
+                plain = end..end;
+            }
+            None => plain.end = end,
+        }
+    }
+    pieces.extend(plain_piece(&text[plain]));
+    pieces
+}
+
+fn plain_piece(text: &str) -> Option<Piece<'_>> {
+    (!text.trim().is_empty()).then_some(Piece { text, weight: 1.0 })
+}
+
+/// Takes `word^number` apart; a `^` followed by anything else is text.
+fn weighted(word: &str) -> Option<Piece<'_>> {
+    let (text, number) = word.rsplit_once('^')?;
+    let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let weight = number.parse().ok().filter(|_| is_decimal && !text.is_empty())?;
+    Some(Piece { text, weight })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn terms(analyzer: &str, text: &str) -> Result<Vec<(String, f64)>, QueryError> {
+        let terms = Query::new(text).terms(&Analyzer::parse(analyzer).unwrap())?;
+        Ok(terms.into_iter().map(|term| (term.term, term.weight)).collect())
+    }
+
+    fn owned(terms: &[(&str, f64)]) -> Vec<(String, f64)> {
+        terms.iter().map(|&(term, weight)| (term.to_owned(), weight)).collect()
+    }
+
+    #[test]
+    fn a_number_after_a_caret_at_the_end_of_a_word_weighs_it() {
+        let piece = |text, weight| Piece { text, weight };
+        assert_eq!(pieces("big cat^2.5 dog"), [piece("big ", 1.0), piece("cat", 2.5), piece("dog", 1.0)]);
+        assert_eq!(pieces("a^.5\tb^3\u{3000}c^1."), [piece("a", 0.5), piece("b", 3.0), piece("c", 1.0)]);
+        assert_eq!(pieces("  \n "), []);
+        for text in ["a^", "^2", "a^x", "a^-1", "a^1e3", "a^inf", "a^2b", "a ^2", "a^2, b", "a^1.2.3", "a^."] {
+            assert_eq!(pieces(text), [piece(text, 1.0)], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_weight_holds_for_every_term_of_its_word_and_repeated_terms_add_up() {
+        let expected = owned(&[("cat", 3.5), ("dog", 3.0)]);
+        assert_eq!(terms("simple", "Cat CAT-dog^2 dog cat^0.5"), Ok(expected));
+        assert_eq!(terms("english", "the and of"), Ok(vec![]));
+        assert_eq!(terms("whitespace", "c++^2"), Ok(owned(&[("c++", 2.0)])));
+    }
+
+    #[test]
+    fn weights_out_of_range_and_too_many_terms_are_refused() {
+        for text in ["a^0", "a^0.0", "a^1000001", "a^1000000 a"] {
+            let error = terms("whitespace", text).unwrap_err();
+            assert!(error.to_string().contains("\"a\" is out of range"), "{error}");
+        }
+        let huge = format!("a^{}", "9".repeat(400));
+        assert!(matches!(terms("whitespace", &huge), Err(QueryError::Weight { weight, .. }) if weight.is_infinite()));
+        let numbers = |count: usize| (0..count).map(|i| format!("t{i} t0")).collect::<Vec<_>>().join(" ");
+        assert_eq!(terms("whitespace", &numbers(MOST_TERMS)).unwrap().len(), MOST_TERMS);
+        assert_eq!(terms("whitespace", &numbers(MOST_TERMS + 1)), Err(QueryError::TooManyTerms));
+    }
+
+    #[test]
+    fn names_are_parsed_from_what_they_print() {
+        for mode in [Mode::And, Mode::Or, Mode::AndOr] {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        let error = "xor".parse::<Mode>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown mode \"xor\"; give one of and, or, and-or");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_parsing_panic_and_none_is_lost(text in "[a-c^0-9.\\s\u{e9}\u{4e2d}]{0,30}") {
+            let found: usize = pieces(&text).iter().map(|piece| piece.text.matches(['a', '\u{4e2d}']).count()).sum();
+            prop_assert_eq!(found, text.matches(['a', '\u{4e2d}']).count());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! A plan: all that an executor needs to answer a query, as plain data that can be printed and split.
+
+use crate::query::answer::Place;
+use crate::query::bitmap::Bitmap;
+use crate::query::score::ScoreModel;
+use crate::query::{Algorithm, Mode};
+use lanner_index::TermId;
+use lanner_index::format::list::STORED_K;
+use lanner_index::open::ListPlace;
+use lanner_index::weight::ONE;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a query is going to be answered.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The lists of the query's terms, in the order of the terms.
+    pub lists: Arc<[PlannedList]>,
+    /// Terms that the index does not have.
+    pub missing: Arc<[String]>,
+    /// Documents of the index.
+    pub documents: u32,
+    /// The documents that may be hits.
+    pub range: Range<u32>,
+    /// How many hits.
+    pub k: usize,
+    /// How the terms combine.
+    pub mode: Mode,
+    /// How hits are scored.
+    pub score: ScoreModel,
+    /// The most that the static rank adds to a score; 0 in models without one.
+    pub static_bound: u32,
+    /// Whether the stored bounds of blocks and windows hold; if not, a list's one bound is all there is.
+    pub block_bounds_hold: bool,
+    /// No score is greater than this: the sum of all bounds.
+    pub largest_score: u32,
+    /// What accumulators must hold, proved by `largest_score`.
+    pub width: Width,
+    /// A score that at least k documents reach in an OR of the whole collection; one equal to it enters.
+    pub seed: Option<u32>,
+    /// The documents that may be hits, besides `range`; `None` lets all pass.
+    pub filter: Option<Arc<Bitmap>>,
+    /// The most postings that score-at-a-time looks at; `None` looks at all.
+    pub budget: Option<u64>,
+    /// What runs, one after the other, until one of them has k hits; none where no document can be a hit.
+    pub stages: Vec<Stage>,
+}
+
+/// A list with what the query makes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedList {
+    /// The term.
+    pub term: String,
+    /// Its number.
+    pub id: TermId,
+    /// Where the list lies.
+    pub place: ListPlace,
+    /// Postings of the list here.
+    pub postings: u32,
+    /// Whether the list is a bitmap.
+    pub is_dense: bool,
+    /// Documents with the term in the whole collection, which idf is made from.
+    pub document_frequency: u64,
+    /// How much the term counts in the query.
+    pub query_weight: f64,
+    /// The term's inverse document frequency.
+    pub idf: f64,
+    /// What saturations (or impacts) are multiplied by: idf and query weight as the score model joins them.
+    pub multiplier: f32,
+    /// The largest weight of the list in units.
+    pub bound: u32,
+    /// The k-th largest weights for each k of `STORED_K`; 0 where there are fewer postings or it is not known.
+    pub kth_weights: [u32; STORED_K.len()],
+}
+
+/// Bits of an accumulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// Every score fits 16 bits.
+    Bits16,
+    /// Every score fits 32 bits.
+    Bits32,
+}
+
+impl Width {
+    /// The narrowest that holds every score up to `largest`; `None` beyond 32 bits.
+    ///
+    /// The largest number itself stays free: weights are cut off there, so it proves nothing.
+    pub fn for_scores(largest: u64) -> Option<Width> {
+        match largest {
+            0..=0xFFFF => Some(Width::Bits16),
+            0x1_0000..0xFFFF_FFFF => Some(Width::Bits32),
+            _ => None,
+        }
+    }
+}
+
+/// One pass over the lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Which documents match.
+    pub operation: Operation,
+    /// How they are found; never `Auto`.
+    pub algorithm: Algorithm,
+    /// Where it runs.
+    pub place: Place,
+}
+
+/// Which documents a stage matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Those in all lists.
+    And,
+    /// Those in at least one list.
+    Or,
+}
+
+impl Stage {
+    /// The stage as the processor runs it.
+    pub fn on_cpu(&self) -> Stage {
+        Stage { algorithm: self.algorithm.on_cpu(), place: Place::Cpu, ..*self }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::And => "and",
+            Operation::Or => "or",
+        })
+    }
+}
+
+impl Plan {
+    /// The same plan over fewer documents: a part whose answer, merged with those of the other parts, is the answer.
+    ///
+    /// The seed stays. It is a score that k documents of the whole reach, so what lies below it in a part is not among
+    /// the k of the merged answer; a part may therefore return fewer hits than it has.
+    ///
+    /// Whether an AND has k hits is known for the whole only: split the plans of [`Plan::staged`] one after the other.
+    pub fn over(&self, range: Range<u32>) -> Plan {
+        let start = range.start.clamp(self.range.start, self.range.end);
+        let end = range.end.clamp(start, self.range.end);
+        Plan { range: start..end, ..self.clone() }
+    }
+
+    /// A plan for each stage: to be answered in order until an answer has k hits; the last one answered counts.
+    pub fn staged(&self) -> impl Iterator<Item = Plan> + '_ {
+        self.stages.iter().map(|stage| Plan { stages: vec![*stage], ..self.clone() })
+    }
+
+    /// The seed of a stage: there is none for an AND, whose hits may all have lower scores.
+    pub fn seed_of(&self, stage: &Stage) -> u32 {
+        match stage.operation {
+            Operation::And => 0,
+            Operation::Or => self.seed.unwrap_or(0),
+        }
+    }
+}
+
+/// Units as a decimal number: a score of BM25 has 16 fractional bits, one of impacts has none.
+pub fn decimal(model: ScoreModel, units: u32) -> f64 {
+    match model {
+        ScoreModel::Impact => f64::from(units),
+        ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => f64::from(units) / f64::from(ONE),
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { k, mode, score, range, .. } = self;
+        writeln!(f, "{mode}: the best {k} of documents {}..{} by {score}", range.start, range.end)?;
+        if let Some(filter) = &self.filter {
+            writeln!(f, "filter: {} documents may pass", filter.count())?;
+        }
+        if let Some(budget) = self.budget {
+            writeln!(f, "budget: {budget} postings, strongest first; the answer may be approximate")?;
+        }
+        self.write_lists(f)?;
+        self.write_scores(f)?;
+        if self.stages.is_empty() {
+            writeln!(f, "no stage: no document can be a hit")?;
+        }
+        for (i, stage) in self.stages.iter().enumerate() {
+            let condition = if i > 0 { format!(", if there are fewer than {k} hits") } else { String::new() };
+            let Stage { operation, algorithm, place } = stage;
+            writeln!(f, "stage {}: {operation} by {algorithm} on {place}{condition}", i + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn write_lists(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms = self.lists.iter().map(|list| &list.term).chain(self.missing.iter());
+        let width = terms.map(|term| term.chars().count()).max().unwrap_or(0).max("list".len());
+        if !self.lists.is_empty() {
+            let [ten, hundred, thousand] = STORED_K.map(|k| format!("{k}th"));
+            writeln!(
+                f,
+                "{:width$}  {:>10}  {:>10}  {:>8}  {:>9}  {:>10}  {:>10}  {ten:>10}  {hundred:>10}  {thousand:>10}",
+                "list", "postings", "documents", "weight", "idf", "multiplier", "bound",
+            )?;
+        }
+        for list in self.lists.iter() {
+            let [ten, hundred, thousand] = list.kth_weights.map(|weight| match weight {
+                0 => "-".to_owned(),
+                weight => weight.to_string(),
+            });
+            writeln!(
+                f,
+                "{:width$}  {:>10}  {:>10}  {:>8}  {:>9.5}  {:>10.6}  {:>10}  {ten:>10}  {hundred:>10}  {thousand:>10}",
+                list.term,
+                list.postings,
+                list.document_frequency,
+                list.query_weight,
+                list.idf,
+                list.multiplier,
+                list.bound,
+            )?;
+        }
+        for term in self.missing.iter() {
+            writeln!(f, "{term:width$}  not in the index")?;
+        }
+        Ok(())
+    }
+
+    fn write_scores(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |units: u32| format!("{units} ({:.5})", decimal(self.score, units));
+        let bits = match self.width {
+            Width::Bits16 => 16,
+            Width::Bits32 => 32,
+        };
+        writeln!(f, "scores: at most {}, in accumulators of {bits} bits", shown(self.largest_score))?;
+        if self.static_bound > 0 {
+            writeln!(f, "static rank: at most {}", shown(self.static_bound))?;
+        }
+        if let Some(seed) = self.seed {
+            writeln!(f, "threshold of or: starts at {}", shown(seed))?;
+        }
+        if !self.block_bounds_hold {
+            writeln!(f, "bounds of blocks: not used, the statistics are not those they were made with")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_over(range: Range<u32>) -> Plan {
+        let stages = [Operation::And, Operation::Or];
+        Plan {
+            lists: Arc::new([]),
+            missing: Arc::new([]),
+            documents: range.end,
+            range,
+            k: 10,
+            mode: Mode::AndOr,
+            score: ScoreModel::Bm25,
+            static_bound: 0,
+            block_bounds_hold: true,
+            largest_score: 0,
+            width: Width::Bits16,
+            seed: Some(7),
+            filter: None,
+            budget: None,
+            stages: stages
+                .map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive, place: Place::Cpu })
+                .to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_plan_lies_within_it() {
+        let plan = plan_over(100..200);
+        for (asked, given) in [(0..150, 100..150), (150..500, 150..200), (0..50, 100..100), (300..400, 200..200)] {
+            assert_eq!(plan.over(asked).range, given);
+        }
+    }
+
+    #[test]
+    fn only_an_or_is_seeded() {
+        let plan = plan_over(0..10);
+        let staged: Vec<Plan> = plan.staged().collect();
+        let seeds: Vec<u32> = staged.iter().map(|plan| plan.seed_of(&plan.stages[0])).collect();
+        assert_eq!(seeds, [0, 7]);
+    }
+
+    #[test]
+    fn a_width_holds_the_largest_score() {
+        assert_eq!(Width::for_scores(0xFFFF), Some(Width::Bits16));
+        assert_eq!(Width::for_scores(0x1_0000), Some(Width::Bits32));
+        assert_eq!(Width::for_scores(0xFFFF_FFFE), Some(Width::Bits32));
+        assert_eq!(Width::for_scores(0xFFFF_FFFF), None);
+        assert_eq!(Width::for_scores(1 << 40), None);
+    }
+}

@@ -1,0 +1,448 @@
+//! From a query and an index to a plan: terms looked up, weights and bounds made, algorithms chosen.
+
+use crate::query::answer::Place;
+use crate::query::plan::{Operation, Plan, PlannedList, Stage, Width};
+use crate::query::score::{ScoreModel, static_units};
+use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
+use lanner_index::TermId;
+use lanner_index::codec::BLOCK;
+use lanner_index::format::IndexError;
+use lanner_index::format::dense::is_dense;
+use lanner_index::format::list::STORED_K;
+use lanner_index::format::segment::Section;
+use lanner_index::open::{Index, ListPlace, Stream, Summary};
+use lanner_index::weight::{ONE, idf, impact_units, units};
+use std::collections::HashMap;
+
+/// Why there is no plan for a query.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The text of the query.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// BM25 needs frequencies.
+    #[error(
+        "the index has no frequencies, which {0} needs; score by impact, or rebuild the index with 'lanner index --weights tf'"
+    )]
+    NoFrequencies(ScoreModel),
+    /// The impact model needs impacts.
+    #[error("the index has no impacts; score by bm25, or rebuild the index with 'lanner index --weights tf,impact'")]
+    NoImpacts,
+    /// Impacts made from the documents of one shard do not compare with those of another.
+    #[error(
+        "the impacts were made with other statistics than those in force; score by bm25, or build one index of the whole collection"
+    )]
+    ForeignImpacts,
+    /// The rank model needs ranks.
+    #[error("the index has no static ranks; score by bm25, or rebuild the index with 'lanner index --rank FILE'")]
+    NoRanks,
+    /// A share that is none.
+    #[error("the share {0} of the static rank is out of range; give one from 0 to 1")]
+    Alpha(f32),
+    /// Scores that do not fit 32 bits.
+    #[error(
+        "scores could reach {largest} units, beyond 32 bits; lower the weights (word^WEIGHT) or the number of terms"
+    )]
+    ScoreTooLarge {
+        /// The sum of the lists' largest weights.
+        largest: u64,
+    },
+    /// An algorithm that does not answer the mode.
+    #[error("{algorithm} does not answer {mode} queries; choose {instead}, exhaustive or auto")]
+    Unsuitable {
+        /// The algorithm asked for.
+        algorithm: Algorithm,
+        /// The mode of the query.
+        mode: Mode,
+        /// The one that would do.
+        instead: Algorithm,
+    },
+    /// Score-at-a-time does not know how many terms a document has.
+    #[error("score-at-a-time answers or queries, not {0}; ask for or, or choose another algorithm")]
+    OnlyOr(Mode),
+    /// Score-at-a-time adds impacts.
+    #[error("score-at-a-time adds impacts and does not answer by {0}; score by impact, or choose another algorithm")]
+    NotByImpact(ScoreModel),
+    /// Score-at-a-time needs lists in the order of impacts.
+    #[error(
+        "the index has no impact-ordered lists, which score-at-a-time needs; choose another algorithm, or rebuild the index with 'lanner index --weights tf,impact --impact-ordered'"
+    )]
+    NoImpactOrder,
+    /// A budget is kept by one algorithm alone.
+    #[error("only score-at-a-time keeps a budget, {0} does not; choose it, or leave out the budget")]
+    Budget(Algorithm),
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// From so many lists on MaxScore has little to skip.
+const MANY_LISTS: usize = 16;
+/// From this k on MaxScore has little to skip.
+const LARGE_K: usize = 1000;
+/// The k-th weights of a list of which none is known.
+const NO_WEIGHTS: [u32; STORED_K.len()] = [0; STORED_K.len()];
+
+/// Makes plans for an index.
+pub struct Planner<'a> {
+    index: &'a Index,
+    document_frequencies: Option<&'a HashMap<String, u64>>,
+}
+
+/// A term that occurs in the collection, here or in another shard of it.
+struct KnownTerm<'a> {
+    term: QueryTerm,
+    /// Its number and its list in this index; `None` if it occurs in other shards alone.
+    here: Option<(TermId, ListPlace, Summary<'a>)>,
+    document_frequency: u64,
+    idf: f64,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans with the index's own document frequencies.
+    pub fn new(index: &'a Index) -> Planner<'a> {
+        Planner { index, document_frequencies: None }
+    }
+
+    /// Plans with the document frequencies of a larger collection, of which the index holds a part. The number of
+    /// documents and their average length come from [`Index::set_statistics`].
+    pub fn with_document_frequencies(self, document_frequencies: &'a HashMap<String, u64>) -> Planner<'a> {
+        Planner { document_frequencies: Some(document_frequencies), ..self }
+    }
+
+    /// The plan of a query.
+    pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
+        let score = self.score_model(query)?;
+        self.check_algorithm(query, score)?;
+        let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
+        let (lists, missing) = self.lists(score, query.mode, known)?;
+        let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
+        let static_bound = match score {
+            ScoreModel::RankBm25 { alpha } => static_units(alpha, 1.0),
+            ScoreModel::Bm25 | ScoreModel::Impact => 0,
+        };
+        let largest = lists.iter().map(|list| u64::from(list.bound)).sum::<u64>() + u64::from(static_bound);
+        let slack = lists.iter().map(|list| bound_slack(score.stream(), list)).sum::<u64>();
+        let fits = largest + slack < u64::from(u32::MAX);
+        let width = Width::for_scores(largest).filter(|_| fits).ok_or(PlanError::ScoreTooLarge { largest })?;
+        let can_run = |stage: &Stage| !lists.is_empty() && (stage.operation == Operation::Or || missing.is_empty());
+        Ok(Plan {
+            documents: self.index.documents(),
+            range: 0..self.index.documents(),
+            k: query.k,
+            mode: query.mode,
+            score,
+            static_bound,
+            block_bounds_hold: self.weights_hold(score),
+            largest_score: largest as u32,
+            width,
+            seed: seed(query, &lists),
+            filter: query.filter.clone(),
+            budget: query.budget,
+            stages: stages(query, &lists, self.index.documents(), largest).into_iter().filter(can_run).collect(),
+            lists: lists.into(),
+            missing: missing.into(),
+        })
+    }
+
+    /// The query's score model, or the index's default; checked against what the index stores.
+    fn score_model(&self, query: &Query) -> Result<ScoreModel, PlanError> {
+        let header = self.index.segment().header();
+        let default = if header.has_frequencies { ScoreModel::Bm25 } else { ScoreModel::Impact };
+        let score = query.score.unwrap_or(default);
+        match score.stream() {
+            Stream::Frequency if !header.has_frequencies => return Err(PlanError::NoFrequencies(score)),
+            Stream::Impact if !header.has_impacts => return Err(PlanError::NoImpacts),
+            Stream::Impact if !self.index.bounds_hold() && !self.has_learned_impacts() => {
+                return Err(PlanError::ForeignImpacts);
+            }
+            Stream::Frequency | Stream::Impact => {}
+        }
+        if let ScoreModel::RankBm25 { alpha } = score {
+            if !(0.0..=1.0).contains(&alpha) {
+                return Err(PlanError::Alpha(alpha));
+            }
+            if self.index.documents() > 0 && self.index.segment().section(Section::Ranks).is_empty() {
+                return Err(PlanError::NoRanks);
+            }
+        }
+        Ok(score)
+    }
+
+    /// Score-at-a-time goes with impacts and lists in their order, and a budget with score-at-a-time.
+    fn check_algorithm(&self, query: &Query, score: ScoreModel) -> Result<(), PlanError> {
+        check_mode(query)?;
+        match query.algorithm {
+            Algorithm::ScoreAtATime if score != ScoreModel::Impact => Err(PlanError::NotByImpact(score)),
+            Algorithm::ScoreAtATime if !self.index.segment().has_impact_ordered() => Err(PlanError::NoImpactOrder),
+            Algorithm::ScoreAtATime => Ok(()),
+            other if query.budget.is_some() => Err(PlanError::Budget(other)),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_learned_impacts(&self) -> bool {
+        self.index.manifest().impacts.is_some_and(|impacts| impacts.learned)
+    }
+
+    /// Whether stored bounds and k-th weights are those of the weights in force. Those of impacts always are: an
+    /// impact is what is stored, whatever the statistics.
+    fn weights_hold(&self, score: ScoreModel) -> bool {
+        score.stream() == Stream::Impact || self.index.bounds_hold()
+    }
+
+    /// Tells terms that occur in the collection from those that do not.
+    fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm<'a>>, Vec<String>), IndexError> {
+        let (mut known, mut unknown) = (Vec::with_capacity(terms.len()), Vec::new());
+        let texts: Vec<&[u8]> = terms.iter().map(|term| term.term.as_bytes()).collect();
+        let found = self.index.find_terms(&texts)?;
+        for (term, found) in terms.into_iter().zip(found) {
+            let here = match found {
+                Some((id, place)) => Some((id, place, self.index.summary_at(place)?)),
+                None => None,
+            };
+            let postings = here.as_ref().map_or(0, |(.., list)| u64::from(list.postings));
+            let everywhere = self.document_frequencies.and_then(|frequencies| frequencies.get(&term.term));
+            let document_frequency = everywhere.copied().unwrap_or(0).max(postings);
+            if document_frequency == 0 {
+                unknown.push(term.term);
+                continue;
+            }
+            let idf = idf(self.index.statistics().documents, document_frequency);
+            known.push(KnownTerm { term, here, document_frequency, idf });
+        }
+        Ok((known, unknown))
+    }
+
+    /// The lists of the terms that this index has, and the terms that only other shards have.
+    fn lists(
+        &self,
+        score: ScoreModel,
+        mode: Mode,
+        known: Vec<KnownTerm<'_>>,
+    ) -> Result<(Vec<PlannedList>, Vec<String>), IndexError> {
+        // All shards must normalize alike, so terms of other shards count.
+        let sum = known.iter().map(|known| known.idf * known.term.weight).sum::<f64>();
+        let (mut lists, mut missing) = (Vec::with_capacity(known.len()), Vec::new());
+        for known in known {
+            let multiplier = match score {
+                ScoreModel::Bm25 => (known.idf * known.term.weight) as f32,
+                ScoreModel::Impact => known.term.weight as f32,
+                ScoreModel::RankBm25 { alpha } => {
+                    ((1.0 - f64::from(alpha)) * (known.idf * known.term.weight / sum)) as f32
+                }
+            };
+            let Some((id, place, list)) = known.here else {
+                missing.push(known.term.term);
+                continue;
+            };
+            let (bound, kth_weights) = match mode {
+                // Its postings would have to be decoded to tell, and an AND has no use for it.
+                Mode::And if (list.postings as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
+                Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, place, &list, multiplier)?,
+            };
+            lists.push(PlannedList {
+                term: known.term.term,
+                id,
+                place,
+                postings: list.postings,
+                is_dense: list.is_dense,
+                document_frequency: known.document_frequency,
+                query_weight: known.term.weight,
+                idf: known.idf,
+                multiplier,
+                bound,
+                kth_weights,
+            });
+        }
+        Ok((lists, missing))
+    }
+
+    /// The largest weight of a list, and the k-th largest for each stored k (0 where there are fewer postings).
+    fn largest_weights(
+        &self,
+        score: ScoreModel,
+        place: ListPlace,
+        summary: &Summary<'_>,
+        multiplier: f32,
+    ) -> Result<(u32, [u32; STORED_K.len()]), IndexError> {
+        if score.stream() == Stream::Impact {
+            let (largest, kth) = match summary.largest_impacts() {
+                Some(stored) => stored,
+                None => self.index.list_at(place)?.largest_impacts(),
+            };
+            let weight = |impact| if impact > 0 { impact_units(multiplier, impact) } else { 0 };
+            Ok((impact_units(multiplier, largest), kth.map(weight)))
+        } else if self.weights_hold(score) {
+            let largest = match summary.largest() {
+                Some(stored) => stored,
+                None => self.index.list_at(place)?.largest(self.index.norms(), self.index.length_codes()),
+            };
+            let weight = |saturation| if saturation > 0.0 { units(multiplier, saturation) } else { 0 };
+            Ok((units(multiplier, largest.saturation), largest.kth.map(weight)))
+        } else {
+            Ok((self.largest_of_any(score, multiplier), NO_WEIGHTS))
+        }
+    }
+
+    /// A weight that no posting of any list is above.
+    fn largest_of_any(&self, score: ScoreModel, multiplier: f32) -> u32 {
+        match score.stream() {
+            Stream::Impact => impact_units(multiplier, 255),
+            Stream::Frequency => units(multiplier, 1.0),
+        }
+    }
+}
+
+/// The largest k-th weight of the lists, from the next larger stored k: at least k documents have that weight for one
+/// term alone, and what other terms or a static rank add is never negative. A filter could remove those documents.
+fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
+    if query.filter.is_some() || query.mode == Mode::And || query.k == 0 {
+        return None;
+    }
+    let stored = STORED_K.iter().position(|&stored| stored >= query.k)?;
+    lists.iter().map(|list| list.kth_weights[stored]).max().filter(|&seed| seed > 0)
+}
+
+/// Whether an algorithm answers queries of the mode, and which one would if not.
+fn check_mode(query: &Query) -> Result<(), PlanError> {
+    let unsuitable = |instead| Err(PlanError::Unsuitable { algorithm: query.algorithm, mode: query.mode, instead });
+    match (query.mode, query.algorithm) {
+        (Mode::Or, Algorithm::ScoreAtATime) => Ok(()),
+        (_, Algorithm::ScoreAtATime) => Err(PlanError::OnlyOr(query.mode)),
+        (_, Algorithm::Auto | Algorithm::Exhaustive) | (Mode::AndOr, _) => Ok(()),
+        (Mode::And, named) if named.on_cpu() == Algorithm::Conjunction => Ok(()),
+        (Mode::And, _) => unsuitable(Algorithm::Conjunction),
+        (Mode::Or, named) if named.on_cpu() == Algorithm::Conjunction => unsuitable(Algorithm::Scatter),
+        (Mode::Or, _) => Ok(()),
+    }
+}
+
+/// Which algorithm runs for which operation: the one named by the query where it applies, else the cheapest.
+fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) -> Vec<Stage> {
+    let stage = |operation, algorithm: Algorithm| {
+        let place = if algorithm.needs_device() { Place::Gpu } else { Place::Cpu };
+        Stage { operation, algorithm, place }
+    };
+    let and = match query.algorithm {
+        Algorithm::Exhaustive => Algorithm::Exhaustive,
+        Algorithm::Accumulators => Algorithm::TermAtATime,
+        named if named.needs_device() => named,
+        _ => Algorithm::Conjunction,
+    };
+    let or = match query.algorithm {
+        Algorithm::Auto | Algorithm::Conjunction => cheapest_or(query, lists, documents),
+        named if named.needs_device() => Algorithm::Accumulators,
+        named => named,
+    };
+    // Bounds that might not fit 32 bits: MaxScore adds with saturation.
+    let or =
+        if or == Algorithm::Scatter && !chunk_bounds_fit(largest, lists) { Algorithm::BlockMaxMaxscore } else { or };
+    match query.mode {
+        Mode::And => vec![stage(Operation::And, and)],
+        Mode::Or => vec![stage(Operation::Or, or)],
+        Mode::AndOr => vec![stage(Operation::And, and), stage(Operation::Or, or)],
+    }
+}
+
+/// Whether the bounds of chunks that `scatter` adds up fit 32 bits: they are up to a step of a code above the weights
+/// they are made from, and a list's largest weight may be far below that of a saturation of 1.
+fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
+    let bounds = lists.iter().map(|list| 256.0 * (f64::from(list.multiplier) * f64::from(ONE) / 255.0 + 2.0));
+    bounds.sum::<f64>() + (largest as f64) < f64::from(u32::MAX)
+}
+
+/// The algorithm for an OR. Scattering reads every posting of a sparse list, so frequent terms whose lists are not
+/// dense (in an index with a codec named for all lists) are for MaxScore, unless k or the number of lists leaves it
+/// little to skip; docs/algorithms.md has the measurements.
+fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorithm {
+    let is_frequent = |list: &PlannedList| {
+        let postings = list.postings as usize;
+        !list.is_dense && postings >= BLOCK && is_dense(postings, documents)
+    };
+    match lists.iter().any(is_frequent) && lists.len() < MANY_LISTS && query.k < LARGE_K {
+        true => Algorithm::Maxscore,
+        false => Algorithm::Scatter,
+    }
+}
+
+/// How far the bounds of a list's chunks can lie above its largest weight, since they are rounded up to 8 bits: sums of
+/// bounds must fit 32 bits too.
+fn bound_slack(stream: Stream, list: &PlannedList) -> u64 {
+    let step = match stream {
+        Stream::Frequency => (f64::from(list.multiplier) * f64::from(ONE) / 255.0) as u64,
+        Stream::Impact => 0,
+    };
+    u64::from(list.bound >> 16) + 2 * step + 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(kth_weights: [u32; 3]) -> PlannedList {
+        PlannedList {
+            term: "term".to_owned(),
+            id: TermId(0),
+            place: ListPlace::default(),
+            postings: 1,
+            is_dense: false,
+            document_frequency: 1,
+            query_weight: 1.0,
+            idf: 1.0,
+            multiplier: 1.0,
+            bound: 1,
+            kth_weights,
+        }
+    }
+
+    #[test]
+    fn the_seed_comes_from_the_next_larger_stored_k() {
+        let lists = [list([50, 40, 0]), list([60, 30, 10])];
+        let cases = [(1, Some(60)), (5, Some(60)), (10, Some(60)), (11, Some(40)), (100, Some(40)), (101, Some(10))];
+        for (k, expected) in cases.into_iter().chain([(1000, Some(10)), (1001, None), (0, None)]) {
+            assert_eq!(seed(&Query::new("").k(k), &lists), expected, "k = {k}");
+        }
+        assert_eq!(seed(&Query::new("").k(1000), &lists[..1]), None, "a weight of 0 is not known");
+        assert_eq!(seed(&Query::new("").mode(Mode::And), &lists), None);
+        assert_eq!(seed(&Query::new("").mode(Mode::AndOr), &lists), Some(60));
+        assert_eq!(seed(&Query::new("").filter(Default::default()), &lists), None);
+    }
+
+    #[test]
+    fn frequent_terms_without_bitmaps_are_for_maxscore_unless_there_is_little_to_skip() {
+        let with = |is_dense: bool, postings: u32| PlannedList { is_dense, postings, ..list([0; 3]) };
+        let (rare, frequent, bitmap) = (with(false, 30), with(false, 400), with(true, 400));
+        let chosen = |k: usize, lists: &[PlannedList]| cheapest_or(&Query::new("").k(k), lists, 1000);
+        assert_eq!(chosen(10, &[rare.clone(), bitmap]), Algorithm::Scatter);
+        assert_eq!(chosen(10, &[rare, frequent.clone()]), Algorithm::Maxscore);
+        assert_eq!(chosen(LARGE_K, std::slice::from_ref(&frequent)), Algorithm::Scatter);
+        assert_eq!(chosen(10, &vec![frequent; MANY_LISTS]), Algorithm::Scatter);
+    }
+
+    #[test]
+    fn every_mode_has_its_algorithms() {
+        let names = |mode, algorithm| {
+            let query = Query::new("").mode(mode).algorithm(algorithm);
+            check_mode(&query)?;
+            let stages = stages(&query, &[list([0; 3])], 1000, 1);
+            Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
+        };
+        let message = |result: Result<Vec<&'static str>, PlanError>| result.map_err(|error| error.to_string());
+        assert_eq!(message(names(Mode::And, Algorithm::Auto)), Ok(vec!["conjunction"]));
+        assert_eq!(message(names(Mode::Or, Algorithm::Auto)), Ok(vec!["scatter"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Auto)), Ok(vec!["conjunction", "scatter"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Maxscore)), Ok(vec!["conjunction", "maxscore"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Exhaustive)), Ok(vec!["exhaustive", "exhaustive"]));
+        assert_eq!(message(names(Mode::And, Algorithm::MergePath)), Ok(vec!["merge-path"]));
+        assert_eq!(message(names(Mode::Or, Algorithm::Accumulators)), Ok(vec!["accumulators"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::MergePath)), Ok(vec!["merge-path", "accumulators"]));
+        assert_eq!(message(names(Mode::AndOr, Algorithm::Accumulators)), Ok(vec!["term-at-a-time", "accumulators"]));
+        let refused = "maxscore does not answer and queries; choose conjunction, exhaustive or auto";
+        assert_eq!(message(names(Mode::And, Algorithm::Maxscore)), Err(refused.to_owned()));
+        let refused = "accumulators does not answer and queries; choose conjunction, exhaustive or auto";
+        assert_eq!(message(names(Mode::And, Algorithm::Accumulators)), Err(refused.to_owned()));
+        let refused = "conjunction does not answer or queries; choose scatter, exhaustive or auto";
+        assert_eq!(message(names(Mode::Or, Algorithm::Conjunction)), Err(refused.to_owned()));
+    }
+}
