@@ -29,12 +29,12 @@ pub struct KindSizes {
     /// Their postings.
     pub postings: u64,
     /// Their bytes.
-    pub bytes: StreamBytes,
+    pub bytes: ColumnBytes,
 }
 
 /// Bytes of lists, by what they are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StreamBytes {
+pub struct ColumnBytes {
     /// Packed document numbers.
     pub documents: u64,
     /// Packed frequencies.
@@ -60,7 +60,7 @@ pub struct LengthRow {
     pub postings: u64,
 }
 
-impl StreamBytes {
+impl ColumnBytes {
     /// All of them.
     pub fn all(&self) -> u64 {
         self.documents + self.frequencies + self.impacts + self.directory + self.filling
@@ -88,7 +88,7 @@ impl ListSizes {
             let list = segment.list(term)?;
             let is_long = list.postings() as usize >= BLOCK;
             let section = if is_long { Section::LongLists } else { Section::ShortLists };
-            let bytes = stream_bytes(&list, segment.list_bytes(term).unwrap_or(0) as u64);
+            let bytes = column_bytes(&list, segment.list_bytes(term).unwrap_or(0) as u64);
             let bytes =
                 bytes.ok_or_else(|| segment.damaged(section, format!("the list of term {term} cannot be read")))?;
             let kind = match is_long {
@@ -122,17 +122,17 @@ impl ListSizes {
 }
 
 /// Takes a list of so many bytes apart; `None` when its parts say that they have more.
-fn stream_bytes(list: &List, length: u64) -> Option<StreamBytes> {
+fn column_bytes(list: &List, length: u64) -> Option<ColumnBytes> {
     let mut parts = list.shared_bytes();
     for block in 0..list.blocks() {
-        for (part, bytes) in parts.iter_mut().zip(list.stream_bytes(block)) {
+        for (part, bytes) in parts.iter_mut().zip(list.column_bytes(block)) {
             *part += bytes;
         }
     }
     let [documents, frequencies, impacts] = parts.map(|part| part as u64);
-    let sizes = StreamBytes { documents, frequencies, impacts, ..StreamBytes::default() };
+    let sizes = ColumnBytes { documents, frequencies, impacts, ..ColumnBytes::default() };
     let rest = length.checked_sub(sizes.all())?;
     // A short list has nothing but its streams and what stands before them.
     let directory = list.directory_bytes().map_or(rest, |bytes| bytes as u64);
-    Some(StreamBytes { directory, filling: rest.checked_sub(directory)?, ..sizes })
+    Some(ColumnBytes { directory, filling: rest.checked_sub(directory)?, ..sizes })
 }

@@ -7,7 +7,7 @@ use crate::query::plan::{Plan, PlannedList, decimal};
 use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{Column, Index};
 use lanner_index::weight::saturation;
 use serde::Serialize;
 use std::fmt;
@@ -83,9 +83,9 @@ impl Explanation {
                 Some(StaticPart { rank, weight: static_units(alpha, rank) })
             }
         };
-        let parts = plan.lists.iter().map(|list| match plan.score.stream() {
-            Stream::Frequency => part(index, list, Frequencies::new(plan, index), document),
-            Stream::Impact => part(index, list, Impacts, document),
+        let parts = plan.lists.iter().map(|list| match plan.score.column() {
+            Column::Frequency => part(index, list, Frequencies::new(plan, index), document),
+            Column::Impact => part(index, list, Impacts, document),
         });
         let terms = parts.collect::<Result<Vec<TermPart>, IndexError>>()?;
         let weights = terms.iter().filter_map(|term| term.posting.as_ref()).map(|posting| posting.weight);
@@ -114,7 +114,7 @@ fn part<W: Weigher>(index: &Index, list: &PlannedList, weigher: W, document: Doc
     let mut cursor = Cursor::open(index, list, weigher, range)?;
     let posting = (cursor.document() == document.0).then(|| Posting {
         value: cursor.value(),
-        saturation: (W::STREAM == Stream::Frequency).then(|| {
+        saturation: (W::COLUMN == Column::Frequency).then(|| {
             let code = index.length_codes().get(document.0 as usize).copied().unwrap_or(0);
             saturation(cursor.value(), index.norms().of(code))
         }),

@@ -11,7 +11,7 @@ use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Bitmap, DocId, Index, Mode, Plan, Query, ScoreModel};
 use lanner_index::TermId;
 use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
-use lanner_index::open::Stream;
+use lanner_index::open::Column;
 use lanner_index::text::Analyzer;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -220,9 +220,9 @@ fn decode_all(index: &Index) -> u64 {
         let list = index.list(TermId(term)).unwrap();
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut documents);
-            for stream in [Stream::Frequency, Stream::Impact] {
-                assert_eq!(list.decode_weights(stream, block, &mut weights), count);
-                (0..count).for_each(|i| assert_eq!(list.weight_at(stream, block, i), weights[i]));
+            for column in [Column::Frequency, Column::Impact] {
+                assert_eq!(list.decode_weights(column, block, &mut weights), count);
+                (0..count).for_each(|i| assert_eq!(list.weight_at(column, block, i), weights[i]));
             }
             black_box((list.saturation_bound(block), list.impact_bound(block), list.find_block(0, documents[0])));
             postings += count as u64;
@@ -230,7 +230,7 @@ fn decode_all(index: &Index) -> u64 {
         black_box((list.largest(index.norms(), index.length_codes()), list.largest_impacts()));
         for segment in index.impact_ordered(TermId(term)).unwrap().into_iter().flat_map(|list| list.segments()) {
             let mut decoded = [0; SMALL as usize];
-            qmx::decode(segment.stream, 0, &mut decoded[..segment.postings as usize]);
+            qmx::decode(segment.documents, 0, &mut decoded[..segment.postings as usize]);
         }
     }
     postings

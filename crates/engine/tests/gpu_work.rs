@@ -10,7 +10,7 @@ use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Index, Mode, Plan, Query};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::format::list::{SHARED_HEADER_BYTES, UNIT};
-use lanner_index::open::ListPlace;
+use lanner_index::open::ListSpan;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -106,20 +106,20 @@ fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usiz
 }
 
 /// Where the list of a word lies.
-fn place_of(index: &Index, word: &str) -> ListPlace {
+fn span_of(index: &Index, word: &str) -> ListSpan {
     index.find_terms(&[word.as_bytes()]).unwrap()[0].unwrap().1
 }
 
 /// Bytes of the lists of some words.
 fn bytes_of(index: &Index, words: &[&str]) -> u64 {
-    words.iter().map(|word| place_of(index, word)).map(|place| (place.end - place.start) as u64).sum()
+    words.iter().map(|word| span_of(index, word)).map(|span| (span.end - span.start) as u64).sum()
 }
 
 #[test]
 fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
     for codec in [CodecName::Bitpack, CodecName::Pfor, CodecName::EliasFano] {
         let (_folder, index) = index_with(codec);
-        let falcons = index.list_at(place_of(&index, "falcon")).unwrap();
+        let falcons = index.list_at(span_of(&index, "falcon")).unwrap();
         // The row stays that says how long shared parts are.
         let row = if codec == CodecName::Pfor { SHARED_HEADER_BYTES } else { 0 };
         let directory = falcons.directory_bytes().unwrap() - row + falcons.shared_bytes().iter().sum::<usize>();

@@ -6,7 +6,7 @@ use lanner_index::build::{BuildError, BuildOptions, Quiet, build, build_from_cif
 use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::IndexError;
-use lanner_index::open::{Index, Stream, export_ciff};
+use lanner_index::open::{Column, Index, export_ciff};
 use lanner_index::text::Analyzer;
 use lanner_index::{DocId, TermId};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn segment_file(folder: &Path) -> PathBuf {
     names.into_iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("segment-")).unwrap()
 }
 
-fn postings(index: &Index, term: &str, stream: Stream) -> Vec<(u32, u32)> {
+fn postings(index: &Index, term: &str, column: Column) -> Vec<(u32, u32)> {
     let Some(term) = index.lookup(term).unwrap() else {
         return Vec::new();
     };
@@ -27,9 +27,9 @@ fn postings(index: &Index, term: &str, stream: Stream) -> Vec<(u32, u32)> {
     let (mut documents, mut weights, mut found) = ([0; BLOCK], [0; BLOCK], Vec::new());
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        assert_eq!(list.decode_weights(stream, block, &mut weights), count);
+        assert_eq!(list.decode_weights(column, block, &mut weights), count);
         for index in [0, count / 2, count.saturating_sub(1)].into_iter().filter(|&index| index < count) {
-            assert_eq!(list.weight_at(stream, block, index), weights[index]);
+            assert_eq!(list.weight_at(column, block, index), weights[index]);
         }
         found.extend(documents[..count].iter().copied().zip(weights));
     }
@@ -56,7 +56,7 @@ fn an_index_holds_exactly_the_postings_of_its_documents() {
             assert_eq!(index.segment().header().terms, expected.len() as u64);
             for (word, list) in &expected {
                 let list: Vec<(u32, u32)> = list.iter().map(|(&document, &frequency)| (document, frequency)).collect();
-                assert_eq!(postings(&index, word, Stream::Frequency), list, "{word} with {codecs:?}");
+                assert_eq!(postings(&index, word, Column::Frequency), list, "{word} with {codecs:?}");
             }
             let backwards = (0..rows.len() as u32).rev().map(DocId);
             let ids = index.ids(backwards).unwrap();
@@ -104,7 +104,7 @@ fn impacts_are_scaled_weights_from_1_to_255_and_the_largest_is_255() {
         let list = index.list(TermId(term)).unwrap();
         let (mut impacts, mut kept) = ([0; BLOCK], Vec::new());
         for block in 0..list.blocks() {
-            let count = list.decode_weights(Stream::Impact, block, &mut impacts);
+            let count = list.decode_weights(Column::Impact, block, &mut impacts);
             kept.extend_from_slice(&impacts[..count]);
         }
         kept.sort_unstable_by(|a, b| b.cmp(a));
@@ -134,12 +134,12 @@ fn impact_ordered_lists_hold_the_postings_by_falling_impact() {
             short += 1;
             continue;
         };
-        let mut expected = postings(&index, &term, Stream::Impact);
+        let mut expected = postings(&index, &term, Column::Impact);
         expected.sort_by_key(|&(document, impact)| (std::cmp::Reverse(impact), document));
         let mut found = Vec::new();
         for segment in list.segments() {
             let mut documents = vec![0; segment.postings as usize];
-            qmx::decode(segment.stream, 0, &mut documents);
+            qmx::decode(segment.documents, 0, &mut documents);
             found.extend(documents.into_iter().map(|document| (document, segment.impact)));
         }
         assert_eq!(found, expected, "{term}");
@@ -164,7 +164,7 @@ fn kth_saturations_are_those_of_the_postings() {
     for word in ["w0", "w7", "w49", "title", "17"] {
         let list = index.list(index.lookup(word).unwrap().unwrap()).unwrap();
         let code = |document: u32| index.length_codes()[document as usize];
-        let mut saturations: Vec<f32> = postings(&index, word, Stream::Frequency)
+        let mut saturations: Vec<f32> = postings(&index, word, Column::Frequency)
             .into_iter()
             .map(|(document, frequency)| lanner_index::weight::saturation(frequency, index.norms().of(code(document))))
             .collect();
@@ -198,7 +198,7 @@ fn a_repeated_id_keeps_the_first_document_or_stops_a_strict_build() {
     build_index(other.path(), kept, &options()).unwrap();
     let other = Index::open(other.path()).unwrap();
     for word in ["w0", "w17", "title"] {
-        assert_eq!(postings(&index, word, Stream::Frequency), postings(&other, word, Stream::Frequency), "{word}");
+        assert_eq!(postings(&index, word, Column::Frequency), postings(&other, word, Column::Frequency), "{word}");
     }
     let error = build_index(folder.path(), rows, &BuildOptions { strict: true, ..options() }).unwrap_err();
     assert!(matches!(error, BuildError::Duplicate { document: 501, .. }), "{error}");
@@ -237,14 +237,14 @@ fn learned_weights_become_impacts() {
         "{\"id\":\"a\",\"vector\":{\"x\":7,\"y\":255}}\n{\"id\":\"b\",\"vector\":{\"x\":1}}\n\
                                {\"id\":\"c\",\"text\":\"x x\",\"vector\":{}}\n",
     );
-    assert_eq!(postings(&index, "x", Stream::Impact), [(0, 7), (1, 1)], "whole weights stay as they are");
+    assert_eq!(postings(&index, "x", Column::Impact), [(0, 7), (1, 1)], "whole weights stay as they are");
     assert_eq!([0, 1, 2].map(|document| index.length(DocId(document))), [262, 1, 0], "text beside a vector is none");
-    assert_eq!(postings(&index, "y", Stream::Impact), [(0, 255)]);
-    assert_eq!(postings(&index, "y", Stream::Frequency), [(0, 255)]);
+    assert_eq!(postings(&index, "y", Column::Impact), [(0, 255)]);
+    assert_eq!(postings(&index, "y", Column::Frequency), [(0, 255)]);
     let index =
         build_vectors("{\"id\":\"a\",\"vector\":{\"x\":0.5,\"y\":2.0}}\n{\"id\":\"b\",\"vector\":{\"x\":0.001}}\n");
-    assert_eq!(postings(&index, "x", Stream::Impact), [(0, 64), (1, 1)], "127.5 · 0.5 rounds half to even");
-    assert_eq!(postings(&index, "y", Stream::Impact), [(0, 255)]);
+    assert_eq!(postings(&index, "x", Column::Impact), [(0, 64), (1, 1)], "127.5 · 0.5 rounds half to even");
+    assert_eq!(postings(&index, "y", Column::Impact), [(0, 255)]);
 }
 
 #[test]
@@ -329,9 +329,9 @@ fn a_reader_keeps_its_generation_while_the_index_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     build_index(folder.path(), documents(100, 20), &options()).unwrap();
     let old = Index::open(folder.path()).unwrap();
-    let before = postings(&old, "w3", Stream::Frequency);
+    let before = postings(&old, "w3", Column::Frequency);
     build_index(folder.path(), documents(200, 20), &options()).unwrap();
-    assert_eq!(postings(&old, "w3", Stream::Frequency), before);
+    assert_eq!(postings(&old, "w3", Column::Frequency), before);
     assert_eq!((old.documents(), old.id(DocId(99)).unwrap()), (100, "doc-99".to_owned()));
     let new = Index::open(folder.path()).unwrap();
     assert_eq!((new.documents(), new.manifest().generation), (200, 2));

@@ -9,7 +9,7 @@ use lanner_index::format::dense::{DENSE_MARK, DenseLayout, EXCEPTIONS_AT, MARK_A
 use lanner_index::format::list::LONG_HEADER_BYTES;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{Column, Index};
 use lanner_index::{DocId, TermId};
 use std::fs;
 use std::ops::Range;
@@ -25,8 +25,8 @@ fn use_all(index: &Index) {
         };
         for block in 0..list.blocks().min(50) {
             list.decode_documents(block, &mut documents);
-            for stream in [Stream::Frequency, Stream::Impact] {
-                list.decode_weights(stream, block, &mut weights);
+            for column in [Column::Frequency, Column::Impact] {
+                list.decode_weights(column, block, &mut weights);
             }
             list.block_bytes(block);
             list.saturation_bound(block);
@@ -41,12 +41,12 @@ fn use_all(index: &Index) {
         if let Some(dense) = list.dense() {
             for document in 0..200 {
                 let rank = dense.find(document).unwrap_or(document);
-                let _ = (dense.contains(document), dense.value(Stream::Frequency, rank));
+                let _ = (dense.contains(document), dense.value(Column::Frequency, rank));
             }
         }
         if let Ok(Some(ordered)) = index.impact_ordered(TermId(term)) {
             for segment in ordered.segments() {
-                qmx::decode(segment.stream, 0, &mut vec![0; segment.postings as usize]);
+                qmx::decode(segment.documents, 0, &mut vec![0; segment.postings as usize]);
             }
         }
         list.largest(index.norms(), index.length_codes());
@@ -56,9 +56,9 @@ fn use_all(index: &Index) {
         let _ = index.lookup(word).map(|term| term.map(|term| index.list(term).map(|list| list.postings())));
     }
     let words = ["w0", "w5", "title", "nothing"].map(|word| index.segment().find_term(word.as_bytes()));
-    for (_, place) in words.into_iter().filter_map(|found| found.ok()?) {
+    for (_, span) in words.into_iter().filter_map(|found| found.ok()?) {
         // What opens on a processor has parts for a device, and nothing else has.
-        assert_eq!(index.segment().parts_at(place).is_ok(), index.list_at(place).is_ok());
+        assert_eq!(index.segment().layout_at(span).is_ok(), index.list_at(span).is_ok());
     }
     for document in (0..index.documents().min(400)).step_by(13) {
         let _ = index.ids([DocId(document), DocId(0), DocId(u32::MAX)].into_iter());

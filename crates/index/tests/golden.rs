@@ -7,7 +7,7 @@ mod support;
 use lanner_index::DocId;
 use lanner_index::build::BuildOptions;
 use lanner_index::codec::{BLOCK, CodecName, Codecs};
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{Column, Index};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{build_index, documents, options};
@@ -82,7 +82,7 @@ fn holds_what_was_put_in(index: &Index) {
         let (mut numbers, mut counts, mut found) = ([0; BLOCK], [0; BLOCK], Vec::new());
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut numbers);
-            list.decode_weights(Stream::Frequency, block, &mut counts);
+            list.decode_weights(Column::Frequency, block, &mut counts);
             found.extend(numbers[..count].iter().copied().zip(counts));
         }
         assert_eq!(found, expected, "{word}");

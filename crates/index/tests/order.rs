@@ -6,7 +6,7 @@ use lanner_index::build::{BuildOptions, Order, Progress, Quiet, build, build_fro
 use lanner_index::codec::BLOCK;
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::manifest::Manifest;
-use lanner_index::open::{Index, Stream, export_ciff};
+use lanner_index::open::{Column, Index, export_ciff};
 use lanner_index::text::Analyzer;
 use lanner_index::{DocId, TermId};
 use std::collections::BTreeMap;
@@ -31,14 +31,14 @@ fn mixed(count: u32) -> Vec<Row> {
 }
 
 /// Every posting by term and external id.
-fn postings(index: &Index, stream: Stream) -> BTreeMap<(u64, String), u32> {
+fn postings(index: &Index, column: Column) -> BTreeMap<(u64, String), u32> {
     let (ids, mut found) = (ids(index), BTreeMap::new());
     let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
     for term in 0..index.segment().header().terms {
         let list = index.list(TermId(term)).unwrap();
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut documents);
-            list.decode_weights(stream, block, &mut weights);
+            list.decode_weights(column, block, &mut weights);
             for (document, weight) in documents[..count].iter().zip(weights) {
                 found.insert((term, ids[*document as usize].clone()), weight);
             }
@@ -71,8 +71,8 @@ fn assert_same_but_for_numbers(given: &Index, ordered: &Index) {
     assert_eq!(given.statistics(), ordered.statistics());
     assert_ne!(ids(given), ids(ordered), "the order is another");
     assert_eq!(facts(given), facts(ordered));
-    for stream in [Stream::Frequency, Stream::Impact] {
-        assert!(postings(given, stream) == postings(ordered, stream), "{stream:?}");
+    for column in [Column::Frequency, Column::Impact] {
+        assert!(postings(given, column) == postings(ordered, column), "{column:?}");
     }
     for term in 0..given.segment().header().terms {
         let (given, ordered) = (given.list(TermId(term)).unwrap(), ordered.list(TermId(term)).unwrap());

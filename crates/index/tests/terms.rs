@@ -50,7 +50,7 @@ proptest! {
         let asked: Vec<&str> = words.iter().chain(&others).map(String::as_str).chain([""]).collect();
         let bytes: Vec<&[u8]> = asked.iter().map(|term| term.as_bytes()).collect();
         for (&term, together) in asked.iter().zip(index.find_terms(&bytes).unwrap()) {
-            let postings = together.map(|(_, place)| index.list_at(place).unwrap().postings());
+            let postings = together.map(|(_, span)| index.list_at(span).unwrap().postings());
             prop_assert_eq!(postings, expected.get(term).copied(), "{}", term);
             let summary = together.map(|(_, place)| index.summary_at(place).unwrap().postings);
             prop_assert_eq!(summary, postings);

@@ -16,7 +16,7 @@ use crate::statistics::Spread;
 use crate::suite::{CodecsPart, Suite};
 use crate::table::{Table, count, number};
 use lanner_index::codec::{BLOCK, CodecName, Codecs};
-use lanner_index::open::{Index, List, Stream};
+use lanner_index::open::{Column, Index, List};
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::path::Path;
@@ -83,14 +83,14 @@ impl Part {
     fn decode(self, list: &List<'_>, block: usize, numbers: &mut [u32; BLOCK]) -> usize {
         match self {
             Part::Documents => list.decode_documents(block, numbers),
-            Part::Weights => list.decode_weights(Stream::Frequency, block, numbers),
+            Part::Weights => list.decode_weights(Column::Frequency, block, numbers),
         }
     }
 }
 
 fn is_all_ones(list: &List<'_>) -> bool {
     let mut numbers = [0; BLOCK];
-    let count = list.decode_weights(Stream::Frequency, 0, &mut numbers);
+    let count = list.decode_weights(Column::Frequency, 0, &mut numbers);
     numbers[..count].iter().all(|&number| number == 1)
 }
 

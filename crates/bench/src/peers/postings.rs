@@ -8,7 +8,7 @@
 use crate::error::BenchError;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{Column, Index};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ fn write_lists(index: &Index, folder: &Path) -> Result<(), BenchError> {
         }
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut room.0);
-            list.decode_weights(Stream::Frequency, block, &mut room.1);
+            list.decode_weights(Column::Frequency, block, &mut room.1);
             documents.numbers(&room.0[..count])?;
             frequencies.numbers(&room.1[..count])?;
         }

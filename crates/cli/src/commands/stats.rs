@@ -1,7 +1,7 @@
 //! `lanner stats`: what an index holds and what it costs.
 
 use crate::failure::Failure;
-use crate::list_sizes::{ListSizes, StreamBytes};
+use crate::list_sizes::{ColumnBytes, ListSizes};
 use crate::quantity::{bytes, count};
 use crate::whole_file::stdout;
 use lanner::Index;
@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
         let kinds = [("short", short), ("long", long), ("dense", dense), ("all", &self.lists.all())];
         for (name, kind) in kinds {
             write!(out, "{name:<6}  {:>11}  {:>14}", count(kind.lists), count(kind.postings))?;
-            let StreamBytes { documents, frequencies, impacts, directory, filling } = kind.bytes;
+            let ColumnBytes { documents, frequencies, impacts, directory, filling } = kind.bytes;
             for bytes in [documents, frequencies, impacts, directory, filling, kind.bytes.all()] {
                 write!(out, "  {:>11.3}", bits(bytes, kind.postings))?;
             }

@@ -65,9 +65,9 @@ impl<'a> Unopened<'a> {
         let (Some(planned), Some(documents)) = (self.planned.next(), self.buffers.next()) else {
             return Ok(None);
         };
-        let PlannedList { place, multiplier, bound, .. } = *planned;
+        let PlannedList { span, multiplier, bound, .. } = *planned;
         self.rest = self.rest.saturating_sub(bound);
-        let list = self.index.list_at(place)?;
+        let list = self.index.list_at(span)?;
         Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents }))
     }
 }
@@ -332,8 +332,8 @@ impl<W: Weigher> Conjunction<'_, W> {
             for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
                 let place = places[usize::from(origin) % BLOCK];
                 *value = match other.list.dense() {
-                    Some(dense) => dense.value(W::STREAM, place),
-                    None => other.list.weight_at(W::STREAM, place as usize / BLOCK, place as usize % BLOCK),
+                    Some(dense) => dense.value(W::COLUMN, place),
+                    None => other.list.weight_at(W::COLUMN, place as usize / BLOCK, place as usize % BLOCK),
                 };
             }
             let postings = Postings { values: &values, documents, count: *count };
@@ -354,12 +354,12 @@ impl<W: Weigher> Conjunction<'_, W> {
         let origins = &candidates.origins[..candidates.count];
         if candidates.count < DECODE_TOGETHER {
             for (value, &origin) in values.iter_mut().zip(origins) {
-                *value = self.driver.list.weight_at(W::STREAM, block, usize::from(origin));
+                *value = self.driver.list.weight_at(W::COLUMN, block, usize::from(origin));
             }
             return;
         }
         let mut all = [0; BLOCK];
-        self.driver.list.decode_weights(W::STREAM, block, &mut all);
+        self.driver.list.decode_weights(W::COLUMN, block, &mut all);
         for (value, &origin) in values.iter_mut().zip(origins) {
             *value = all[usize::from(origin) % BLOCK];
         }

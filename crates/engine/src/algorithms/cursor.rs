@@ -51,7 +51,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         weigher: W,
         range: Range<u32>,
     ) -> Result<Cursor<'a, W>, IndexError> {
-        let list = index.list_at(planned.place)?;
+        let list = index.list_at(planned.span)?;
         let first = list.find_block(0, range.start);
         let last = list.find_block(first, range.end.saturating_sub(1));
         let mut cursor = Cursor {
@@ -167,7 +167,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
     #[inline]
     pub fn value(&mut self) -> u32 {
         if !self.has_weights {
-            self.list.decode_weights(W::STREAM, self.block, &mut self.weights);
+            self.list.decode_weights(W::COLUMN, self.block, &mut self.weights);
             self.has_weights = true;
         }
         self.weights[self.position]

@@ -65,6 +65,6 @@ impl<'a> DenseList<'a> {
     #[inline(always)]
     pub fn weigh<W: Weigher>(&self, weigher: W, chunk: usize, word: u64, bit: u32) -> u32 {
         let rank = self.dense.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones());
-        weigher.weigh(self.multiplier, self.dense.value(W::STREAM, rank), (chunk * CHUNK) as u32 + bit)
+        weigher.weigh(self.multiplier, self.dense.value(W::COLUMN, rank), (chunk * CHUNK) as u32 + bit)
     }
 }

@@ -22,7 +22,7 @@ use cursor::Cursor;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::open::{BlockBuffer, Index, Stream};
+use lanner_index::open::{BlockBuffer, Column, Index};
 use topk::TopK;
 use weigher::{Frequencies, Impacts, Weigher};
 
@@ -97,9 +97,9 @@ impl<'a> Task<'a> {
         if self.stage.algorithm == Algorithm::ScoreAtATime {
             return score_at_a_time::cpu(self, workspace);
         }
-        match self.plan.score.stream() {
-            Stream::Frequency => self.run_with(Frequencies::new(self.plan, self.index), workspace),
-            Stream::Impact => self.run_with(Impacts, workspace),
+        match self.plan.score.column() {
+            Column::Frequency => self.run_with(Frequencies::new(self.plan, self.index), workspace),
+            Column::Impact => self.run_with(Impacts, workspace),
         }
     }
 

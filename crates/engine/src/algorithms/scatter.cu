@@ -33,7 +33,7 @@ struct Candidate {
 };
 
 // Where a sparse list stands, in blocks.
-struct ListPlace {
+struct ListSpan {
     unsigned cursor; // the first that can have a document of the window
     unsigned next;   // the next to be handed out; NONE behind the last
     unsigned after;  // the first that can have a document of the next window
@@ -63,7 +63,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Scatter {
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
-    ListPlace *places;
+    ListSpan *places;
     Top<IS_ALONE> top;
     unsigned lane, warp;
     unsigned queued; // candidates of the warp
@@ -72,7 +72,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Scatter {
     __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task<IS_ALONE> &task)
         : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense),
-          places(reinterpret_cast<ListPlace *>(&given + 1)),
+          places(reinterpret_cast<ListSpan *>(&given + 1)),
           top(given.top, given.scratch[0].numbers, task, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 

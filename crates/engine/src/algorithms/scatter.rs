@@ -104,7 +104,7 @@ impl<'a, W: Weigher> Scatter<'a, W> {
         let (mut sparse, mut dense) = (Vec::with_capacity(lists.len()), Vec::with_capacity(lists.len()));
         let mut work = Work::default();
         for planned in lists.iter() {
-            let list = task.index.list_at(planned.place)?;
+            let list = task.index.list_at(planned.span)?;
             let PlannedList { multiplier, bound, .. } = *planned;
             if let Some(found) = list.dense() {
                 dense.push(DenseList::new(weigher, found, multiplier, bound));
@@ -382,7 +382,7 @@ impl Sparse<'_> {
         if self.documents[place] != document {
             return absent;
         }
-        let value = self.list.weight_at(W::STREAM, self.block, place);
+        let value = self.list.weight_at(W::COLUMN, self.block, place);
         Some(weigher.weigh(self.multiplier, value, document))
     }
 
@@ -415,7 +415,7 @@ impl Sparse<'_> {
                 self.position = self.documents[..self.count].partition_point(|&document| document < window.start);
             }
             let mut values = [1; BLOCK];
-            self.list.decode_weights(W::STREAM, block, &mut values);
+            self.list.decode_weights(W::COLUMN, block, &mut values);
             let postings = Postings { values: &values, documents: self.documents, count: self.count };
             weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
             work.postings_decoded += self.count as u64;

@@ -18,7 +18,7 @@ use crate::query::plan::Width;
 use lanner_index::codec::BLOCK;
 use lanner_index::codec::qmx::{Buffer, Instructions, decode, for_each_slice};
 use lanner_index::format::IndexError;
-use lanner_index::open::Stream;
+use lanner_index::open::Column;
 use lanner_index::weight::impact_units;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -180,14 +180,14 @@ fn segments<'a>(task: &Task<'a>, short: &mut Vec<u32>) -> Result<Vec<Segment<'a>
             segments.extend(list.segments().map(|segment| Segment {
                 weight: weight(segment.impact),
                 postings: segment.postings,
-                documents: Documents::Packed(segment.stream),
+                documents: Documents::Packed(segment.documents),
             }));
             continue;
         }
-        let list = task.index.list_at(planned.place)?;
+        let list = task.index.list_at(planned.span)?;
         let (mut documents, mut impacts) = ([0; BLOCK], [0; BLOCK]);
         let count = list.decode_documents(0, &mut documents);
-        list.decode_weights(Stream::Impact, 0, &mut impacts);
+        list.decode_weights(Column::Impact, 0, &mut impacts);
         let mut postings: [(u32, u32); BLOCK] = std::array::from_fn(|i| (impacts[i], documents[i]));
         let postings = &mut postings[..count];
         postings.sort_unstable_by_key(|&(impact, document)| (Reverse(impact), document));

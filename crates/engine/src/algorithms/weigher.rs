@@ -2,13 +2,13 @@
 
 use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, Lanes};
 use crate::query::plan::Plan;
-use lanner_index::open::{BlockBuffer, Dense, Index, List, Stream};
+use lanner_index::open::{BlockBuffer, Column, Dense, Index, List};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
 
 /// Weighs the postings of lists. A list's multiplier is in its plan.
 pub trait Weigher: Copy {
     /// The stream that the values come from.
-    const STREAM: Stream;
+    const COLUMN: Column;
 
     /// The weight of a posting.
     fn weigh(&self, multiplier: f32, value: u32, document: u32) -> u32;
@@ -58,7 +58,7 @@ impl<'a> Frequencies<'a> {
 }
 
 impl Weigher for Frequencies<'_> {
-    const STREAM: Stream = Stream::Frequency;
+    const COLUMN: Column = Column::Frequency;
 
     #[inline]
     fn weigh(&self, multiplier: f32, value: u32, document: u32) -> u32 {
@@ -101,7 +101,7 @@ impl Weigher for Frequencies<'_> {
 pub struct Impacts;
 
 impl Weigher for Impacts {
-    const STREAM: Stream = Stream::Impact;
+    const COLUMN: Column = Column::Impact;
 
     #[inline]
     fn weigh(&self, multiplier: f32, value: u32, _document: u32) -> u32 {

@@ -118,9 +118,9 @@ impl Batch {
     fn rows(&mut self, index: &Index, resident: &Resident, plan: &Plan) -> Result<Rows, IndexError> {
         let mut rows = Rows::default();
         for list in plan.lists.iter() {
-            let address = match resident.address(list.place) {
+            let address = match resident.address(list.span) {
                 Some(address) => address,
-                None => Address(self.parcel.add(list.place) as u64),
+                None => Address(self.parcel.add(list.span) as u64),
             };
             match ListRow::new(index, plan, list, address)? {
                 ListRow::Sparse(row) => {
@@ -225,7 +225,7 @@ fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) ->
     if plan.range == (0..plan.documents) {
         return Ok(u64::from(blocks));
     }
-    let list = index.list_at(list.place)?;
+    let list = index.list_at(list.span)?;
     let first = list.find_block(0, plan.range.start);
     let end = (list.find_block(first, plan.range.end - 1) + 1).min(list.blocks());
     Ok(end.saturating_sub(first) as u64)

@@ -5,7 +5,7 @@
 
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel, kernels};
-use lanner_index::open::Stream;
+use lanner_index::open::Column;
 
 /// OR and AND by frequencies, of lists packed by bitpack, which most indexes have; modules are loaded when they are first used.
 pub static BITPACK_FREQUENCY: Module =
@@ -263,11 +263,11 @@ kernels! {
     CONJUNCTION_ANY_IMPACT_ALONE = conjunction_any_impact_alone: BatchArguments;
 }
 
-/// The kernels for the parts of ANDs and of ORs: of lists packed by bitpack or by any codec, by one stream of values, of a
+/// The kernels for the parts of ANDs and of ORs: of lists packed by bitpack or by any codec, by one column of values, of a
 /// query alone or of batches.
-pub fn answering(is_bitpack: bool, stream: Stream, is_alone: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
-    use Stream::{Frequency, Impact};
-    match (is_bitpack, stream, is_alone) {
+pub fn answering(is_bitpack: bool, column: Column, is_alone: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
+    use Column::{Frequency, Impact};
+    match (is_bitpack, column, is_alone) {
         (true, Frequency, false) => [&CONJUNCTION_BITPACK_FREQUENCY, &SCATTER_BITPACK_FREQUENCY],
         (true, Frequency, true) => [&CONJUNCTION_BITPACK_FREQUENCY_ALONE, &SCATTER_BITPACK_FREQUENCY_ALONE],
         (true, Impact, false) => [&CONJUNCTION_BITPACK_IMPACT, &SCATTER_BITPACK_IMPACT],

@@ -5,7 +5,7 @@ use super::resident::PADDING;
 use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, SparseRow, WorkRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
-use lanner_index::open::Stream;
+use lanner_index::open::Column;
 
 /// Where everything lies in the buffers of a batch, in bytes.
 pub struct Layout {
@@ -103,12 +103,12 @@ pub struct Launch {
 pub fn launches(
     batch: &Batch,
     is_bitpack: bool,
-    stream: Stream,
+    column: Column,
     is_alone: bool,
     arguments: BatchArguments,
     layout: &Layout,
 ) -> Vec<Launch> {
-    let [conjunction, scatter] = kernels::answering(is_bitpack, stream, is_alone);
+    let [conjunction, scatter] = kernels::answering(is_bitpack, column, is_alone);
     let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
     let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
     // The rows of both lie in one buffer; each launch sees its own from the first on.

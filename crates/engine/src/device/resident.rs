@@ -4,7 +4,7 @@ use lanner_gpu::device::{Address, Command, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::format::segment::Section;
-use lanner_index::open::{Index, ListPlace};
+use lanner_index::open::{Index, ListSpan};
 
 /// Decoders may read so many bytes behind a list: three streams of a damaged one, each up to 1,024.
 pub const PADDING: usize = 4096;
@@ -39,9 +39,9 @@ impl Resident {
     }
 
     /// Where a list lies; `None` if it has to be sent.
-    pub fn address(&self, place: ListPlace) -> Option<Address> {
+    pub fn address(&self, span: ListSpan) -> Option<Address> {
         let [long, short] = self.lists.as_ref()?;
-        Some(if place.is_long { long } else { short }.address().plus(place.start))
+        Some(if span.is_long { long } else { short }.address().plus(span.start))
     }
 
     /// A length code for each document.

@@ -8,7 +8,7 @@ use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
 use lanner_index::format::dense::DenseLayout;
 use lanner_index::format::list::{LongLayout, UNIT};
-use lanner_index::open::{Index, Parts, Stream, StreamPart};
+use lanner_index::open::{Column, ColumnPart, Index, ListLayout};
 use std::ops::Range;
 
 /// A list as kernels read it.
@@ -39,24 +39,24 @@ impl ListRow {
 
     /// A list of a plan, whose bytes lie at an address.
     pub fn new(index: &Index, plan: &Plan, list: &PlannedList, bytes: Address) -> Result<ListRow, IndexError> {
-        let stream = plan.score.stream();
-        let holds = stream == Stream::Impact || plan.block_bounds_hold;
-        let PlannedList { multiplier, bound, postings, place, .. } = *list;
-        Ok(match index.segment().parts_at(place)? {
-            Parts::Short { first, documents, frequencies, impacts } => {
-                let weights = if stream == Stream::Impact { impacts } else { frequencies };
+        let column = plan.score.column();
+        let holds = column == Column::Impact || plan.block_bounds_hold;
+        let PlannedList { multiplier, bound, postings, span, .. } = *list;
+        Ok(match index.segment().layout_at(span)? {
+            ListLayout::Short { first, documents, frequencies, impacts } => {
+                let weights = if column == Column::Impact { impacts } else { frequencies };
                 let last = last_of_short(index, list)?;
                 let row = SparseRow { bytes, multiplier, bound, postings, last, first, ..SparseRow::default() };
                 ListRow::Sparse(short_row(row, documents, weights))
             }
-            Parts::Long { layout, shared } => {
-                let end = units(place.end - place.start - layout.payload());
+            ListLayout::Long { layout, shared } => {
+                let end = units(span.end - span.start - layout.payload());
                 let row = SparseRow { bytes, multiplier, bound, postings, end, ..SparseRow::default() };
-                ListRow::Sparse(long_row(row, stream, &layout, &shared, holds))
+                ListRow::Sparse(long_row(row, column, &layout, &shared, holds))
             }
-            Parts::Dense { layout } => {
+            ListLayout::Dense { layout } => {
                 let row = DenseRow { bytes, multiplier, bound, postings, ..DenseRow::default() };
-                ListRow::Dense(dense_row(row, stream, &layout, holds))
+                ListRow::Dense(dense_row(row, column, &layout, holds))
             }
         })
     }
@@ -65,13 +65,13 @@ impl ListRow {
 /// The last document of a short list.
 fn last_of_short(index: &Index, list: &PlannedList) -> Result<u32, IndexError> {
     let mut documents = [0; BLOCK];
-    let count = index.list_at(list.place)?.decode_documents(0, &mut documents);
+    let count = index.list_at(list.span)?.decode_documents(0, &mut documents);
     Ok(documents[count.clamp(1, BLOCK) - 1])
 }
 
-fn short_row(row: SparseRow, documents: Option<StreamPart>, weights: Option<StreamPart>) -> SparseRow {
-    let byte = |part: Option<StreamPart>| part.map_or(NONE, |part| u32::from(part.byte));
-    let start = |part: Option<StreamPart>| part.map_or(0, |part| part.start as u32);
+fn short_row(row: SparseRow, documents: Option<ColumnPart>, weights: Option<ColumnPart>) -> SparseRow {
+    let byte = |part: Option<ColumnPart>| part.map_or(NONE, |part| u32::from(part.byte));
+    let start = |part: Option<ColumnPart>| part.map_or(0, |part| part.start as u32);
     SparseRow {
         blocks: 1,
         offset: start(documents),
@@ -86,17 +86,17 @@ fn short_row(row: SparseRow, documents: Option<StreamPart>, weights: Option<Stre
 
 fn long_row(
     row: SparseRow,
-    stream: Stream,
+    column: Column,
     layout: &LongLayout,
     shared: &[Range<usize>; 3],
     bounds_hold: bool,
 ) -> SparseRow {
     let if_there = |is_there: bool, array: usize| if is_there { array as u32 } else { NONE };
-    let (has_weights, weight_byte, bound, weights) = match stream {
-        Stream::Frequency => (layout.has_frequencies, layout.frequency_byte(), layout.frequency_bound(), 1),
-        Stream::Impact => (layout.has_impacts, layout.impact_byte(), layout.impact_bound(), 2),
+    let (has_weights, weight_byte, bound, weights) = match column {
+        Column::Frequency => (layout.has_frequencies, layout.frequency_byte(), layout.frequency_bound(), 1),
+        Column::Impact => (layout.has_impacts, layout.impact_byte(), layout.impact_bound(), 2),
     };
-    let is_skipped = stream == Stream::Impact && layout.has_frequencies;
+    let is_skipped = column == Column::Impact && layout.has_frequencies;
     let shared = [&shared[0], &shared[1], &shared[weights]];
     SparseRow {
         blocks: layout.blocks as u32,
@@ -113,16 +113,16 @@ fn long_row(
     }
 }
 
-fn dense_row(row: DenseRow, stream: Stream, layout: &DenseLayout, bounds_hold: bool) -> DenseRow {
-    let (chunk_bound, values, value_bits, exceptions, factor) = match stream {
-        Stream::Frequency => (
+fn dense_row(row: DenseRow, column: Column, layout: &DenseLayout, bounds_hold: bool) -> DenseRow {
+    let (chunk_bound, values, value_bits, exceptions, factor) = match column {
+        Column::Frequency => (
             layout.chunk_saturation(),
             layout.frequencies(),
             layout.frequency_bits,
             layout.exceptions,
             saturation_factor(row.multiplier),
         ),
-        Stream::Impact => {
+        Column::Impact => {
             let bits = if layout.has_impacts { 8 } else { 0 };
             (layout.chunk_impact(), layout.impacts(), bits, 0, impact_factor(row.multiplier))
         }

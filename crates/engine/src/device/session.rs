@@ -21,7 +21,7 @@ use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::open::Index;
+use lanner_index::open::{Column, Index};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -197,9 +197,9 @@ impl Session {
     /// Answers plans, a batch after the other. Plans that do not fit into the budget stay without an answer.
     pub fn answer(&mut self, index: &Index, plans: &[Plan], answers: &mut [Option<Answer>]) -> Result<(), Failure> {
         let mut waiting = Vec::new();
-        for stream in [lanner_index::open::Stream::Impact, lanner_index::open::Stream::Frequency] {
+        for column in [Column::Impact, Column::Frequency] {
             let numbers: Vec<usize> = (0..plans.len())
-                .filter(|&number| plans[number].score.stream() == stream && goes_in_batches(&plans[number]))
+                .filter(|&number| plans[number].score.column() == column && goes_in_batches(&plans[number]))
                 .collect();
             let (size, stages) = if self.go_apart(plans, &numbers) { (1, 0..1) } else { (BATCH, 0..usize::MAX) };
             let batches = numbers.chunks(size).flat_map(|numbers| self.divide(plans, numbers));
@@ -274,7 +274,7 @@ impl Session {
         if self.resident.has_lists() {
             return vec![numbers];
         }
-        upload::divide(numbers, self.usage.sent, |number| plans[number].lists.iter().map(|list| list.place))
+        upload::divide(numbers, self.usage.sent, |number| plans[number].lists.iter().map(|list| list.span))
     }
 
     /// Answers the plans that ask for it step by step, a plan after the other.
@@ -356,8 +356,8 @@ impl Session {
                 lane.send(&self.gpu, index, &batch.parcel, &layout, self.usage)?;
             }
         }
-        let (is_bitpack, stream) = (is_bitpack(index), chosen[0].score.stream());
-        let launches = launches(&batch, is_bitpack, stream, alone.is_some(), arguments, &layout);
+        let (is_bitpack, column) = (is_bitpack(index), chosen[0].score.column());
+        let launches = launches(&batch, is_bitpack, column, alone.is_some(), arguments, &layout);
         let way = if chosen.len() > SMALL_BATCH { SmallBatches::Marked } else { self.usage.small_batches };
         let commands = match alone {
             Some(_) => launches.iter().map(command).collect(),
@@ -492,7 +492,7 @@ impl Lane {
             return Ok(());
         }
         let (from, to) = (self.rows.host_address(), self.rows.address());
-        let bytes_at = |place| index.segment().bytes_at(place);
+        let bytes_at = |span| index.segment().bytes_at(span);
         for slab in parcel.slabs(usage.sent) {
             let (at, bytes) = (layout.rows_bytes + slab.start, slab.len());
             parcel.pack(bytes_at, slab, &mut self.rows.bytes()[at..at + bytes], usage.threads)?;

@@ -5,7 +5,7 @@
 
 use lanner_index::format::IndexError;
 use lanner_index::format::list::UNIT;
-use lanner_index::open::ListPlace;
+use lanner_index::open::ListSpan;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -19,18 +19,18 @@ const WORTH_A_THREAD: usize = 1 << 20;
 /// The lists, and where each starts.
 #[derive(Debug, Default)]
 pub struct Parcel {
-    lists: Vec<(usize, ListPlace)>,
-    starts: HashMap<ListPlace, usize>,
+    lists: Vec<(usize, ListSpan)>,
+    starts: HashMap<ListSpan, usize>,
     bytes: usize,
 }
 
 impl Parcel {
     /// Puts a list into the parcel, if it is not there yet, and says where it starts.
-    pub fn add(&mut self, place: ListPlace) -> usize {
-        *self.starts.entry(place).or_insert_with(|| {
+    pub fn add(&mut self, span: ListSpan) -> usize {
+        *self.starts.entry(span).or_insert_with(|| {
             let start = self.bytes.next_multiple_of(UNIT);
-            self.lists.push((start, place));
-            self.bytes = start + place.bytes();
+            self.lists.push((start, span));
+            self.bytes = start + span.bytes();
             start
         })
     }
@@ -49,21 +49,21 @@ impl Parcel {
     /// Writes a slab, on up to `threads` threads. What lies between two lists stays as it was.
     pub fn pack<'a>(
         &self,
-        bytes_at: impl Fn(ListPlace) -> Result<&'a [u8], IndexError>,
+        bytes_at: impl Fn(ListSpan) -> Result<&'a [u8], IndexError>,
         slab: Range<usize>,
         to: &mut [u8],
         threads: usize,
     ) -> Result<(), IndexError> {
         let first = self.lists.partition_point(|(start, _)| *start <= slab.start).saturating_sub(1);
         let (mut pieces, mut rest, mut written) = (Vec::new(), to, slab.start);
-        for &(start, place) in self.lists[first..].iter().take_while(|(start, _)| *start < slab.end) {
-            let within = start.max(slab.start)..slab.end.min(start + place.bytes());
+        for &(start, span) in self.lists[first..].iter().take_while(|(start, _)| *start < slab.end) {
+            let within = start.max(slab.start)..slab.end.min(start + span.bytes());
             if within.is_empty() {
                 continue;
             }
             let behind = std::mem::take(&mut rest).split_at_mut(within.start - written).1;
             let (room, behind) = behind.split_at_mut(within.len());
-            let bytes = &bytes_at(place)?[within.start - start..within.end - start];
+            let bytes = &bytes_at(span)?[within.start - start..within.end - start];
             pieces.extend(room.chunks_mut(PIECE).zip(bytes.chunks(PIECE)));
             (rest, written) = (behind, within.end);
         }
@@ -73,11 +73,7 @@ impl Parcel {
 }
 
 /// Divides items into runs whose lists are together no longer than `most`, unless one item's are.
-pub fn divide<T: Copy, L: Iterator<Item = ListPlace>>(
-    items: &[T],
-    most: usize,
-    lists_of: impl Fn(T) -> L,
-) -> Vec<&[T]> {
+pub fn divide<T: Copy, L: Iterator<Item = ListSpan>>(items: &[T], most: usize, lists_of: impl Fn(T) -> L) -> Vec<&[T]> {
     let (mut runs, mut first, mut parcel) = (Vec::new(), 0, Parcel::default());
     for (place, &item) in items.iter().enumerate() {
         let before = parcel.bytes;
@@ -121,8 +117,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn list(start: usize, bytes: usize) -> ListPlace {
-        ListPlace { is_long: true, start, end: start + bytes }
+    fn list(start: usize, bytes: usize) -> ListSpan {
+        ListSpan { is_long: true, start, end: start + bytes }
     }
 
     proptest! {
@@ -135,7 +131,7 @@ mod tests {
         ) {
             let section: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i % 251) as u8).collect();
             let starts = lengths.iter().scan(0, |end, length| { *end += length; Some(*end - length) });
-            let lists: Vec<ListPlace> = starts.zip(&lengths).map(|(start, &length)| list(start, length)).collect();
+            let lists: Vec<ListSpan> = starts.zip(&lengths).map(|(start, &length)| list(start, length)).collect();
             let mut parcel = Parcel::default();
             let added: Vec<usize> = lists.iter().map(|&list| parcel.add(list)).collect();
             let bytes = parcel.bytes();
@@ -149,7 +145,7 @@ mod tests {
             for start in (0..bytes).step_by(slab) {
                 let end = bytes.min(start + slab);
                 let to = &mut packed[start..end];
-                parcel.pack(|place| Ok(&section[place.start..place.end]), start..end, to, threads).unwrap();
+                parcel.pack(|span| Ok(&section[span.start..span.end]), start..end, to, threads).unwrap();
             }
             let mut end = 0;
             for (&start, list) in added.iter().zip(&lists) {

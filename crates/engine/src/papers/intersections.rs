@@ -17,7 +17,7 @@ use crate::query::Algorithm;
 use lanner_gpu::device::{Address, Shape};
 use lanner_gpu::error::GpuError;
 use lanner_index::codec::{BLOCK, Codecs};
-use lanner_index::open::Stream;
+use lanner_index::open::Column;
 
 /// An AND under way.
 pub struct Intersections<'a, 'b> {
@@ -303,9 +303,9 @@ impl<'a, 'b> Intersections<'a, 'b> {
             count: candidates.list.length,
             weights_codec: self.codecs.weights as u32,
         };
-        let kernel = match self.course.plan.score.stream() {
-            Stream::Frequency => &TERM_AT_A_TIME_WEIGH_FREQUENCY,
-            Stream::Impact => &TERM_AT_A_TIME_WEIGH_IMPACT,
+        let kernel = match self.course.plan.score.column() {
+            Column::Frequency => &TERM_AT_A_TIME_WEIGH_FREQUENCY,
+            Column::Impact => &TERM_AT_A_TIME_WEIGH_IMPACT,
         };
         let grid = candidates.list.length.div_ceil(THREADS);
         let gpu = self.course.begin()?;

@@ -47,12 +47,12 @@ impl<'a> Course<'a> {
         let mut lists: Vec<_> = plan.lists.iter().collect();
         lists.sort_by_key(|list| list.postings);
         let listed = |list: &PlannedList| {
-            let address = ground.resident.address(list.place);
+            let address = ground.resident.address(list.span);
             let unsent = match address {
                 Some(_) => None,
                 None => Some(Unsent {
-                    bytes: ground.index.segment().bytes_at(list.place)?,
-                    list: ground.index.list_at(list.place)?,
+                    bytes: ground.index.segment().bytes_at(list.span)?,
+                    list: ground.index.list_at(list.span)?,
                 }),
             };
             let row = ListRow::new(ground.index, plan, list, address.unwrap_or(Address::NULL))?;

@@ -15,17 +15,16 @@ use crate::papers::step_kernels::{
     ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
     GatherArguments, TILE,
 };
-use crate::query::answer::Hit;
-use crate::query::answer::{Answer, Place, Step, Work};
+use crate::query::answer::{Answer, Hit, Place, Step, Work};
 use crate::query::plan::{Operation, Plan, Stage};
-use lanner_gpu::device::{Address, Command, Shape, Stream as DeviceStream};
+use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_index::open::{Index, Stream};
+use lanner_index::open::{Column, Index};
 use std::time::{Duration, Instant};
 
 /// Where all of it happens.
-pub const STREAM: DeviceStream = DeviceStream(0);
+pub const STREAM: Stream = Stream(0);
 /// Thread blocks for each processor of the device, at most: their warps take turns over blocks and candidates.
 const BLOCKS_A_PROCESSOR: u32 = 32;
 
@@ -125,9 +124,9 @@ impl Course<'_> {
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
         };
-        let kernel = match self.plan.score.stream() {
-            Stream::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
-            Stream::Impact => &ACCUMULATORS_ADD_IMPACT,
+        let kernel = match self.plan.score.column() {
+            Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
+            Column::Impact => &ACCUMULATORS_ADD_IMPACT,
         };
         let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(units_of(list, count), DECODE_SHARED)).collect();
         let gpu = self.begin()?;

@@ -6,7 +6,7 @@ use crate::query::score::ScoreModel;
 use crate::query::{Algorithm, Mode};
 use lanner_index::TermId;
 use lanner_index::format::list::STORED_K;
-use lanner_index::open::ListPlace;
+use lanner_index::open::ListSpan;
 use lanner_index::weight::ONE;
 use std::fmt;
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub struct PlannedList {
     /// Its number.
     pub id: TermId,
     /// Where the list lies.
-    pub place: ListPlace,
+    pub span: ListSpan,
     /// Postings of the list here.
     pub postings: u32,
     /// Whether the list is a bitmap.

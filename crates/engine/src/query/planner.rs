@@ -10,7 +10,7 @@ use lanner_index::format::IndexError;
 use lanner_index::format::dense::is_dense;
 use lanner_index::format::list::STORED_K;
 use lanner_index::format::segment::Section;
-use lanner_index::open::{Index, ListPlace, Stream, Summary};
+use lanner_index::open::{Column, Index, ListSpan, Summary};
 use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
 
@@ -93,7 +93,7 @@ pub struct Planner<'a> {
 struct KnownTerm<'a> {
     term: QueryTerm,
     /// Its number and its list in this index; `None` if it occurs in other shards alone.
-    here: Option<(TermId, ListPlace, Summary<'a>)>,
+    here: Option<(TermId, ListSpan, Summary<'a>)>,
     document_frequency: u64,
     idf: f64,
 }
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
             ScoreModel::Bm25 | ScoreModel::Impact => 0,
         };
         let largest = lists.iter().map(|list| u64::from(list.bound)).sum::<u64>() + u64::from(static_bound);
-        let slack = lists.iter().map(|list| bound_slack(score.stream(), list)).sum::<u64>();
+        let slack = lists.iter().map(|list| bound_slack(score.column(), list)).sum::<u64>();
         let fits = largest + slack < u64::from(u32::MAX);
         let width = Width::for_scores(largest).filter(|_| fits).ok_or(PlanError::ScoreTooLarge { largest })?;
         let can_run = |stage: &Stage| !lists.is_empty() && (stage.operation == Operation::Or || missing.is_empty());
@@ -150,13 +150,13 @@ impl<'a> Planner<'a> {
         let header = self.index.segment().header();
         let default = if header.has_frequencies { ScoreModel::Bm25 } else { ScoreModel::Impact };
         let score = query.score.unwrap_or(default);
-        match score.stream() {
-            Stream::Frequency if !header.has_frequencies => return Err(PlanError::NoFrequencies(score)),
-            Stream::Impact if !header.has_impacts => return Err(PlanError::NoImpacts),
-            Stream::Impact if !self.index.bounds_hold() && !self.has_learned_impacts() => {
+        match score.column() {
+            Column::Frequency if !header.has_frequencies => return Err(PlanError::NoFrequencies(score)),
+            Column::Impact if !header.has_impacts => return Err(PlanError::NoImpacts),
+            Column::Impact if !self.index.bounds_hold() && !self.has_learned_impacts() => {
                 return Err(PlanError::ForeignImpacts);
             }
-            Stream::Frequency | Stream::Impact => {}
+            Column::Frequency | Column::Impact => {}
         }
         if let ScoreModel::RankBm25 { alpha } = score {
             if !(0.0..=1.0).contains(&alpha) {
@@ -188,7 +188,7 @@ impl<'a> Planner<'a> {
     /// Whether stored bounds and k-th weights are those of the weights in force. Those of impacts always are: an
     /// impact is what is stored, whatever the statistics.
     fn weights_hold(&self, score: ScoreModel) -> bool {
-        score.stream() == Stream::Impact || self.index.bounds_hold()
+        score.column() == Column::Impact || self.index.bounds_hold()
     }
 
     /// Tells terms that occur in the collection from those that do not.
@@ -198,7 +198,7 @@ impl<'a> Planner<'a> {
         let found = self.index.find_terms(&texts)?;
         for (term, found) in terms.into_iter().zip(found) {
             let here = match found {
-                Some((id, place)) => Some((id, place, self.index.summary_at(place)?)),
+                Some((id, span)) => Some((id, span, self.index.summary_at(span)?)),
                 None => None,
             };
             let postings = here.as_ref().map_or(0, |(.., list)| u64::from(list.postings));
@@ -232,19 +232,19 @@ impl<'a> Planner<'a> {
                     ((1.0 - f64::from(alpha)) * (known.idf * known.term.weight / sum)) as f32
                 }
             };
-            let Some((id, place, list)) = known.here else {
+            let Some((id, span, list)) = known.here else {
                 missing.push(known.term.term);
                 continue;
             };
             let (bound, kth_weights) = match mode {
                 // Its postings would have to be decoded to tell, and an AND has no use for it.
                 Mode::And if (list.postings as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
-                Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, place, &list, multiplier)?,
+                Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, span, &list, multiplier)?,
             };
             lists.push(PlannedList {
                 term: known.term.term,
                 id,
-                place,
+                span,
                 postings: list.postings,
                 is_dense: list.is_dense,
                 document_frequency: known.document_frequency,
@@ -262,21 +262,21 @@ impl<'a> Planner<'a> {
     fn largest_weights(
         &self,
         score: ScoreModel,
-        place: ListPlace,
+        span: ListSpan,
         summary: &Summary<'_>,
         multiplier: f32,
     ) -> Result<(u32, [u32; STORED_K.len()]), IndexError> {
-        if score.stream() == Stream::Impact {
+        if score.column() == Column::Impact {
             let (largest, kth) = match summary.largest_impacts() {
                 Some(stored) => stored,
-                None => self.index.list_at(place)?.largest_impacts(),
+                None => self.index.list_at(span)?.largest_impacts(),
             };
             let weight = |impact| if impact > 0 { impact_units(multiplier, impact) } else { 0 };
             Ok((impact_units(multiplier, largest), kth.map(weight)))
         } else if self.weights_hold(score) {
             let largest = match summary.largest() {
                 Some(stored) => stored,
-                None => self.index.list_at(place)?.largest(self.index.norms(), self.index.length_codes()),
+                None => self.index.list_at(span)?.largest(self.index.norms(), self.index.length_codes()),
             };
             let weight = |saturation| if saturation > 0.0 { units(multiplier, saturation) } else { 0 };
             Ok((units(multiplier, largest.saturation), largest.kth.map(weight)))
@@ -287,9 +287,9 @@ impl<'a> Planner<'a> {
 
     /// A weight that no posting of any list is above.
     fn largest_of_any(&self, score: ScoreModel, multiplier: f32) -> u32 {
-        match score.stream() {
-            Stream::Impact => impact_units(multiplier, 255),
-            Stream::Frequency => units(multiplier, 1.0),
+        match score.column() {
+            Column::Impact => impact_units(multiplier, 255),
+            Column::Frequency => units(multiplier, 1.0),
         }
     }
 }
@@ -368,10 +368,10 @@ fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorith
 
 /// How far the bounds of a list's chunks can lie above its largest weight, since they are rounded up to 8 bits: sums of
 /// bounds must fit 32 bits too.
-fn bound_slack(stream: Stream, list: &PlannedList) -> u64 {
-    let step = match stream {
-        Stream::Frequency => (f64::from(list.multiplier) * f64::from(ONE) / 255.0) as u64,
-        Stream::Impact => 0,
+fn bound_slack(column: Column, list: &PlannedList) -> u64 {
+    let step = match column {
+        Column::Frequency => (f64::from(list.multiplier) * f64::from(ONE) / 255.0) as u64,
+        Column::Impact => 0,
     };
     u64::from(list.bound >> 16) + 2 * step + 1024
 }
@@ -384,7 +384,7 @@ mod tests {
         PlannedList {
             term: "term".to_owned(),
             id: TermId(0),
-            place: ListPlace::default(),
+            span: ListSpan::default(),
             postings: 1,
             is_dense: false,
             document_frequency: 1,

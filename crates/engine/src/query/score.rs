@@ -1,6 +1,6 @@
 //! Score models: what a document's score is made of. The arithmetic of a posting is `lanner_index::weight`.
 
-use lanner_index::open::Stream;
+use lanner_index::open::Column;
 use lanner_index::weight::ONE;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,11 +26,11 @@ pub enum ScoreModel {
 pub const DEFAULT_ALPHA: f32 = 0.3;
 
 impl ScoreModel {
-    /// The stream of the index that the model reads.
-    pub fn stream(&self) -> Stream {
+    /// The column of the index that the model reads.
+    pub fn column(&self) -> Column {
         match self {
-            ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => Stream::Frequency,
-            ScoreModel::Impact => Stream::Impact,
+            ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => Column::Frequency,
+            ScoreModel::Impact => Column::Impact,
         }
     }
 }

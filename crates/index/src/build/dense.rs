@@ -1,6 +1,6 @@
 //! Encoding of a dense list: words, ranks, bounds of chunks, and weights in the order of the documents.
 
-use super::list::{ListEncoder, Streams, Strongest};
+use super::list::{BlockColumns, ListEncoder, Strongest};
 use crate::codec::BLOCK;
 use crate::format::dense::{CHUNK, DENSE_MARK, DenseLayout, EXCEPTIONS_AT, FREQUENCY_BITS, MARK_AT};
 use crate::format::segment::WINDOW;
@@ -23,12 +23,12 @@ impl ListEncoder<'_> {
         list.put_u32(MARK_AT, DENSE_MARK + u32::from(bits));
         list.put_u32(EXCEPTIONS_AT, layout.exceptions as u32);
         for (number, postings) in self.postings.chunks(BLOCK).enumerate() {
-            let streams = self.streams(postings);
+            let columns = self.columns(postings);
             let saturations = self.saturations(postings);
             for (i, saturation) in saturations[..postings.len()].iter().enumerate() {
-                list.put((number * BLOCK + i) as u32, &streams, i, *saturation);
+                list.put((number * BLOCK + i) as u32, &columns, i, *saturation);
             }
-            list.strongest.add(&self.context, &streams, &saturations, postings.len());
+            list.strongest.add(&self.context, &columns, &saturations, postings.len());
         }
         list.put_ranks();
         list.strongest.write(&mut list.bytes);
@@ -66,20 +66,20 @@ impl DenseList {
     }
 
     /// Puts the posting with that rank, number `i` of its block.
-    fn put(&mut self, rank: u32, streams: &Streams, i: usize, saturation: f32) {
+    fn put(&mut self, rank: u32, columns: &BlockColumns, i: usize, saturation: f32) {
         let layout = self.layout;
-        let document = streams.documents[i];
+        let document = columns.documents[i];
         let (chunk, window) = ((document / CHUNK) as usize, (document / WINDOW) as usize);
         self.bytes[layout.words() + (document / 8) as usize] |= 1 << (document % 8);
         if layout.frequency_bits > 0 {
-            self.put_frequency(rank, streams.frequencies[i]);
+            self.put_frequency(rank, columns.frequencies[i]);
             self.raise_u8(layout.chunk_saturation() + chunk, chunk_saturation_code(saturation));
             let at = layout.window_saturation() + 2 * window;
             let bound = u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]).max(saturation_code(saturation));
             self.bytes[at..at + 2].copy_from_slice(&bound.to_le_bytes());
         }
         if layout.has_impacts {
-            let impact = streams.impacts[i] as u8;
+            let impact = columns.impacts[i] as u8;
             self.bytes[layout.impacts() + rank as usize] = impact;
             self.raise_u8(layout.chunk_impact() + chunk, impact);
             self.raise_u8(layout.window_impact() + window, impact);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::codec::Codecs;
     use crate::format::varint;
-    use crate::open::{List, ListContext, Stream};
+    use crate::open::{Column, List, ListContext};
     use crate::weight::{Bm25, Norms, chunk_saturation_of, saturation, saturation_of};
     use proptest::prelude::*;
 
@@ -176,12 +176,12 @@ mod tests {
             saturation(frequency, self.norms.of(self.length_codes[document as usize]))
         }
 
-        /// The value of the posting with a rank; 1 where the stream is not stored.
-        fn value(&self, stream: Stream, rank: usize) -> u32 {
-            match stream {
-                Stream::Frequency if self.context.has_frequencies => self.postings[rank].1,
-                Stream::Impact if self.context.has_impacts => self.impacts[rank],
-                Stream::Frequency | Stream::Impact => 1,
+        /// The value of the posting with a rank; 1 where the column is not stored.
+        fn value(&self, column: Column, rank: usize) -> u32 {
+            match column {
+                Column::Frequency if self.context.has_frequencies => self.postings[rank].1,
+                Column::Impact if self.context.has_impacts => self.impacts[rank],
+                Column::Frequency | Column::Impact => 1,
             }
         }
 
@@ -190,9 +190,9 @@ mod tests {
                 return Err("not a list");
             };
             let documents = self.context.documents;
-            list.dense().unwrap().verify(documents, list.postings(), |stream, document, value| match stream {
-                Stream::Frequency => chunk_saturation_code(self.saturation(document, value)),
-                Stream::Impact => value as u8,
+            list.dense().unwrap().verify(documents, list.postings(), |column, document, value| match column {
+                Column::Frequency => chunk_saturation_code(self.saturation(document, value)),
+                Column::Impact => value as u8,
             })
         }
 
@@ -208,8 +208,8 @@ mod tests {
                     assert_eq!(dense.rank((document / CHUNK) as usize), rank as u32);
                 }
                 if is_posting {
-                    for stream in [Stream::Frequency, Stream::Impact] {
-                        assert_eq!(dense.value(stream, rank as u32), self.value(stream, rank), "document {document}");
+                    for column in [Column::Frequency, Column::Impact] {
+                        assert_eq!(dense.value(column, rank as u32), self.value(column, rank), "document {document}");
                     }
                     rank += 1;
                 }
@@ -227,11 +227,11 @@ mod tests {
                 let end = rank + self.postings[rank..].partition_point(|posting| posting.0 as usize / BLOCK <= block);
                 let expected: Vec<u32> = self.postings[rank..end].iter().map(|posting| posting.0).collect();
                 assert_eq!(documents[..count], expected, "block {block}");
-                for stream in [Stream::Frequency, Stream::Impact] {
-                    assert_eq!(list.decode_weights(stream, block, &mut weights), count);
+                for column in [Column::Frequency, Column::Impact] {
+                    assert_eq!(list.decode_weights(column, block, &mut weights), count);
                     for (i, &weight) in weights[..count].iter().enumerate() {
-                        let value = self.value(stream, rank + i);
-                        assert_eq!((weight, list.weight_at(stream, block, i)), (value, value), "block {block}");
+                        let value = self.value(column, rank + i);
+                        assert_eq!((weight, list.weight_at(column, block, i)), (value, value), "block {block}");
                     }
                 }
                 for &document in &documents[..count] {
@@ -296,9 +296,9 @@ mod tests {
             documents in prop_oneof![3 => 1u32..700, 1 => 32_700u32..32_900, 1 => 65_400u32..65_700],
             every in prop_oneof![Just(1u32), Just(2), Just(8), Just(32)],
             most in prop_oneof![Just(1u32), Just(3), Just(4), Just(15), Just(17), Just(255), Just(257), Just(u32::MAX)],
-            seed: u32, streams in prop_oneof![Just((true, true)), Just((true, false)), Just((false, true))],
+            seed: u32, columns in prop_oneof![Just((true, true)), Just((true, false)), Just((false, true))],
         ) {
-            let made = Made::new(documents, postings(documents, every, seed, most), streams.0, streams.1);
+            let made = Made::new(documents, postings(documents, every, seed, most), columns.0, columns.1);
             made.check_lookups();
             made.check_blocks();
             if documents < 700 {
@@ -322,13 +322,13 @@ mod tests {
             let Some(dense) = list.dense() else { return Ok(()) };
             for document in 0..700 {
                 let rank = dense.find(document).unwrap_or(document);
-                let _ = (dense.contains(document), dense.value(Stream::Frequency, rank), dense.value(Stream::Impact, rank));
+                let _ = (dense.contains(document), dense.value(Column::Frequency, rank), dense.value(Column::Impact, rank));
             }
             for block in 0..list.blocks() + 2 {
                 let mut buffer = [0; BLOCK];
                 list.decode_documents(block, &mut buffer);
-                list.decode_weights(Stream::Frequency, block, &mut buffer);
-                let _ = (list.saturation_bound(block), list.impact_bound(block), list.weight_at(Stream::Impact, block, 127));
+                list.decode_weights(Column::Frequency, block, &mut buffer);
+                let _ = (list.saturation_bound(block), list.impact_bound(block), list.weight_at(Column::Impact, block, 127));
             }
             let _ = made.verified();
         }

@@ -148,7 +148,7 @@ impl<'a> ListEncoder<'a> {
     }
 
     fn encode_short(&self, out: &mut Vec<u8>) {
-        let block = self.streams(&self.postings);
+        let block = self.columns(&self.postings);
         let count = self.postings.len();
         let all_ones = block.frequencies[..count].iter().all(|&frequency| frequency == 1);
         out.push(count as u8 | if all_ones { ALL_ONES } else { 0 });
@@ -183,7 +183,7 @@ impl<'a> ListEncoder<'a> {
         let shared = self.shared();
         let mut base = 0;
         for (number, postings) in self.postings.chunks(BLOCK).enumerate() {
-            let block = self.streams(postings);
+            let block = self.columns(postings);
             let count = postings.len();
             let offset = (out.len() - start - layout.payload()) / UNIT;
             directory.put_u32(layout.offset() + 4 * number, offset as u32);
@@ -240,9 +240,9 @@ impl<'a> ListEncoder<'a> {
         impact_of((factor * f64::from(posting.strength)) * self.weighing.impact_scale)
     }
 
-    /// The streams of one block, each in an array of its own.
-    pub(super) fn streams(&self, postings: &[Posting]) -> Streams {
-        let mut block = Streams { documents: [0; BLOCK], frequencies: [0; BLOCK], impacts: [0; BLOCK] };
+    /// The columns of one block, each in an array of its own.
+    pub(super) fn columns(&self, postings: &[Posting]) -> BlockColumns {
+        let mut block = BlockColumns { documents: [0; BLOCK], frequencies: [0; BLOCK], impacts: [0; BLOCK] };
         for (i, posting) in postings.iter().enumerate() {
             block.documents[i] = posting.document;
             block.frequencies[i] = posting.frequency;
@@ -280,7 +280,7 @@ fn impact_of(scaled: f64) -> u32 {
     scaled.round_ties_even().clamp(1.0, 255.0) as u32
 }
 
-/// Appends a stream with its directory byte before it.
+/// Appends a column with its directory byte before it.
 fn with_byte(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> u8) {
     let at = out.len();
     out.push(0);
@@ -291,16 +291,16 @@ fn with_byte(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> u8) {
 fn append_shared(shared: &[Vec<u8>; 3], out: &mut Vec<u8>) {
     let header = out.len();
     out.resize(header + SHARED_HEADER_BYTES, 0);
-    for (stream, part) in shared.iter().enumerate() {
+    for (column, part) in shared.iter().enumerate() {
         let units = part.len().div_ceil(UNIT);
-        out[header + 4 * stream..][..4].copy_from_slice(&(units as u32).to_le_bytes());
+        out[header + 4 * column..][..4].copy_from_slice(&(units as u32).to_le_bytes());
         out.extend(part);
         out.resize(out.len() + UNIT * units - part.len(), 0);
     }
 }
 
-/// The streams of one block.
-pub(super) struct Streams {
+/// The columns of one block.
+pub(super) struct BlockColumns {
     pub(super) documents: [u32; BLOCK],
     pub(super) frequencies: [u32; BLOCK],
     pub(super) impacts: [u32; BLOCK],
@@ -325,7 +325,7 @@ impl Directory {
     }
 
     /// Bounds of the block and of the windows it reaches into.
-    fn bound_block(&mut self, number: usize, block: &Streams, saturations: &[f32; BLOCK], count: usize) {
+    fn bound_block(&mut self, number: usize, block: &BlockColumns, saturations: &[f32; BLOCK], count: usize) {
         let layout = self.layout;
         let mut from = 0;
         while from < count {
@@ -388,7 +388,13 @@ impl Strongest {
     const KEPT: usize = STORED_K[2];
 
     /// Takes the first `count` weights of a block.
-    pub(super) fn add(&mut self, context: &ListContext, block: &Streams, saturations: &[f32; BLOCK], count: usize) {
+    pub(super) fn add(
+        &mut self,
+        context: &ListContext,
+        block: &BlockColumns,
+        saturations: &[f32; BLOCK],
+        count: usize,
+    ) {
         if context.has_frequencies {
             self.add_saturations(&saturations[..count]);
         }

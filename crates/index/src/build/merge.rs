@@ -1,6 +1,6 @@
 //! The merge: runs read side by side, the pieces of each term joined in the order of the documents.
 //!
-//! Runs cover consecutive documents, so joining is concatenation. Terms leave in chunks, the unit of parallel encoding.
+//! Runs cover consecutive documents, so joining is concatenation. Terms leave in batches, the unit of parallel encoding.
 
 use super::BuildError;
 use super::accumulate::Sorted;
@@ -8,14 +8,14 @@ use super::run::RunReader;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A chunk ends with the term that fills it.
-const CHUNK_BYTES: usize = 512 * 1024;
+/// A batch ends with the term that fills it.
+const BATCH_BYTES: usize = 512 * 1024;
 /// Or with this many terms.
-const CHUNK_TERMS: usize = 8192;
+const BATCH_TERMS: usize = 8192;
 
 /// Some consecutive terms with their pieces.
 #[derive(Default)]
-pub struct Chunk {
+pub struct TermBatch {
     /// The text of all terms.
     pub text: Vec<u8>,
     /// The pieces of all terms.
@@ -24,7 +24,7 @@ pub struct Chunk {
     pub terms: Vec<(u32, usize, usize)>,
 }
 
-impl Chunk {
+impl TermBatch {
     /// Text, pieces and document count of each term.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], u32)> {
         let mut starts = (0, 0);
@@ -73,34 +73,34 @@ impl Merge {
         Ok(())
     }
 
-    /// The next chunk of terms.
-    pub fn next(&mut self) -> Result<Option<Chunk>, BuildError> {
-        let mut chunk = Chunk::default();
-        while chunk.pieces.len() < CHUNK_BYTES && chunk.terms.len() < CHUNK_TERMS {
+    /// The next batch of terms.
+    pub fn next(&mut self) -> Result<Option<TermBatch>, BuildError> {
+        let mut batch = TermBatch::default();
+        while batch.pieces.len() < BATCH_BYTES && batch.terms.len() < BATCH_TERMS {
             let Some(Reverse((text, source))) = self.heads.pop() else {
                 break;
             };
-            let start = chunk.text.len();
-            chunk.text.extend_from_slice(&text);
-            let mut count = self.take(source, &mut chunk);
+            let start = batch.text.len();
+            batch.text.extend_from_slice(&text);
+            let mut count = self.take(source, &mut batch);
             self.advance(source, text)?;
             while let Some(Reverse((same, _))) = self.heads.peek() {
-                if *same != chunk.text[start..] {
+                if *same != batch.text[start..] {
                     break;
                 }
                 if let Some(Reverse((text, source))) = self.heads.pop() {
-                    count += self.take(source, &mut chunk);
+                    count += self.take(source, &mut batch);
                     self.advance(source, text)?;
                 }
             }
-            chunk.terms.push((count, chunk.text.len(), chunk.pieces.len()));
+            batch.terms.push((count, batch.text.len(), batch.pieces.len()));
         }
-        Ok((!chunk.terms.is_empty()).then_some(chunk))
+        Ok((!batch.terms.is_empty()).then_some(batch))
     }
 
-    fn take(&self, source: usize, chunk: &mut Chunk) -> u32 {
+    fn take(&self, source: usize, batch: &mut TermBatch) -> u32 {
         let (count, pieces) = &self.waiting[source];
-        chunk.pieces.extend_from_slice(pieces);
+        batch.pieces.extend_from_slice(pieces);
         *count
     }
 }

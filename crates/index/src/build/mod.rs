@@ -417,8 +417,8 @@ impl<'a> Collected<'a> {
         let path = self.next_run();
         let mut merge = Merge::new(self.open_runs()?, None)?;
         let mut writer = RunWriter::create(&path)?;
-        while let Some(chunk) = merge.next()? {
-            for (text, pieces, count) in chunk.iter() {
+        while let Some(batch) = merge.next()? {
+            for (text, pieces, count) in batch.iter() {
                 writer.write(text, count, pieces)?;
             }
         }

@@ -2,7 +2,7 @@
 
 use super::impact_ordered::{ImpactOrderedLists, ImpactOrderedWriter};
 use super::list::{Encoded, ListEncoder, Weighing};
-use super::merge::{Chunk, Merge};
+use super::merge::{Merge, TermBatch};
 use super::numbering::Numbering;
 use super::pipeline::Pipeline;
 use super::terms::{EncodedTerms, TermsWriter};
@@ -118,7 +118,7 @@ struct Job<'a> {
 
 /// Some consecutive terms, encoded.
 #[derive(Default)]
-struct EncodedChunk {
+struct EncodedBatch {
     terms: EncodedTerms,
     /// Their lists in the order of impacts, if asked for.
     impact_ordered: Option<ImpactOrderedLists>,
@@ -140,9 +140,9 @@ impl<'a> Job<'a> {
         let pipeline = Pipeline {
             threads: collected.options.workers(),
             make: || self.encoder(learned),
-            work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| {
+            work: |encoder: &mut ListEncoder<'_>, batch: TermBatch| {
                 let mut found = (0.0f64, true);
-                for (_, pieces, count) in chunk.iter() {
+                for (_, pieces, count) in batch.iter() {
                     encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
                     let (strongest, whole) = encoder.strongest();
                     found = (found.0.max(strongest), found.1 && (whole || encoder.count() == 0));
@@ -179,14 +179,14 @@ impl<'a> Job<'a> {
         let pipeline = Pipeline {
             threads: collected.options.workers(),
             make: || self.encoder(learned),
-            work: |encoder: &mut ListEncoder<'_>, chunk: Chunk| encode_chunk(encoder, &chunk, is_asked_for),
+            work: |encoder: &mut ListEncoder<'_>, batch: TermBatch| encode_batch(encoder, &batch, is_asked_for),
         };
         pipeline.run(
             || merge.next(),
-            |chunk| {
-                terms.push(&chunk.terms)?;
-                segment.write(&chunk.terms.lists.long)?;
-                if let (Some(writer), Some(lists)) = (&mut impact_ordered, &chunk.impact_ordered) {
+            |batch| {
+                terms.push(&batch.terms)?;
+                segment.write(&batch.terms.lists.long)?;
+                if let (Some(writer), Some(lists)) = (&mut impact_ordered, &batch.impact_ordered) {
                     writer.push(lists)?;
                 }
                 progress.merged(terms.postings, total);
@@ -212,14 +212,14 @@ impl<'a> Job<'a> {
     }
 }
 
-fn encode_chunk(
+fn encode_batch(
     encoder: &mut ListEncoder<'_>,
-    chunk: &Chunk,
+    batch: &TermBatch,
     is_impact_ordered: bool,
-) -> Result<EncodedChunk, BuildError> {
+) -> Result<EncodedBatch, BuildError> {
     let impact_ordered = is_impact_ordered.then(ImpactOrderedLists::default);
-    let mut encoded = EncodedChunk { impact_ordered, ..EncodedChunk::default() };
-    for (text, pieces, count) in chunk.iter() {
+    let mut encoded = EncodedBatch { impact_ordered, ..EncodedBatch::default() };
+    for (text, pieces, count) in batch.iter() {
         encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
         let terms = &mut encoded.terms;
         let list = encoder.encode(&mut terms.lists);

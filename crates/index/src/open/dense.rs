@@ -3,7 +3,7 @@
 //! To readers that walk blocks a dense list is one too: block `b` holds the postings of the 128 documents from `128 b`
 //! on, so its postings are up to 128, and maybe none.
 
-use super::list::{BlockBuffer, ListContext, Stream};
+use super::list::{BlockBuffer, Column, ListContext};
 use crate::codec::BLOCK;
 use crate::format::dense::{CHUNK, DENSE_MARK, DenseLayout, EXCEPTIONS_AT, FREQUENCY_BITS, MARK_AT};
 use crate::format::segment::{WINDOW, u32_at};
@@ -111,12 +111,12 @@ impl<'a> Dense<'a> {
         Some(self.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones()))
     }
 
-    /// The frequency or impact of the posting with that rank; 1 where the stream is not stored.
+    /// The frequency or impact of the posting with that rank; 1 where the column is not stored.
     #[inline]
-    pub fn value(&self, stream: Stream, rank: u32) -> u32 {
-        match stream {
-            Stream::Frequency => self.frequency(rank),
-            Stream::Impact => self.impacts.get(rank as usize).map_or(1, |&impact| u32::from(impact)),
+    pub fn value(&self, column: Column, rank: u32) -> u32 {
+        match column {
+            Column::Frequency => self.frequency(rank),
+            Column::Impact => self.impacts.get(rank as usize).map_or(1, |&impact| u32::from(impact)),
         }
     }
 
@@ -181,19 +181,19 @@ impl<'a> Dense<'a> {
     }
 
     /// Decodes the weights of a block and returns how many there are.
-    pub fn decode_weights(&self, stream: Stream, block: usize, out: &mut BlockBuffer) -> usize {
+    pub fn decode_weights(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
         let rank = self.rank(CHUNKS_IN_BLOCK * block);
         let words = CHUNKS_IN_BLOCK * block..CHUNKS_IN_BLOCK * (block + 1);
         let count = words.map(|chunk| self.word(chunk).count_ones()).sum::<u32>();
         for (i, weight) in out[..count as usize].iter_mut().enumerate() {
-            *weight = self.value(stream, rank.wrapping_add(i as u32));
+            *weight = self.value(column, rank.wrapping_add(i as u32));
         }
         count as usize
     }
 
     /// One weight of a block.
-    pub fn weight_at(&self, stream: Stream, block: usize, index: usize) -> u32 {
-        self.value(stream, self.rank(CHUNKS_IN_BLOCK * block).wrapping_add(index as u32))
+    pub fn weight_at(&self, column: Column, block: usize, index: usize) -> u32 {
+        self.value(column, self.rank(CHUNKS_IN_BLOCK * block).wrapping_add(index as u32))
     }
 
     /// Bytes of header, ranks and bounds.
@@ -202,7 +202,7 @@ impl<'a> Dense<'a> {
     }
 
     /// Bytes of the words, of frequencies with their exceptions, and of impacts.
-    pub fn stream_bytes(&self) -> [usize; 3] {
+    pub fn column_bytes(&self) -> [usize; 3] {
         [8 * self.words.len(), self.frequencies.len() + 8 * self.exception_ranks.len(), self.impacts.len()]
     }
 
@@ -238,7 +238,7 @@ impl<'a> Dense<'a> {
         &self,
         documents: u32,
         postings: u32,
-        largest: impl Fn(Stream, u32, u32) -> u8,
+        largest: impl Fn(Column, u32, u32) -> u8,
     ) -> Result<(), &'static str> {
         let mut rank = 0;
         for chunk in 0..self.chunks() {
@@ -250,11 +250,11 @@ impl<'a> Dense<'a> {
             if word.checked_shr(inside).unwrap_or(0) != 0 {
                 return Err("a document is outside the collection");
             }
-            for (stream, bounds) in [(Stream::Frequency, self.chunk_saturations), (Stream::Impact, self.chunk_impacts)]
+            for (column, bounds) in [(Column::Frequency, self.chunk_saturations), (Column::Impact, self.chunk_impacts)]
             {
                 let first = chunk as u32 * CHUNK;
                 let bits = (0..CHUNK).filter(|bit| word >> bit & 1 == 1);
-                let codes = bits.zip(rank..).map(|(bit, rank)| largest(stream, first + bit, self.value(stream, rank)));
+                let codes = bits.zip(rank..).map(|(bit, rank)| largest(column, first + bit, self.value(column, rank)));
                 if bounds.get(chunk).is_some_and(|&bound| codes.max().unwrap_or(0) != bound) {
                     return Err("the bound of a chunk is not its largest weight");
                 }
@@ -271,7 +271,7 @@ impl<'a> Dense<'a> {
     fn verify_exceptions(&self, postings: u32) -> Result<(), &'static str> {
         let ranks = self.exception_ranks.iter().map(|&rank| u32::from_le_bytes(rank));
         let is_exception = |rank: u32| {
-            let is_needed = self.value(Stream::Frequency, rank) >> self.frequency_bits > 0;
+            let is_needed = self.value(Column::Frequency, rank) >> self.frequency_bits > 0;
             rank < postings && is_needed && self.packed_frequency(rank) == Some(0)
         };
         let marked = (0..postings).filter(|&rank| self.packed_frequency(rank) == Some(0)).count();

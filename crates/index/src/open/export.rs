@@ -1,6 +1,6 @@
 //! Exporting an index as CIFF: documents, frequencies and exact lengths, for other engines.
 
-use super::{Index, Stream};
+use super::{Column, Index};
 use crate::codec::BLOCK;
 use crate::corpus::ciff::{CiffError, CiffWriter, Header};
 use crate::format::IndexError;
@@ -58,7 +58,7 @@ fn read_postings(index: &Index, term: u64, postings: &mut Vec<(u32, u32)>) -> Re
     postings.clear();
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        list.decode_weights(Stream::Frequency, block, &mut frequencies);
+        list.decode_weights(Column::Frequency, block, &mut frequencies);
         postings.extend(documents[..count].iter().copied().zip(frequencies));
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! As with other lists, opening checks that the directory lies inside the list's bytes; what it says may be wrong in a
 //! damaged file, and then documents are.
 
-use super::{List, Segment, Stream};
+use super::{Column, List, Segment};
 use crate::codec::{BLOCK, qmx};
 use crate::format::impact_ordered::{HEADER_BYTES, ImpactOrderedLayout, ROW_BYTES, SEGMENT_UNIT};
 use crate::format::lexicon::TERMS_IN_GROUP;
@@ -27,7 +27,7 @@ pub struct ImpactSegment<'a> {
     /// How many they are.
     pub postings: u32,
     /// Their documents: a `qmx` stream with base 0.
-    pub stream: &'a [u8],
+    pub documents: &'a [u8],
 }
 
 impl<'a> ImpactOrdered<'a> {
@@ -60,12 +60,12 @@ impl<'a> ImpactOrdered<'a> {
         let mut start = 0;
         (0..self.len()).map(move |number| {
             let end = SEGMENT_UNIT * self.number(self.layout.end(), number) as usize;
-            let stream = payload.get(start..end).unwrap_or(&[]);
+            let documents = payload.get(start..end).unwrap_or(&[]);
             start = end;
             ImpactSegment {
                 impact: u32::from(self.bytes[self.layout.impact() + number]),
                 postings: self.number(self.layout.postings(), number).min(self.postings),
-                stream,
+                documents,
             }
         })
     }
@@ -90,7 +90,7 @@ impl Segment {
             return Ok(None);
         }
         let damaged = |section| move || self.damaged(section, format!("the list of term {term} cannot be read"));
-        let (start, end) = self.impact_ordered_place(term).ok_or_else(damaged(Section::ImpactDirectory))?;
+        let (start, end) = self.impact_ordered_span(term).ok_or_else(damaged(Section::ImpactDirectory))?;
         if start == end {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ impl Segment {
     }
 
     /// The first byte of the list of a term and the one after its last.
-    fn impact_ordered_place(&self, term: u64) -> Option<(usize, usize)> {
+    fn impact_ordered_span(&self, term: u64) -> Option<(usize, usize)> {
         let bytes = self.section(Section::ImpactDirectory);
         let rows = usize::try_from(self.header().terms.div_ceil(TERMS_IN_GROUP)).ok()?;
         let row = bytes.get(usize::try_from(term / TERMS_IN_GROUP).ok()? * ROW_BYTES..)?.get(..ROW_BYTES)?;
@@ -128,7 +128,7 @@ pub fn verify_impact_ordered(segment: &Segment, term: u64, list: &List<'_>) -> R
     let (mut documents, mut impacts) = ([0; BLOCK], [0; BLOCK]);
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        list.decode_weights(Stream::Impact, block, &mut impacts);
+        list.decode_weights(Column::Impact, block, &mut impacts);
         for (&document, &impact) in documents[..count].iter().zip(&impacts) {
             expected[impact.min(255) as usize].push(document);
         }
@@ -136,7 +136,7 @@ pub fn verify_impact_ordered(segment: &Segment, term: u64, list: &List<'_>) -> R
     let mut last = 256;
     for found in ordered.segments() {
         let mut documents = vec![0; found.postings as usize];
-        qmx::decode(found.stream, 0, &mut documents);
+        qmx::decode(found.documents, 0, &mut documents);
         if found.impact >= last || documents != expected[found.impact as usize] {
             return Err(wrong("a segment does not hold the documents of its impact"));
         }

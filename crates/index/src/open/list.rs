@@ -20,7 +20,7 @@ pub type BlockBuffer = [u32; BLOCK];
 /// The two kinds of weights that a posting can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum Column {
     /// How often the term occurs in the document.
     Frequency,
     /// An 8-bit weight made at build time.
@@ -30,7 +30,7 @@ pub enum Stream {
 /// What the lists of a segment have in common.
 #[derive(Clone, Copy)]
 pub struct ListContext {
-    /// How streams are packed.
+    /// How columns are packed.
     pub codecs: Codecs,
     /// Whether blocks hold frequencies.
     pub has_frequencies: bool,
@@ -233,30 +233,30 @@ impl<'a> List<'a> {
         count
     }
 
-    /// Decodes the weights of a block and returns how many there are; ones where the stream is not stored.
-    pub fn decode_weights(&self, stream: Stream, block: usize, out: &mut BlockBuffer) -> usize {
+    /// Decodes the weights of a block and returns how many there are; ones where the column is not stored.
+    pub fn decode_weights(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
         if let Body::Dense { dense, .. } = &self.body {
-            return dense.decode_weights(stream, block, out);
+            return dense.decode_weights(column, block, out);
         }
         let count = postings_in_block(self.postings, block);
-        match self.packed_weights(stream, block) {
+        match self.packed_weights(column, block) {
             Some(packed) => self.weights.decode_values(packed, &mut out[..count]),
             None => out[..count].fill(1),
         }
         count
     }
 
-    /// One weight of a block, without decoding the others where the codec can; 1 where the stream is not stored.
-    pub fn weight_at(&self, stream: Stream, block: usize, index: usize) -> u32 {
+    /// One weight of a block, without decoding the others where the codec can; 1 where the column is not stored.
+    pub fn weight_at(&self, column: Column, block: usize, index: usize) -> u32 {
         if let Body::Dense { dense, .. } = &self.body {
-            return dense.weight_at(stream, block, index);
+            return dense.weight_at(column, block, index);
         }
         let count = postings_in_block(self.postings, block);
-        self.packed_weights(stream, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
+        self.packed_weights(column, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
     }
 
     /// Bytes of the documents, frequencies and impacts of a block, as far as they are stored.
-    pub fn stream_bytes(&self, block: usize) -> [usize; 3] {
+    pub fn column_bytes(&self, block: usize) -> [usize; 3] {
         let count = postings_in_block(self.postings, block);
         let documents = match &self.body {
             Body::Short(short) => short.documents.map_or(0, |packed| packed.bytes.len()),
@@ -265,8 +265,8 @@ impl<'a> List<'a> {
             }
             Body::Dense { .. } => return [0; 3],
         };
-        let weights = [Stream::Frequency, Stream::Impact]
-            .map(|stream| self.packed_weights(stream, block).map_or(0, |packed| self.weights.length(packed, count)));
+        let weights = [Column::Frequency, Column::Impact]
+            .map(|column| self.packed_weights(column, block).map_or(0, |packed| self.weights.length(packed, count)));
         [documents, weights[0], weights[1]]
     }
 
@@ -301,7 +301,7 @@ impl<'a> List<'a> {
     pub fn shared_bytes(&self) -> [usize; 3] {
         match &self.body {
             Body::Short(_) => [0; 3],
-            Body::Dense { dense, .. } => dense.stream_bytes(),
+            Body::Dense { dense, .. } => dense.column_bytes(),
             Body::Long { shared, .. } => shared.map(<[u8]>::len),
         }
     }
@@ -383,7 +383,7 @@ impl<'a> List<'a> {
         }
         let (mut documents, mut frequencies) = ([0; BLOCK], [0; BLOCK]);
         let count = self.decode_documents(0, &mut documents);
-        self.decode_weights(Stream::Frequency, 0, &mut frequencies);
+        self.decode_weights(Column::Frequency, 0, &mut frequencies);
         let mut saturations = [0.0f32; BLOCK];
         for i in 0..count {
             let code = length_codes.get(documents[i] as usize).copied().unwrap_or(0);
@@ -404,7 +404,7 @@ impl<'a> List<'a> {
             return stored;
         }
         let mut impacts = [0; BLOCK];
-        let count = self.decode_weights(Stream::Impact, 0, &mut impacts);
+        let count = self.decode_weights(Column::Impact, 0, &mut impacts);
         let found = &mut impacts[..count];
         let largest = found.iter().copied().max().unwrap_or(0);
         let kth = |k: usize| match k <= count {
@@ -414,11 +414,11 @@ impl<'a> List<'a> {
         (largest, STORED_K.map(kth))
     }
 
-    /// A stream of weights; `None` where it is not stored.
-    fn packed_weights(&self, stream: Stream, block: usize) -> Option<Packed<'a>> {
-        let (bytes, layout, shared) = match (&self.body, stream) {
-            (Body::Short(short), Stream::Frequency) => return short.frequencies,
-            (Body::Short(short), Stream::Impact) => return short.impacts,
+    /// A column of weights; `None` where it is not stored.
+    fn packed_weights(&self, column: Column, block: usize) -> Option<Packed<'a>> {
+        let (bytes, layout, shared) = match (&self.body, column) {
+            (Body::Short(short), Column::Frequency) => return short.frequencies,
+            (Body::Short(short), Column::Impact) => return short.impacts,
             (Body::Dense { .. }, _) => return None,
             (Body::Long { bytes, layout, shared }, _) => (*bytes, layout, shared),
         };
@@ -429,12 +429,12 @@ impl<'a> List<'a> {
         if layout.has_frequencies {
             let byte = bytes[layout.frequency_byte() + block];
             let packed = Packed { byte, bytes: rest, shared: shared[1], block };
-            if stream == Stream::Frequency {
+            if column == Column::Frequency {
                 return Some(packed);
             }
             rest = after(rest, self.weights.length(packed, count));
         }
-        (stream == Stream::Impact && layout.has_impacts).then(|| {
+        (column == Column::Impact && layout.has_impacts).then(|| {
             let byte = bytes[layout.impact_byte() + block];
             Packed { byte, bytes: rest, shared: shared[2], block }
         })
@@ -448,7 +448,7 @@ fn packed_documents<'a>(bytes: &'a [u8], layout: &LongLayout, shared: &Shared<'a
     Packed { byte, bytes: bytes.get(start..).unwrap_or(&[]), shared: shared[0], block }
 }
 
-/// Takes a stream and its directory byte from the front.
+/// Takes a column and its directory byte from the front.
 pub(super) fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
     let byte = varint::take(bytes, 1)?[0];
     let length = codec.length(Packed::alone(byte, bytes), count);
@@ -463,8 +463,8 @@ fn read_shared(bytes: &[u8]) -> Option<Shared<'_>> {
     }
     let (header, mut rest) = bytes.get(start * UNIT..)?.split_at_checked(SHARED_HEADER_BYTES)?;
     let mut shared: Shared = [&[]; 3];
-    for (stream, part) in shared.iter_mut().enumerate() {
-        *part = varint::take(&mut rest, u32_at(header, 4 * stream) as usize * UNIT)?;
+    for (column, part) in shared.iter_mut().enumerate() {
+        *part = varint::take(&mut rest, u32_at(header, 4 * column) as usize * UNIT)?;
     }
     Some(shared)
 }

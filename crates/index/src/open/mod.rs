@@ -4,9 +4,9 @@ mod dense;
 mod documents;
 mod export;
 mod impact_ordered;
+mod layout;
 mod list;
 mod map;
-mod parts;
 mod segment;
 mod terms;
 mod verify;
@@ -15,11 +15,11 @@ pub use dense::Dense;
 pub use documents::{IDS_IN_GROUP, Ids};
 pub use export::{ExportError, export_ciff};
 pub use impact_ordered::{ImpactOrdered, ImpactSegment};
-pub use list::{BlockBuffer, Largest, List, ListContext, Stream, Summary};
+pub use layout::{ColumnPart, ListLayout};
+pub use list::{BlockBuffer, Column, Largest, List, ListContext, Summary};
 pub use map::Bytes;
-pub use parts::{Parts, StreamPart};
 pub use segment::Segment;
-pub use terms::{ListPlace, Terms};
+pub use terms::{ListSpan, Terms};
 pub use verify::Verified;
 
 use crate::format::IndexError;
@@ -134,9 +134,9 @@ impl Index {
     }
 
     /// The numbers of terms and where their lists lie, of those that occur.
-    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(TermId, ListPlace)>>, IndexError> {
+    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(TermId, ListSpan)>>, IndexError> {
         let found = self.segment.find_terms(terms)?.into_iter();
-        Ok(found.map(|found| found.map(|(number, place)| (TermId(number), place))).collect())
+        Ok(found.map(|found| found.map(|(number, span)| (TermId(number), span))).collect())
     }
 
     /// The list of a term.
@@ -144,14 +144,14 @@ impl Index {
         self.segment.list(term.0)
     }
 
-    /// The list that lies at a place that [`Index::find_terms`] has given.
-    pub fn list_at(&self, place: ListPlace) -> Result<List<'_>, IndexError> {
-        self.segment.list_at(place)
+    /// The list that lies at a span that [`Index::find_terms`] has given.
+    pub fn list_at(&self, span: ListSpan) -> Result<List<'_>, IndexError> {
+        self.segment.list_at(span)
     }
 
-    /// What the list at a place says of itself, without opening it.
-    pub fn summary_at(&self, place: ListPlace) -> Result<Summary<'_>, IndexError> {
-        self.segment.summary_at(place)
+    /// What the list at a span says of itself, without opening it.
+    pub fn summary_at(&self, span: ListSpan) -> Result<Summary<'_>, IndexError> {
+        self.segment.summary_at(span)
     }
 
     /// The list of a term in segments of equal impact; `None` where its list is short, and in an index without any.

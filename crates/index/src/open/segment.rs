@@ -1,9 +1,9 @@
 //! One segment file, mapped: its sections, its terms and their lists.
 
+use super::layout::ListLayout;
 use super::list::{List, ListContext, Summary};
 use super::map::Bytes;
-use super::parts::Parts;
-use super::terms::ListPlace;
+use super::terms::ListSpan;
 use crate::format::IndexError;
 use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP};
 use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at};
@@ -104,46 +104,46 @@ impl Segment {
 
     /// The list of a term.
     pub fn list(&self, term: u64) -> Result<List<'_>, IndexError> {
-        let place = self.place(term);
-        self.list_at(place.ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no place")))?)
+        let span = self.span(term);
+        self.list_at(span.ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no span")))?)
     }
 
-    /// The list that lies at a place.
-    pub fn list_at(&self, place: ListPlace) -> Result<List<'_>, IndexError> {
-        let bytes = self.bytes_at(place)?;
+    /// The list that lies at a span.
+    pub fn list_at(&self, span: ListSpan) -> Result<List<'_>, IndexError> {
+        let bytes = self.bytes_at(span)?;
         let context = self.list_context();
-        let list = if place.is_long { List::long(&context, bytes) } else { List::short(&context, bytes) };
+        let list = if span.is_long { List::long(&context, bytes) } else { List::short(&context, bytes) };
         match list {
             Some(list) if list.postings() <= self.header.documents => Ok(list),
-            _ => Err(self.damaged_list(place)),
+            _ => Err(self.damaged_list(span)),
         }
     }
 
-    /// What the list at a place says of itself, without opening it.
-    pub fn summary_at(&self, place: ListPlace) -> Result<Summary<'_>, IndexError> {
-        Summary::new(place.is_long, self.bytes_at(place)?).ok_or_else(|| self.damaged_list(place))
+    /// What the list at a span says of itself, without opening it.
+    pub fn summary_at(&self, span: ListSpan) -> Result<Summary<'_>, IndexError> {
+        Summary::new(span.is_long, self.bytes_at(span)?).ok_or_else(|| self.damaged_list(span))
     }
 
-    /// Where the parts of the list at a place lie within its bytes, if these can be a list.
-    pub fn parts_at(&self, place: ListPlace) -> Result<Parts, IndexError> {
-        self.list_at(place)?;
-        let bytes = self.bytes_at(place)?;
-        Parts::new(&self.list_context(), place.is_long, bytes).ok_or_else(|| self.damaged_list(place))
+    /// Where the parts of the list at a span lie within its bytes, if these can be a list.
+    pub fn layout_at(&self, span: ListSpan) -> Result<ListLayout, IndexError> {
+        self.list_at(span)?;
+        let bytes = self.bytes_at(span)?;
+        ListLayout::new(&self.list_context(), span.is_long, bytes).ok_or_else(|| self.damaged_list(span))
     }
 
-    /// The bytes of the list at a place.
-    pub fn bytes_at(&self, place: ListPlace) -> Result<&[u8], IndexError> {
-        self.section(place.section()).get(place.start..place.end).ok_or_else(|| self.damaged_list(place))
+    /// The bytes of the list at a span.
+    pub fn bytes_at(&self, span: ListSpan) -> Result<&[u8], IndexError> {
+        self.section(span.section()).get(span.start..span.end).ok_or_else(|| self.damaged_list(span))
     }
 
-    fn damaged_list(&self, place: ListPlace) -> IndexError {
-        let ListPlace { start, end, .. } = place;
-        self.damaged(place.section(), format!("the list at bytes {start} to {end} cannot be read"))
+    fn damaged_list(&self, span: ListSpan) -> IndexError {
+        let ListSpan { start, end, .. } = span;
+        self.damaged(span.section(), format!("the list at bytes {start} to {end} cannot be read"))
     }
 
     /// Bytes of the list of a term, directory included.
     pub fn list_bytes(&self, term: u64) -> Option<usize> {
-        self.place(term).map(|place| place.bytes())
+        self.span(term).map(|span| span.bytes())
     }
 
     /// What all lists of the segment have in common.

@@ -15,7 +15,7 @@ const CACHE_LINE: usize = 64;
 
 /// Where the list of a term lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ListPlace {
+pub struct ListSpan {
     /// Whether it lies among the long lists, else among the short ones.
     pub is_long: bool,
     /// Where it starts in its section.
@@ -24,7 +24,7 @@ pub struct ListPlace {
     pub end: usize,
 }
 
-impl ListPlace {
+impl ListSpan {
     /// The section that the list lies in.
     pub fn section(&self) -> Section {
         if self.is_long { Section::LongLists } else { Section::ShortLists }
@@ -51,9 +51,9 @@ struct Group<'a> {
 impl<'a> Group<'a> {
     /// Where the list of a term lies, and the texts of all.
     #[inline]
-    fn place(&self, term: usize) -> Option<(ListPlace, &'a [u8])> {
+    fn span(&self, term: usize) -> Option<(ListSpan, &'a [u8])> {
         let (mut starts, mut rest) = ([self.short, self.long], self.sizes);
-        let mut place = ListPlace::default();
+        let mut span = ListSpan::default();
         for at in 0..self.lengths.len() {
             let size = varint::read(&mut rest)?;
             let start = &mut starts[(size & 1) as usize];
@@ -61,11 +61,11 @@ impl<'a> Group<'a> {
                 let unit = if size & 1 == 1 { UNIT as u64 } else { 1 };
                 let bytes = |at: u64| at.checked_mul(unit).and_then(|at| usize::try_from(at).ok());
                 let end = start.checked_add(size >> 1)?;
-                place = ListPlace { is_long: size & 1 == 1, start: bytes(*start)?, end: bytes(end)? };
+                span = ListSpan { is_long: size & 1 == 1, start: bytes(*start)?, end: bytes(end)? };
             }
             *start = start.checked_add(size >> 1)?;
         }
-        Some((place, rest))
+        Some((span, rest))
     }
 
     /// The text of a term in two parts: what it shares with the first term, and its other bytes.
@@ -93,14 +93,14 @@ fn read_text<'a>(lengths: u8, rest: &mut &'a [u8]) -> Option<(usize, &'a [u8])> 
 
 impl Segment {
     /// The number of a term and where its list lies, if it occurs.
-    pub fn find_term(&self, term: &[u8]) -> Result<Option<(u64, ListPlace)>, IndexError> {
+    pub fn find_term(&self, term: &[u8]) -> Result<Option<(u64, ListSpan)>, IndexError> {
         let hash = hash(term);
         self.find_in_bucket(self.bucket(hash)?, hash, term)
     }
 
     /// [`Segment::find_term`] for several terms. A term takes one read of memory after the other, each of which says
     /// where the next one is; here all terms go through a step together, so that their reads overlap.
-    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(u64, ListPlace)>>, IndexError> {
+    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(u64, ListSpan)>>, IndexError> {
         let lexicon = self.section(Section::Lexicon);
         let hashes: Vec<u64> = terms.iter().map(|term| hash(term)).collect();
         hashes.iter().for_each(|&hash| prefetch(lexicon, 4 * self.lexicon().bucket(hash)));
@@ -128,8 +128,8 @@ impl Segment {
                 Some(_) => self.find_in_bucket(buckets[at], hashes[at], term)?,
                 None => None,
             };
-            if let Some((_, place)) = term {
-                prefetch(self.section(place.section()), place.start);
+            if let Some((_, span)) = term {
+                prefetch(self.section(span.section()), span.start);
             }
             found.push(term);
         }
@@ -142,12 +142,12 @@ impl Segment {
         bucket: &[[u8; 4]],
         hash: u64,
         term: &[u8],
-    ) -> Result<Option<(u64, ListPlace)>, IndexError> {
+    ) -> Result<Option<(u64, ListSpan)>, IndexError> {
         for number in self.numbers(bucket, hash) {
             let compared = self.compare(number, term);
             let damaged = || self.damaged(Section::Terms, format!("term {number} cannot be read"));
-            if let Some(place) = compared.ok_or_else(damaged)? {
-                return Ok(Some((number, place)));
+            if let Some(span) = compared.ok_or_else(damaged)? {
+                return Ok(Some((number, span)));
             }
         }
         Ok(None)
@@ -169,18 +169,18 @@ impl Segment {
         entries.ok_or_else(|| self.damaged(Section::Lexicon, "a bucket does not lie inside"))
     }
 
-    /// The place of a term's list if the term is the one given; `None` where its group cannot be read.
-    fn compare(&self, number: u64, term: &[u8]) -> Option<Option<ListPlace>> {
+    /// The span of a term's list if the term is the one given; `None` where its group cannot be read.
+    fn compare(&self, number: u64, term: &[u8]) -> Option<Option<ListSpan>> {
         let (group, at) = self.group(number)?;
-        let (place, texts) = group.place(at)?;
+        let (span, texts) = group.span(at)?;
         let (shared, others) = group.text(at, texts)?;
-        Some((term.strip_prefix(shared) == Some(others)).then_some(place))
+        Some((term.strip_prefix(shared) == Some(others)).then_some(span))
     }
 
     /// Where the list of a term lies, by its number.
-    pub fn place(&self, number: u64) -> Option<ListPlace> {
+    pub fn span(&self, number: u64) -> Option<ListSpan> {
         let (group, at) = self.group(number)?;
-        Some(group.place(at)?.0)
+        Some(group.span(at)?.0)
     }
 
     /// The group of a term, and which of its terms it is.
@@ -204,7 +204,7 @@ impl Segment {
     /// The text of a term, by its number, in two parts.
     fn text(&self, number: u64) -> Option<(&[u8], &[u8])> {
         let (group, at) = self.group(number)?;
-        group.text(at, group.place(at)?.1)
+        group.text(at, group.span(at)?.1)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Verification: every byte against its checksum, then every structure against what it must be.
 
 use super::impact_ordered::verify_impact_ordered;
-use super::{Index, Largest, List, Segment, Stream};
+use super::{Column, Index, Largest, List, Segment};
 use crate::codec::BLOCK;
 use crate::format::IndexError;
 use crate::format::list::{STORED_K, UNIT};
@@ -135,7 +135,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
         }
         let window = |document: u32| (document / WINDOW) as usize;
         if header.has_frequencies {
-            list.decode_weights(Stream::Frequency, block, &mut weights);
+            list.decode_weights(Column::Frequency, block, &mut weights);
             for (&document, &frequency) in documents[..count].iter().zip(&weights) {
                 let s = saturation(frequency, norms.of(index.length_codes()[document as usize]));
                 let bound = list.saturation_bound(block).min(list.window_saturation_bound(window(document)));
@@ -146,7 +146,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
             }
         }
         if header.has_impacts {
-            list.decode_weights(Stream::Impact, block, &mut weights);
+            list.decode_weights(Column::Impact, block, &mut weights);
             for (&document, &impact) in documents[..count].iter().zip(&weights) {
                 let bound = list.impact_bound(block).min(list.window_impact_bound(window(document)));
                 if impact == 0 || impact > bound {
@@ -159,11 +159,11 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
     verify_windows(list, index.documents())?;
     verify_blocks(list)?;
     if let Some(dense) = list.dense() {
-        dense.verify(header.documents, list.postings(), |stream, document, value| match stream {
-            Stream::Frequency => {
+        dense.verify(header.documents, list.postings(), |column, document, value| match column {
+            Column::Frequency => {
                 chunk_saturation_code(saturation(value, norms.of(index.length_codes()[document as usize])))
             }
-            Stream::Impact => value as u8,
+            Column::Impact => value as u8,
         })?;
     }
     let has_largest = !header.has_frequencies || list.largest(norms, index.length_codes()) == largest_of(saturations);
@@ -199,8 +199,8 @@ fn largest_impacts_of(counts: &[u32; 256]) -> (u32, [u32; STORED_K.len()]) {
 fn verify_blocks(list: &List<'_>) -> Result<(), &'static str> {
     let is_long = list.directory_bytes().is_some() && list.dense().is_none();
     for block in 0..if is_long { list.blocks() } else { 0 } {
-        let streams = list.stream_bytes(block).iter().sum::<usize>();
-        if list.block_bytes(block).len() != streams.next_multiple_of(UNIT) {
+        let columns = list.column_bytes(block).iter().sum::<usize>();
+        if list.block_bytes(block).len() != columns.next_multiple_of(UNIT) {
             return Err("a block does not end where the next one begins");
         }
     }

@@ -99,7 +99,7 @@ impl Blocks {
     fn of(index: &Index, wanted: usize) -> Result<Blocks, BenchError> {
         let mut long = Vec::new();
         for term in 0..index.segment().header().terms {
-            if index.segment().place(term).is_some_and(|place| place.is_long) {
+            if index.segment().span(term).is_some_and(|span| span.is_long) {
                 let list = index.segment().list(term)?;
                 let full = list.postings() as usize / BLOCK;
                 if list.dense().is_none() && full >= LONG_BLOCKS {

@@ -47,10 +47,10 @@ impl Lists {
         let (segment, mut lists) = (index.segment(), Lists::default());
         let mut terms = segment.terms();
         while let Some((number, text)) = terms.read()? {
-            let Some(place) = segment.place(number).filter(|place| place.is_long || at_least < BLOCK as u32) else {
+            let Some(span) = segment.span(number).filter(|span| span.is_long || at_least < BLOCK as u32) else {
                 continue;
             };
-            let postings = segment.list_at(place)?.postings();
+            let postings = segment.list_at(span)?.postings();
             if postings >= at_least && index.analyzer().terms(text) == [text] {
                 lists.terms.push(Term { postings, number, text: text.to_owned() });
             }

@@ -178,7 +178,7 @@ impl Workload {
         for plan in &self.plans {
             for planned in plan.lists.iter() {
                 for segment in self.index.impact_ordered(planned.id)?.into_iter().flat_map(|list| list.segments()) {
-                    process(segment.impact, segment.stream, segment.postings as usize);
+                    process(segment.impact, segment.documents, segment.postings as usize);
                 }
             }
         }

@@ -8,7 +8,7 @@ mod graph;
 pub use documents::rearrange;
 
 use super::invert::unpack_pieces;
-use super::merge::{Chunk, Merge};
+use super::merge::{Merge, TermBatch};
 use super::numbering::renumber;
 use super::pipeline::Pipeline;
 use super::{BuildError, Collected, Progress};
@@ -80,9 +80,9 @@ fn each_list(
     let pipeline = Pipeline {
         threads: collected.options.workers(),
         make: || (),
-        work: |(): &mut (), chunk: Chunk| {
+        work: |(): &mut (), batch: TermBatch| {
             let mut lists = DocumentLists::default();
-            for (_, pieces, count) in chunk.iter().filter(|(_, _, count)| *count as usize >= MIN_DOCUMENTS) {
+            for (_, pieces, count) in batch.iter().filter(|(_, _, count)| *count as usize >= MIN_DOCUMENTS) {
                 let start = lists.documents.len();
                 lists.documents.reserve(count as usize);
                 let keep = |document, _| lists.documents.extend(renumber(dropped, document));

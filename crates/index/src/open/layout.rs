@@ -1,4 +1,4 @@
-//! Where the arrays and streams of a list lie within its bytes: for a reader that has the bytes elsewhere, as a GPU has.
+//! Where the arrays and columns of a list lie within its bytes: for a reader that has the bytes elsewhere, as a GPU has.
 
 use super::list::{ListContext, read_packed};
 use crate::format::dense::{DENSE_MARK, DenseLayout, EXCEPTIONS_AT, MARK_AT, is_marked_dense};
@@ -11,17 +11,17 @@ use std::ops::Range;
 
 /// The parts of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parts {
+pub enum ListLayout {
     /// A list of fewer than 128 postings.
     Short {
         /// Its first document.
         first: u32,
         /// The other documents, if there are any.
-        documents: Option<StreamPart>,
+        documents: Option<ColumnPart>,
         /// The frequencies; left out where all are 1.
-        frequencies: Option<StreamPart>,
+        frequencies: Option<ColumnPart>,
         /// The impacts, where they are stored.
-        impacts: Option<StreamPart>,
+        impacts: Option<ColumnPart>,
     },
     /// A list in blocks.
     Long {
@@ -37,20 +37,20 @@ pub enum Parts {
     },
 }
 
-/// A stream of a short list.
+/// A column of a short list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamPart {
+pub struct ColumnPart {
     /// The directory byte.
     pub byte: u8,
     /// Its first byte within the list.
     pub start: usize,
 }
 
-impl Parts {
+impl ListLayout {
     /// Takes the header of a list apart, and a short list as a whole; `None` where the bytes cannot be one.
-    pub fn new(context: &ListContext, is_long: bool, bytes: &[u8]) -> Option<Parts> {
+    pub fn new(context: &ListContext, is_long: bool, bytes: &[u8]) -> Option<ListLayout> {
         if !is_long {
-            return Parts::short(context, bytes);
+            return ListLayout::short(context, bytes);
         }
         let header = bytes.get(..LONG_HEADER_BYTES)?;
         if is_marked_dense(header) {
@@ -62,7 +62,7 @@ impl Parts {
                 frequency_bits,
                 has_impacts: context.has_impacts,
             };
-            return (layout.end() == bytes.len() && frequency_bits <= 8).then_some(Parts::Dense { layout });
+            return (layout.end() == bytes.len() && frequency_bits <= 8).then_some(ListLayout::Dense { layout });
         }
         let layout = LongLayout {
             blocks: blocks_of(u32_at(header, 0)),
@@ -71,10 +71,10 @@ impl Parts {
             has_impacts: context.has_impacts,
         };
         let shared = shared_parts(bytes)?;
-        (layout.payload() <= bytes.len()).then_some(Parts::Long { layout, shared })
+        (layout.payload() <= bytes.len()).then_some(ListLayout::Long { layout, shared })
     }
 
-    fn short(context: &ListContext, bytes: &[u8]) -> Option<Parts> {
+    fn short(context: &ListContext, bytes: &[u8]) -> Option<ListLayout> {
         let (&head, mut rest) = bytes.split_first()?;
         let count = usize::from(head & !ALL_ONES);
         let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
@@ -84,12 +84,12 @@ impl Parts {
                 return Some(None);
             }
             let start = bytes.len() - rest.len() + 1;
-            read_packed(&mut rest, codec, count).map(|packed| Some(StreamPart { byte: packed.byte, start }))
+            read_packed(&mut rest, codec, count).map(|packed| Some(ColumnPart { byte: packed.byte, start }))
         };
         let documents = take(count > 1, documents, count.saturating_sub(1))?;
         let frequencies = take(context.has_frequencies && head & ALL_ONES == 0, weights, count)?;
         let impacts = take(context.has_impacts, weights, count)?;
-        Some(Parts::Short { first, documents, frequencies, impacts })
+        Some(ListLayout::Short { first, documents, frequencies, impacts })
     }
 }
 
@@ -101,8 +101,8 @@ fn shared_parts(bytes: &[u8]) -> Option<[Range<usize>; 3]> {
     }
     let header = bytes.get(start..start + SHARED_HEADER_BYTES)?;
     let mut next = start + SHARED_HEADER_BYTES;
-    let parts = std::array::from_fn(|stream| {
-        let part = next..next + u32_at(header, 4 * stream) as usize * UNIT;
+    let parts = std::array::from_fn(|column| {
+        let part = next..next + u32_at(header, 4 * column) as usize * UNIT;
         next = part.end;
         part
     });
