@@ -19,7 +19,7 @@ pub struct QueryOptions {
     #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
     pub alpha: Option<f32>,
     /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; on a GPU also
-    /// `term-at-a-time`, `merge-path`, `binary-intersection`, `parallel-merge-find` (AND) or `accumulators` (OR), for
+    /// `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND) or `accumulators` (OR), for
     /// which the CPU runs its own; the answer is the same, the time is not
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub algorithm: Algorithm,

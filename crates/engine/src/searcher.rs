@@ -94,7 +94,7 @@ impl Searcher {
             Some(executor) => executor.run(plans)?,
             None => self.cpu.run(plans)?,
         };
-        let mut answer = answers.into_iter().next().unwrap_or_default();
+        let mut answer = answers.into_iter().next().expect("an executor answers every plan");
         answer.trace.steps.insert(0, planned);
         Ok(answer)
     }

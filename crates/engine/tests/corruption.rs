@@ -141,7 +141,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
         Algorithm::Exhaustive,
         Algorithm::TermAtATime,
         Algorithm::MergePath,
-        Algorithm::BinaryIntersection,
+        Algorithm::SkipSearch,
         Algorithm::ParallelMergeFind,
         Algorithm::Accumulators,
     ];
@@ -164,10 +164,10 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
 fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
-        let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().send_lists().report(report);
+        let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().upload_lists().report(report);
         search_all(
             &Searcher::new(index).with_executor(Box::new(device)),
-            &[Algorithm::Exhaustive, Algorithm::BinaryIntersection],
+            &[Algorithm::Exhaustive, Algorithm::SkipSearch],
         )
     };
     for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {

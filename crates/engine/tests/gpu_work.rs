@@ -97,11 +97,11 @@ fn of_a_part_of_a_plan_only_its_blocks_count() {
 
 /// Bytes sent for an AND whose lists are not on the device, by an algorithm of the papers; and how many hits there are.
 fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
-    let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).send_lists();
+    let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).upload_lists();
     let query = Query::new(words).mode(Mode::And).k(DOCUMENTS).algorithm(algorithm);
     let answer = gpu.run(&[Planner::new(index).plan(&query).unwrap()]).unwrap().remove(0);
     assert_eq!(gpu.counters().answered.load(std::sync::atomic::Ordering::Relaxed), 1);
-    assert!(answer.trace.steps.iter().any(|step| step.name == "send"));
+    assert!(answer.trace.steps.iter().any(|step| step.name == "upload"));
     (answer.work.bytes_uploaded, answer.hits.len())
 }
 
@@ -127,7 +127,7 @@ fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
         let blocks = UNIT + falcons.block_bytes(0).len();
         let sent = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
         // There are more than 128 falcons for the one egret.
-        for algorithm in [Algorithm::BinaryIntersection, Algorithm::TermAtATime] {
+        for algorithm in [Algorithm::SkipSearch, Algorithm::TermAtATime] {
             assert_eq!(sent_for(&index, "falcon egret", algorithm), (sent, 1), "{codec:?}");
         }
         assert!(sent < bytes_of(&index, &["falcon"]), "{codec:?}");

@@ -180,7 +180,7 @@ impl Questions {
         let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
         let queries = [
             query("often rare", Mode::And, Algorithm::TermAtATime).score(ScoreModel::Impact),
-            query("often dawn", Mode::And, Algorithm::BinaryIntersection),
+            query("often dawn", Mode::And, Algorithm::SkipSearch),
             query("dawn falcon", Mode::AndOr, Algorithm::ParallelMergeFind).k(100),
             query("often dawn", Mode::Or, Algorithm::Auto),
         ];
@@ -416,7 +416,7 @@ fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
 
 #[test]
 fn any_call_may_fail_with_lists_that_are_sent() {
-    let (course, _) = walk(&Questions::mixed(KS), GpuExecutor::send_lists);
+    let (course, _) = walk(&Questions::mixed(KS), GpuExecutor::upload_lists);
     assert!(course.overlaps() > 0);
 }
 
@@ -449,7 +449,7 @@ fn any_call_may_fail_while_few_plans_go_apart() {
 
 #[test]
 fn any_call_may_fail_between_the_steps_of_an_and_and_an_or() {
-    let (course, shared) = walk(&Questions::in_steps(), GpuExecutor::send_lists);
+    let (course, shared) = walk(&Questions::in_steps(), GpuExecutor::upload_lists);
     // One of them selects: there are more keys than the processor is left with.
     assert!(course.launches() > 38, "{} launches", course.launches());
     // What was answered before a failure stays answered.
@@ -462,7 +462,7 @@ fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_processor_and_no_ot
         (0..60_000).map(|document: usize| if document.is_multiple_of(500) { "few many" } else { "many" }.to_owned());
     let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
     let queries = [
-        query("few many", Mode::And, Algorithm::BinaryIntersection),
+        query("few many", Mode::And, Algorithm::SkipSearch),
         // Accumulators of all documents.
         query("few many", Mode::Or, Algorithm::Accumulators),
         // All of the longer list.
@@ -647,7 +647,7 @@ fn what_is_sent_with_two_batches_fits_into_the_memory() {
     let device = Recorder::new(Fault::Once, NEVER);
     let given = Arc::clone(&device);
     let run = questions.executor(move |_| Ok(Arc::clone(&given) as Arc<dyn Device>));
-    let run = run.with(|executor| executor.memory(1200 << 10).send_lists());
+    let run = run.with(|executor| executor.memory(1200 << 10).upload_lists());
     let allocations = || device.calls().iter().filter(|call| matches!(call, Call::Allocate(_))).count();
     run.ask(questions.plans.len());
     let before = allocations();

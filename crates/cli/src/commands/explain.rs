@@ -95,7 +95,6 @@ struct DescribedList<'a> {
 struct DescribedStage {
     operation: String,
     algorithm: &'static str,
-    place: String,
 }
 
 fn described(plan: &Plan) -> DescribedPlan<'_> {
@@ -108,10 +107,9 @@ fn described(plan: &Plan) -> DescribedPlan<'_> {
         bound: decimal(plan.score, list.bound),
         bound_units: list.bound,
     });
-    let stages = plan.stages.iter().map(|Stage { operation, algorithm, place }| DescribedStage {
+    let stages = plan.stages.iter().map(|Stage { operation, algorithm }| DescribedStage {
         operation: operation.to_string(),
         algorithm: algorithm.name(),
-        place: place.to_string(),
     });
     DescribedPlan {
         mode: plan.mode.to_string(),

@@ -151,7 +151,7 @@ fn explain_prints_the_plan_and_the_score_of_a_document() {
     let json = place.run("explain --index birds --json --doc lanner hunting falcons").json();
     let search = place.run("search --index birds --json hunting falcons").json();
     assert_eq!(json["explanation"]["score"], search["hits"][0]["units"]);
-    assert_eq!(json["plan"]["stages"][0]["place"], "cpu");
+    assert_eq!(json["plan"]["stages"][0]["algorithm"], "scatter");
     let error = place.run("explain --index birds --doc dodo falcons").error();
     assert_eq!(error, "no document has the id \"dodo\"; ids are those of the collection");
 }

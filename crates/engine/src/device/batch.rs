@@ -1,12 +1,14 @@
-//! A batch of plans as kernels read it: rows, how queries are divided among thread blocks, and where answers come out.
+//! A batch of plans in the form that kernels read: rows, how queries are divided among thread blocks, and where their
+//! answers go.
 
-use super::resident::Resident;
-use super::rows::ListRow;
-use super::upload::Parcel;
-use crate::device::kernels::{
+use super::Context;
+use super::kernels::{
     ALONE_LISTS, AND_THREADS, AloneRows, DenseRow, NONE, OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SLOTS,
     SparseRow, WIDEST_WINDOW,
 };
+use super::rows::ListRow;
+use super::upload::UploadPlan;
+use crate::query::cost::{device_stage_work, device_work};
 use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
 use lanner_index::codec::CodecName;
@@ -15,54 +17,56 @@ use lanner_index::open::Index;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
-/// at about the same time.
-const PARTS_A_PLACE: u64 = 16;
-/// Thread blocks of an AND, and of an OR by bitpack and by any codec, that a processor of the device runs at once: as many
-/// as their registers allow, which the kernels are bound to.
-const AND_PLACES: u64 = 6;
-const OR_PLACES: u64 = 4;
-const OR_PLACES_OF_ANY: u64 = 3;
-/// No part of an OR, or of an AND of bitmaps, has fewer documents.
+/// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish at
+/// about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
+const WAVES: u64 = 16;
+/// Thread blocks that an SM runs at once, as many as registers allow: of an AND, of an OR over bitpack, and of an OR over
+/// any codec. The kernels are compiled with these bounds.
+const AND_BLOCKS_PER_SM: u64 = 6;
+const OR_BLOCKS_PER_SM: u64 = 4;
+const OR_BLOCKS_PER_SM_ANY: u64 = 3;
+/// The fewest documents in a part of an OR, or of an AND of bitmaps.
 const FEWEST_DOCUMENTS: u32 = 16_384;
-/// No part of another AND has fewer slices of blocks of its shortest list: one a warp.
+/// The fewest slices of blocks of the shortest list in a part of any other AND: one for each warp.
 const FEWEST_SLICES: u32 = AND_THREADS / 32;
-/// Slices of a block, as powers of two: at most one for each lane; of documents that are looked up in bitmaps, so many
-/// that a warp looks its own up at once.
+/// The most slices of a block, as a power of two: one for each lane.
 const MOST_SLICES: u32 = 5;
+/// The slices of a block whose documents are looked up in bitmaps, as a power of two: a warp looks up a slice at once.
 const SLICES_FOR_BITMAPS: u32 = 2;
 
-/// Rows, and what they say of one another.
+/// The rows of a batch, and what the host has to know about them.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Stages of plans.
+    /// The stages of the plans.
     pub queries: Vec<QueryRow>,
-    /// Their lists in blocks.
+    /// Their sparse lists.
     pub sparse: Vec<SparseRow>,
-    /// Their bitmaps.
+    /// Their dense lists.
     pub dense: Vec<DenseRow>,
-    /// The AND of which each thread block answers a part.
+    /// `and_parts[i]`: the AND of which thread block `i` answers a part.
     pub and_parts: Vec<u32>,
-    /// The OR, likewise.
+    /// `or_parts[i]`: the OR of which thread block `i` answers a part.
     pub or_parts: Vec<u32>,
-    /// The most lists in blocks of an OR.
+    /// The largest number of sparse lists of an OR.
     pub most_sparse: usize,
-    /// For each query the blocks of its lists that can hold one of its documents.
+    /// `blocks[query]`: blocks of its lists that can hold a document of the plan's range.
     pub blocks: Vec<u64>,
-    /// For each plan its stages, as places in `queries`.
+    /// `stages[plan]`: its stages, as positions in `queries`.
     pub stages: Vec<Range<usize>>,
     /// Keys of the answers.
     pub answer_keys: usize,
     /// Keys of the arena.
     pub arena_keys: u64,
-    /// The lists that do not lie on the device.
-    pub parcel: Parcel,
+    /// The lists that are not resident.
+    pub upload: UploadPlan,
 }
 
-/// What a query has of the device: up to so many parts, and thread blocks that run at once.
+/// The share of the device that a query gets.
 struct Share {
+    /// The most parts.
     parts: u32,
-    places: u32,
+    /// Thread blocks that run at once.
+    concurrent: u32,
 }
 
 /// The lists of a query.
@@ -70,61 +74,73 @@ struct Share {
 struct Rows {
     sparse: Vec<SparseRow>,
     dense: Vec<DenseRow>,
-    /// Blocks that can hold a document of the plan.
+    /// Blocks that can hold a document of the plan's range.
     blocks: u64,
 }
 
-impl Batch {
-    /// Makes the rows of some stages of plans, each with stages, a k and documents. Lists that do not lie on the device are
-    /// counted from address 0 on; see [`Batch::place_parcel`].
-    pub fn new(
-        index: &Index,
-        resident: &Resident,
-        plans: &[&Plan],
-        stages: Range<usize>,
-        processors: u32,
-    ) -> Result<Batch, IndexError> {
-        let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
-        // One query alone has each place once: whoever comes second would make it wait.
-        let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
-        let or_places = if is_bitpack(index) { OR_PLACES } else { OR_PLACES_OF_ANY };
-        let all = [(Operation::And, AND_PLACES), (Operation::Or, or_places)].map(|(operation, places)| {
-            let stages = plans.iter().filter(|plan| plan.stages.iter().any(|stage| stage.operation == operation));
-            let cost = stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1);
-            (operation, waves * places * u64::from(processors), cost)
-        });
-        let share = |plan: &Plan, stage: &Stage| {
-            let found = all.iter().find(|(operation, ..)| *operation == stage.operation);
-            let (parts, cost) = found.map_or((1, 1), |&(_, parts, cost)| (parts, cost));
-            let parts = u128::from(parts) * u128::from(stage_cost(plan, stage.operation)) / u128::from(cost);
-            Share { parts: parts.max(1) as u32, places: (parts / u128::from(waves)) as u32 }
+/// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted work.
+struct Division {
+    waves: u64,
+    /// Parts of the batch, and the work of all its plans: for ANDs and for ORs.
+    and: (u64, u64),
+    or: (u64, u64),
+}
+
+impl Division {
+    fn new(context: &Context<'_>, plans: &[&Plan]) -> Division {
+        let waves = if plans.len() == 1 { 1 } else { WAVES };
+        let or_blocks = if is_bitpack(context.index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
+        let of = |operation, blocks_per_sm: u64| {
+            let has_stage = |plan: &&&Plan| plan.stages.iter().any(|stage| stage.operation == operation);
+            let work = plans.iter().filter(has_stage).map(|plan| device_stage_work(plan, operation)).sum::<u64>();
+            (waves * blocks_per_sm * u64::from(context.gpu.limits().multiprocessors), work.max(1))
         };
-        let mut order: Vec<(u64, usize)> = plans.iter().zip(0..).map(|(plan, number)| (cost(plan), number)).collect();
-        // The longest first: the short ones fill the gaps at the end.
-        order.sort_by_key(|&(cost, number)| (Reverse(cost), number));
-        for (_, number) in order {
-            let first = batch.queries.len();
-            for stage in plans[number].stages.iter().take(stages.end).skip(stages.start) {
-                let rows = batch.rows(index, resident, plans[number])?;
+        Division { waves, and: of(Operation::And, AND_BLOCKS_PER_SM), or: of(Operation::Or, or_blocks) }
+    }
+
+    fn share(&self, plan: &Plan, stage: &Stage) -> Share {
+        let (parts, work) = match stage.operation {
+            Operation::And => self.and,
+            Operation::Or => self.or,
+        };
+        let own = u128::from(device_stage_work(plan, stage.operation));
+        let parts = u128::from(parts) * own / u128::from(work);
+        Share { parts: parts.max(1) as u32, concurrent: (parts / u128::from(self.waves)) as u32 }
+    }
+}
+
+impl Batch {
+    /// Makes the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
+    /// resident get addresses from 0 on until [`Batch::place_upload`].
+    pub fn new(context: &Context<'_>, plans: &[&Plan], stages: Range<usize>) -> Result<Batch, IndexError> {
+        let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
+        let division = Division::new(context, plans);
+        let mut longest_first: Vec<(u64, usize)> = plans.iter().map(|plan| device_work(plan)).zip(0..).collect();
+        // Short queries fill the gaps at the end.
+        longest_first.sort_by_key(|&(work, number)| (Reverse(work), number));
+        for (_, number) in longest_first {
+            let (plan, first) = (plans[number], batch.queries.len());
+            for stage in plan.stages.iter().take(stages.end).skip(stages.start) {
+                let rows = batch.rows(context, plan)?;
                 let after = if batch.queries.len() > first { batch.queries.len() as u32 - 1 } else { NONE };
-                batch.push(plans[number], stage, rows, after, share(plans[number], stage));
+                batch.push(plan, stage, rows, after, division.share(plan, stage));
             }
             batch.stages[number] = first..batch.queries.len();
         }
         Ok(batch)
     }
 
-    /// The rows of a plan's lists, in the order in which kernels want them.
-    fn rows(&mut self, index: &Index, resident: &Resident, plan: &Plan) -> Result<Rows, IndexError> {
+    /// The rows of a plan's lists, sorted as kernels need them.
+    fn rows(&mut self, context: &Context<'_>, plan: &Plan) -> Result<Rows, IndexError> {
         let mut rows = Rows::default();
         for list in plan.lists.iter() {
-            let address = match resident.address(list.span) {
+            let address = match context.resident.address(list.span) {
                 Some(address) => address,
-                None => Address(self.parcel.add(list.span) as u64),
+                None => Address(self.upload.add(list.span) as u64),
             };
-            match ListRow::new(index, plan, list, address)? {
+            match ListRow::new(context.index, plan, list, address)? {
                 ListRow::Sparse(row) => {
-                    rows.blocks += blocks_within(index, plan, list, row.blocks)?;
+                    rows.blocks += blocks_within(context.index, plan, list, row.blocks)?;
                     rows.sparse.push(row);
                 }
                 ListRow::Dense(row) => rows.dense.push(row),
@@ -135,20 +151,20 @@ impl Batch {
         Ok(rows)
     }
 
-    /// Says where the lists of the parcel are going to lie.
-    pub fn place_parcel(&mut self, address: Address) {
-        if self.parcel.bytes() > 0 {
+    /// Says where on the device the uploaded lists will lie.
+    pub fn place_upload(&mut self, address: Address) {
+        if self.upload.bytes() > 0 {
             self.sparse.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
             self.dense.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
         }
     }
 
-    /// The rows of a query that is alone, if they are few enough to travel with the launch.
-    pub fn alone(&self) -> Option<AloneRows> {
+    /// The rows of a single query, if there are few enough to travel with the launch.
+    pub fn single(&self) -> Option<AloneRows> {
         let [query] = self.queries[..] else {
             return None;
         };
-        let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.parcel.bytes() == 0;
+        let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.upload.bytes() == 0;
         fits.then(|| {
             let mut rows = AloneRows { query, ..AloneRows::default() };
             rows.sparse[..self.sparse.len()].copy_from_slice(&self.sparse);
@@ -158,54 +174,42 @@ impl Batch {
     }
 
     fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, after: u32, share: Share) {
-        let query = self.queries.len() as u32;
-        let Range { start: first, end } = plan.range;
-        let sum = rows.sparse.iter().fold(0u32, |sum, row| sum.saturating_add(row.bound));
-        let postings = rows.sparse.iter().map(|row| u64::from(row.postings)).sum::<u64>();
-        let (over, fewest, slices) = match (stage.operation, rows.sparse.first()) {
-            (Operation::And, Some(shortest)) => {
-                let slices = slices(shortest.blocks, share.places).min(most_slices(&rows));
-                (0..shortest.blocks << slices, FEWEST_SLICES, slices)
-            }
-            _ => (first / 64 * 64..end, FEWEST_DOCUMENTS, 0),
-        };
-        let unit = if fewest == FEWEST_DOCUMENTS { 64 } else { 1 };
-        let part_length = part_length(over.len() as u32, share.parts, fewest, unit);
-        let parts = (over.len() as u32).div_ceil(part_length);
+        let parts = Parts::new(plan, stage, &rows, share);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
             Operation::Or => &mut self.or_parts,
         };
-        let first_part = all_parts.len();
-        all_parts.resize(first_part + parts as usize, query);
+        let (query, first_part) = (self.queries.len() as u32, all_parts.len());
+        all_parts.resize(first_part + parts.count as usize, query);
         let k = plan.k.min(plan.range.len()) as u32;
-        let (room, seed) = (room(k), plan.seed_of(stage));
+        let (room, seed) = (arena_keys(k), plan.seed_of(stage));
+        let postings = rows.sparse.iter().map(|row| u64::from(row.postings)).sum::<u64>();
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
             sparse_count: rows.sparse.len() as u32,
             dense: self.dense.len() as u32,
             dense_count: rows.dense.len() as u32,
-            first,
-            end,
+            first: plan.range.start,
+            end: plan.range.end,
             k,
             seed,
-            sum,
-            window: window(postings, plan.documents, part_length.min(over.len() as u32)),
+            sum: rows.sparse.iter().fold(0u32, |sum, row| sum.saturating_add(row.bound)),
+            window: window(postings, plan.documents, parts.length.min(parts.over.len() as u32)),
             answer: self.answer_keys as u32,
             after,
-            parts,
+            parts: parts.count,
             first_part: first_part as u32,
-            parts_first: over.start,
-            parts_end: over.end,
-            part_length,
+            parts_first: parts.over.start,
+            parts_end: parts.over.end,
+            part_length: parts.length,
             room,
             shift: shift(plan.largest_score.saturating_sub(seed)),
-            slices,
+            slices: parts.slices,
             keys: self.arena_keys,
         });
         self.blocks.push(rows.blocks);
         self.answer_keys += k as usize;
-        self.arena_keys += u64::from(parts) * (u64::from(k) + u64::from(room));
+        self.arena_keys += u64::from(parts.count) * (u64::from(k) + u64::from(room));
         if stage.operation == Operation::Or {
             self.most_sparse = self.most_sparse.max(rows.sparse.len());
         }
@@ -214,13 +218,37 @@ impl Batch {
     }
 }
 
-/// Whether all lists are packed by bitpack, for which kernels of their own are compiled.
+/// How a query is divided among thread blocks.
+struct Parts {
+    /// What is divided: documents, or slices of the blocks of the shortest list.
+    over: Range<u32>,
+    length: u32,
+    count: u32,
+    /// Slices of a block, as a power of two.
+    slices: u32,
+}
+
+impl Parts {
+    fn new(plan: &Plan, stage: &Stage, rows: &Rows, share: Share) -> Parts {
+        let (over, fewest, unit, slices) = match (stage.operation, rows.sparse.first()) {
+            (Operation::And, Some(shortest)) => {
+                let slices = slices(shortest.blocks, share.concurrent).min(most_slices(rows));
+                (0..shortest.blocks << slices, FEWEST_SLICES, 1, slices)
+            }
+            _ => (plan.range.start / 64 * 64..plan.range.end, FEWEST_DOCUMENTS, 64, 0),
+        };
+        let length = part_length(over.len() as u32, share.parts, fewest, unit);
+        Parts { count: (over.len() as u32).div_ceil(length), over, length, slices }
+    }
+}
+
+/// Whether all lists are packed by bitpack, which has kernels compiled for it alone.
 pub fn is_bitpack(index: &Index) -> bool {
     let codecs = index.segment().list_context().codecs;
     [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack)
 }
 
-/// Of a list's blocks those that can hold a document of the plan.
+/// Counts the blocks of a list that can hold a document of the plan's range.
 fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) -> Result<u64, IndexError> {
     if plan.range == (0..plan.documents) {
         return Ok(u64::from(blocks));
@@ -231,40 +259,18 @@ fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) ->
     Ok(end.saturating_sub(first) as u64)
 }
 
-/// What a plan costs, coarsely.
-pub fn cost(plan: &Plan) -> u64 {
-    plan.stages.iter().map(|stage| stage_cost(plan, stage.operation)).sum()
-}
-
-/// What a stage costs, coarsely, in postings that are decoded: it divides the device's thread blocks among plans.
-fn stage_cost(plan: &Plan, operation: Operation) -> u64 {
-    let of = |is_dense: bool| {
-        plan.lists.iter().filter(move |list| list.is_dense == is_dense).map(|list| u64::from(list.postings))
-    };
-    let chunks = u64::from(plan.documents) / 64;
-    let work = match (operation, of(false).min()) {
-        // Every block that can hold a document of the shortest list is decoded.
-        (Operation::And, Some(shortest)) => of(false).map(|postings| postings.min(128 * shortest)).sum(),
-        // Some of the documents that match are looked up.
-        (Operation::And, None) => chunks + of(true).min().unwrap_or(0) / 2,
-        (Operation::Or, _) => chunks + of(false).sum::<u64>() + of(true).sum::<u64>() / 8,
-    };
-    let share = plan.range.len() as f64 / f64::from(plan.documents.max(1));
-    (work as f64 * share) as u64 + 1
-}
-
-/// How long parts are, of which there are to be up to `share`: at least `fewest`, and a multiple of `unit`.
+/// The length of parts, of which there are up to `share`: at least `fewest`, and a multiple of `unit`.
 fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
     let longest = u32::MAX / unit * unit;
     length.div_ceil(share).max(fewest).checked_next_multiple_of(unit).unwrap_or(longest)
 }
 
-/// Into how many slices so many blocks can be divided, as a power of two, for each to have a warp of its own.
-fn slices(blocks: u32, places: u32) -> u32 {
-    (places.saturating_mul(AND_THREADS / 32) / blocks.max(1)).checked_ilog2().unwrap_or(0)
+/// Into how many slices blocks can be divided, as a power of two, such that each slice has a warp.
+fn slices(blocks: u32, concurrent: u32) -> u32 {
+    (concurrent.saturating_mul(AND_THREADS / 32) / blocks.max(1)).checked_ilog2().unwrap_or(0)
 }
 
-/// Into how many it is worth while to divide blocks of the shortest list: each is to have blocks of its own in another.
+/// The most slices that pay, as a power of two: each slice should decode other blocks of the longest list.
 fn most_slices(rows: &Rows) -> u32 {
     let blocks = |row: Option<&SparseRow>| row.map_or(1, |row| row.blocks.max(1));
     let for_blocks = (blocks(rows.sparse.last()) / blocks(rows.sparse.first())).checked_ilog2().unwrap_or(0);
@@ -272,8 +278,8 @@ fn most_slices(rows: &Rows) -> u32 {
     for_blocks.max(for_bitmaps).min(MOST_SLICES)
 }
 
-/// Documents that are looked at together: so many that their postings fill half of the table, or a whole part, if its
-/// postings do not fill much more than that.
+/// Documents of a scatter window: as many as fill half of the hash table with postings, or a whole part if its postings
+/// do not fill much more.
 fn window(postings: u64, documents: u32, part: u32) -> u32 {
     let fill = |slots: u32| u64::from(slots) * u64::from(documents) / postings.max(1);
     if part <= WIDEST_WINDOW && u64::from(part) <= fill(SLOTS / 10 * 7) {
@@ -282,14 +288,14 @@ fn window(postings: u64, documents: u32, part: u32) -> u32 {
     fill(SLOTS / 2).clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
 }
 
-/// Keys that a part needs in the arena, a power of two with room for k and a push of every thread; 0 where shared memory
+/// Keys that a part needs in the arena: a power of two that holds k and a push of every thread, or 0 if shared memory
 /// holds them.
-fn room(k: u32) -> u32 {
+fn arena_keys(k: u32) -> u32 {
     let needed = k.saturating_add(OR_THREADS.max(AND_THREADS)).checked_next_power_of_two().unwrap_or(1 << 31);
     if needed <= SHARED_KEYS { 0 } else { needed }
 }
 
-/// How far numbers up to this are to be shifted, so that each is a bin.
+/// By how many bits scores up to `largest` are shifted to become bins of the histogram.
 fn shift(largest: u32) -> u32 {
     (SCORE_BINS - 1).leading_zeros().saturating_sub(largest.leading_zeros())
 }
@@ -310,7 +316,7 @@ mod tests {
     #[test]
     fn blocks_are_sliced_while_there_are_warps() {
         let cases = [(1, 0), (1, 1), (1, 2), (3, 4), (3169, 792), (3168, 792), (1584, 792)];
-        assert_eq!(cases.map(|(blocks, places)| slices(blocks, places)), [0, 2, 3, 2, 0, 0, 1]);
+        assert_eq!(cases.map(|(blocks, concurrent)| slices(blocks, concurrent)), [0, 2, 3, 2, 0, 0, 1]);
     }
 
     #[test]
@@ -346,6 +352,6 @@ mod tests {
 
     #[test]
     fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
-        assert_eq!([0, 10, 256, 257, 1000, 10_000].map(room), [0, 0, 0, 1024, 2048, 16_384]);
+        assert_eq!([0, 10, 256, 257, 1000, 10_000].map(arena_keys), [0, 0, 0, 1024, 2048, 16_384]);
     }
 }

@@ -1,5 +1,6 @@
 //! Where everything lies in the buffers of a batch, and the launches that it needs.
 
+use super::Context;
 use super::batch::Batch;
 use super::resident::PADDING;
 use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, SparseRow, WorkRow};
@@ -13,15 +14,15 @@ pub struct Layout {
     dense: usize,
     and_parts: usize,
     or_parts: usize,
-    /// Where rows end, and the lists that are sent begin.
+    /// Bytes of the rows; uploaded lists lie behind them.
     pub rows_bytes: usize,
-    /// Bytes of rows and lists, with room behind them.
-    pub sent_bytes: usize,
-    /// What has to be zeros before a launch.
-    pub zeros_bytes: usize,
+    /// Bytes of rows and uploaded lists, with padding.
+    pub upload_bytes: usize,
+    /// Bytes of the counters, which are cleared before a launch; the arena lies behind them.
+    pub counters_bytes: usize,
     arena: usize,
     pub scratch_bytes: usize,
-    /// Of an answer: counts at the start, then work, then keys.
+    /// Counts of hits come first in the answers, then work, then keys.
     pub answers_work: usize,
     pub answers_keys: usize,
     pub answers_bytes: usize,
@@ -36,9 +37,9 @@ impl Layout {
         let and_parts = dense + batch.dense.len() * size_of::<DenseRow>();
         let or_parts = and_parts + batch.and_parts.len() * size_of::<u32>();
         let rows_bytes = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
-        let padding = if batch.parcel.bytes() > 0 { PADDING } else { 0 };
-        let zeros_bytes = queries * kernels::STATE;
-        let arena = zeros_bytes.next_multiple_of(256);
+        let padding = if batch.upload.bytes() > 0 { PADDING } else { 0 };
+        let counters_bytes = queries * kernels::STATE;
+        let arena = counters_bytes.next_multiple_of(256);
         let answers_work = (4 * queries).next_multiple_of(8);
         let answers_keys = answers_work + queries * size_of::<WorkRow>();
         Layout {
@@ -47,8 +48,8 @@ impl Layout {
             and_parts,
             or_parts,
             rows_bytes,
-            sent_bytes: rows_bytes + batch.parcel.bytes() + padding,
-            zeros_bytes,
+            upload_bytes: rows_bytes + batch.upload.bytes() + padding,
+            counters_bytes,
             arena,
             scratch_bytes: arena + 8 * batch.arena_keys as usize,
             answers_work,
@@ -57,36 +58,87 @@ impl Layout {
         }
     }
 
-    /// Writes the rows.
+    /// Writes the rows into their buffer.
     pub fn write(&self, batch: &Batch, bytes: &mut [u8]) {
         fn put<R: Argument>(bytes: &mut [u8], at: usize, rows: &[R]) {
-            let places = bytes[at..].chunks_exact_mut(size_of::<R>());
-            places.zip(rows).for_each(|(place, row)| place.copy_from_slice(row.bytes()));
+            let targets = bytes[at..].chunks_exact_mut(size_of::<R>());
+            targets.zip(rows).for_each(|(target, row)| target.copy_from_slice(row.bytes()));
         }
         put(bytes, 0, &batch.queries);
         put(bytes, self.sparse, &batch.sparse);
         put(bytes, self.dense, &batch.dense);
         for (at, parts) in [(self.and_parts, &batch.and_parts), (self.or_parts, &batch.or_parts)] {
-            let places = bytes[at..].as_chunks_mut().0;
-            places.iter_mut().zip(parts).for_each(|(place, part)| *place = part.to_le_bytes());
+            let targets = bytes[at..].as_chunks_mut().0;
+            targets.iter_mut().zip(parts).for_each(|(target, part)| *target = part.to_le_bytes());
         }
     }
 
-    /// Says in the arguments where everything lies.
-    pub fn place(&self, rows: Address, scratch: Address, answers: Address, arguments: &mut BatchArguments) {
-        *arguments = BatchArguments {
+    /// The arguments of a batch whose buffers lie at these addresses.
+    pub fn arguments(
+        &self,
+        context: &Context<'_>,
+        rows: Address,
+        scratch: Address,
+        answers: Address,
+    ) -> BatchArguments {
+        let codecs = context.index.segment().list_context().codecs;
+        BatchArguments {
             queries: rows,
             sparse: rows.plus(self.sparse),
             dense: rows.plus(self.dense),
             parts: rows,
+            length_codes: context.resident.length_codes(),
+            norms: context.resident.norms(),
             states: scratch,
             arena: scratch.plus(self.arena),
             answers: answers.plus(self.answers_keys),
             answer_work: answers.plus(self.answers_work),
             answer_counts: answers,
-            ..*arguments
-        };
+            documents_codec: codecs.documents as u32,
+            weights_codec: codecs.weights as u32,
+            blocks_a_document: 1.0 / context.index.documents().max(1) as f32,
+            ..BatchArguments::default()
+        }
     }
+
+    /// The launches of a batch: its ANDs first, since an OR may depend on one.
+    pub fn launches(&self, batch: &Batch, variant: Variant, arguments: BatchArguments) -> Vec<Launch> {
+        let Variant { is_bitpack, column, is_single } = variant;
+        let [conjunction, scatter] = kernels::answering(is_bitpack, column, is_single);
+        let of_lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
+        // The parts of both operations lie in one buffer; each launch gets the address of its own.
+        let with_parts = |parts: usize| BatchArguments { parts: arguments.parts.plus(parts), ..arguments };
+        let launches = [
+            Launch {
+                name: "conjunction",
+                kernel: conjunction,
+                grid: batch.and_parts.len() as u32,
+                threads: kernels::AND_THREADS,
+                shared: kernels::CONJUNCTION_SHARED,
+                arguments: with_parts(self.and_parts),
+            },
+            Launch {
+                name: "scatter",
+                kernel: scatter,
+                grid: batch.or_parts.len() as u32,
+                threads: kernels::OR_THREADS,
+                shared: kernels::SCATTER_SHARED + of_lists,
+                arguments: with_parts(self.or_parts),
+            },
+        ];
+        launches.into_iter().filter(|launch| launch.grid > 0).collect()
+    }
+}
+
+/// Which of the compiled kernels answer a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Whether all lists are packed by bitpack.
+    pub is_bitpack: bool,
+    /// The column that weights are made from.
+    pub column: Column,
+    /// Whether this is a single query, whose rows travel with the launch.
+    pub is_single: bool,
 }
 
 /// A launch over the parts of one operation.
@@ -97,39 +149,4 @@ pub struct Launch {
     pub threads: u32,
     pub shared: usize,
     pub arguments: BatchArguments,
-}
-
-/// The launches that a batch needs: its ANDs first, since an OR may depend on one.
-pub fn launches(
-    batch: &Batch,
-    is_bitpack: bool,
-    column: Column,
-    is_alone: bool,
-    arguments: BatchArguments,
-    layout: &Layout,
-) -> Vec<Launch> {
-    let [conjunction, scatter] = kernels::answering(is_bitpack, column, is_alone);
-    let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
-    let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
-    // The rows of both lie in one buffer; each launch sees its own from the first on.
-    let rows = arguments.parts;
-    let all = [
-        Launch {
-            name: "conjunction",
-            kernel: conjunction,
-            grid: ands as u32,
-            threads: kernels::AND_THREADS,
-            shared: kernels::CONJUNCTION_SHARED,
-            arguments: BatchArguments { parts: rows.plus(layout.and_parts), ..arguments },
-        },
-        Launch {
-            name: "scatter",
-            kernel: scatter,
-            grid: ors as u32,
-            threads: kernels::OR_THREADS,
-            shared: kernels::SCATTER_SHARED + lists,
-            arguments: BatchArguments { parts: rows.plus(layout.or_parts), ..arguments },
-        },
-    ];
-    all.into_iter().filter(|launch| launch.grid > 0).collect()
 }

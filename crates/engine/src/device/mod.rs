@@ -1,11 +1,39 @@
-//! Plans on a device: rows, batches, launches, what is resident, and the session that runs them.
+//! Plans on a device: the rows that kernels read, batches of them, what is resident, and the session that runs them.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `session.rs` | an open device; answers plans in batches |
+//! | `queue.rs` | divides plans into batches |
+//! | `slot.rs` | the buffers of one stream and the batch in flight there; `buffers.rs`: how they grow |
+//! | `batch.rs` | a batch as rows, and how its queries are divided among thread blocks |
+//! | `rows.rs` | one list as a row |
+//! | `layout.rs` | where everything lies in the buffers of a batch, and its launches |
+//! | `kernels.rs` | the kernels and the structs that they read |
+//! | `resident.rs`, `upload.rs` | lists that stay on the device, and lists that are uploaded with a batch |
 
 pub(crate) mod batch;
+pub(crate) mod buffers;
 pub mod kernels;
 pub(crate) mod layout;
+pub(crate) mod queue;
 pub(crate) mod resident;
 pub(crate) mod rows;
 pub(crate) mod session;
+pub(crate) mod slot;
 pub(crate) mod upload;
 
-pub use session::SmallBatches;
+pub use queue::SmallBatches;
+
+use crate::query::answer::Place;
+use lanner_gpu::memory::Gpu;
+use lanner_index::open::Index;
+use resident::Resident;
+
+/// A device and the index whose plans it answers.
+pub(crate) struct Context<'a> {
+    pub gpu: &'a Gpu,
+    pub resident: &'a Resident,
+    pub index: &'a Index,
+    /// How the trace names the device.
+    pub place: Place,
+}

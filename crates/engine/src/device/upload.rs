@@ -1,7 +1,7 @@
-//! Lists that travel with a batch, since they do not lie on the device: each once, however many plans have it.
+//! Uploads the lists of a batch that are not resident: each list once, however many plans read it.
 //!
-//! They go a slab at a time through pinned memory: threads fill one while the device fetches the one before. Copies of
-//! memory that is not pinned take several times as long, and so does a single thread.
+//! Lists go through pinned memory, a slab at a time: threads of the host fill one slab while the device copies the slab
+//! before it. Copies from pageable memory take several times as long, and so does filling by one thread.
 
 use lanner_index::format::IndexError;
 use lanner_index::format::list::UNIT;
@@ -9,23 +9,23 @@ use lanner_index::open::ListSpan;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Of what a parcel may have, the share that the device fetches at once: few, so that filling and fetching overlap.
+/// A slab is this share of the upload limit: small enough that filling and copying overlap.
 const SLABS: usize = 32;
-/// Bytes of a piece, at most: threads copy whole ones.
+/// The most bytes of a piece; a thread copies whole pieces.
 const PIECE: usize = 256 << 10;
-/// Less is not worth another thread, which takes some tens of microseconds to start.
+/// Bytes that are worth another thread, which takes some tens of microseconds to start.
 const WORTH_A_THREAD: usize = 1 << 20;
 
-/// The lists, and where each starts.
+/// Which lists a batch uploads, and the offset of each.
 #[derive(Debug, Default)]
-pub struct Parcel {
+pub struct UploadPlan {
     lists: Vec<(usize, ListSpan)>,
     starts: HashMap<ListSpan, usize>,
     bytes: usize,
 }
 
-impl Parcel {
-    /// Puts a list into the parcel, if it is not there yet, and says where it starts.
+impl UploadPlan {
+    /// Adds a list, unless it was added before, and returns its offset.
     pub fn add(&mut self, span: ListSpan) -> usize {
         *self.starts.entry(span).or_insert_with(|| {
             let start = self.bytes.next_multiple_of(UNIT);
@@ -35,18 +35,18 @@ impl Parcel {
         })
     }
 
-    /// How long it is.
+    /// Bytes of all lists together, with padding between them.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Its slabs, one behind the other, where a parcel is to have up to `most` bytes.
-    pub fn slabs(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
-        let slab = most.div_ceil(SLABS).max(1);
+    /// The slabs in which the lists are uploaded, in order, for an upload limit in bytes.
+    pub fn slabs(&self, limit: usize) -> impl Iterator<Item = Range<usize>> {
+        let slab = limit.div_ceil(SLABS).max(1);
         (0..self.bytes).step_by(slab).map(move |start| start..self.bytes.min(start + slab))
     }
 
-    /// Writes a slab, on up to `threads` threads. What lies between two lists stays as it was.
+    /// Copies the bytes of a slab to `to`, on up to `threads` threads. Padding between lists is not written.
     pub fn pack<'a>(
         &self,
         bytes_at: impl Fn(ListSpan) -> Result<&'a [u8], IndexError>,
@@ -62,9 +62,9 @@ impl Parcel {
                 continue;
             }
             let behind = std::mem::take(&mut rest).split_at_mut(within.start - written).1;
-            let (room, behind) = behind.split_at_mut(within.len());
+            let (target, behind) = behind.split_at_mut(within.len());
             let bytes = &bytes_at(span)?[within.start - start..within.end - start];
-            pieces.extend(room.chunks_mut(PIECE).zip(bytes.chunks(PIECE)));
+            pieces.extend(target.chunks_mut(PIECE).zip(bytes.chunks(PIECE)));
             (rest, written) = (behind, within.end);
         }
         copy(&mut pieces, threads.min(slab.len().div_ceil(WORTH_A_THREAD)));
@@ -72,23 +72,27 @@ impl Parcel {
     }
 }
 
-/// Divides items into runs whose lists are together no longer than `most`, unless one item's are.
-pub fn divide<T: Copy, L: Iterator<Item = ListSpan>>(items: &[T], most: usize, lists_of: impl Fn(T) -> L) -> Vec<&[T]> {
-    let (mut runs, mut first, mut parcel) = (Vec::new(), 0, Parcel::default());
-    for (place, &item) in items.iter().enumerate() {
-        let before = parcel.bytes;
-        lists_of(item).for_each(|list| _ = parcel.add(list));
-        if parcel.bytes > most.max(before) && place > first {
-            runs.push(&items[first..place]);
-            (first, parcel) = (place, Parcel::default());
-            lists_of(item).for_each(|list| _ = parcel.add(list));
+/// Divides items into runs whose lists together have at most `limit` bytes, unless those of a single item have more.
+pub fn divide<T: Copy, L: Iterator<Item = ListSpan>>(
+    items: &[T],
+    limit: usize,
+    lists_of: impl Fn(T) -> L,
+) -> Vec<&[T]> {
+    let (mut runs, mut first, mut plan) = (Vec::new(), 0, UploadPlan::default());
+    for (position, &item) in items.iter().enumerate() {
+        let before = plan.bytes;
+        lists_of(item).for_each(|list| _ = plan.add(list));
+        if plan.bytes > limit.max(before) && position > first {
+            runs.push(&items[first..position]);
+            (first, plan) = (position, UploadPlan::default());
+            lists_of(item).for_each(|list| _ = plan.add(list));
         }
     }
     runs.push(&items[first..]);
     runs
 }
 
-/// Copies pieces, on up to `threads` threads, each about as many bytes.
+/// Copies pieces on up to `threads` threads, about the same number of bytes on each.
 fn copy(mut pieces: &mut [(&mut [u8], &[u8])], threads: usize) {
     let bytes: usize = pieces.iter().map(|(to, _)| to.len()).sum();
     let share = bytes.div_ceil(threads.max(1)).max(1);
@@ -101,7 +105,7 @@ fn copy(mut pieces: &mut [(&mut [u8], &[u8])], threads: usize) {
             });
             let count = pieces.len().min(ends.take_while(|&end| end < share).count() + 1);
             let (own, others) = std::mem::take(&mut pieces).split_at_mut(count);
-            // This thread works too: one less to start.
+            // The calling thread copies too.
             if others.is_empty() {
                 return copy(own);
             }
@@ -123,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_list_lies_where_the_parcel_says(
+        fn every_list_lies_where_the_plan_says(
             lengths in vec(prop_oneof![Just(0), 1usize..40, Just(PIECE), PIECE - 1..3 * PIECE], 0..20),
             again in vec(0usize..12, 0..4),
             slab in prop_oneof![1usize..50, PIECE / 2..2 * PIECE, Just(3 * WORTH_A_THREAD)],
@@ -132,20 +136,20 @@ mod tests {
             let section: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i % 251) as u8).collect();
             let starts = lengths.iter().scan(0, |end, length| { *end += length; Some(*end - length) });
             let lists: Vec<ListSpan> = starts.zip(&lengths).map(|(start, &length)| list(start, length)).collect();
-            let mut parcel = Parcel::default();
-            let added: Vec<usize> = lists.iter().map(|&list| parcel.add(list)).collect();
-            let bytes = parcel.bytes();
+            let mut plan = UploadPlan::default();
+            let added: Vec<usize> = lists.iter().map(|&list| plan.add(list)).collect();
+            let bytes = plan.bytes();
             for &number in again.iter().filter(|&&number| number < lists.len()) {
-                prop_assert_eq!(parcel.add(lists[number]), added[number]);
+                prop_assert_eq!(plan.add(lists[number]), added[number]);
             }
-            prop_assert_eq!(parcel.bytes(), bytes);
+            prop_assert_eq!(plan.bytes(), bytes);
             // Small slabs would be many.
             let slab = if bytes > 10_000 * slab { bytes / 100 } else { slab };
             let mut packed = vec![0xA5; bytes];
             for start in (0..bytes).step_by(slab) {
                 let end = bytes.min(start + slab);
                 let to = &mut packed[start..end];
-                parcel.pack(|span| Ok(&section[span.start..span.end]), start..end, to, threads).unwrap();
+                plan.pack(|span| Ok(&section[span.start..span.end]), start..end, to, threads).unwrap();
             }
             let mut end = 0;
             for (&start, list) in added.iter().zip(&lists) {
@@ -162,12 +166,12 @@ mod tests {
         fn any_number_of_threads_copies_every_piece(lengths in vec(0usize..9, 0..30), threads in 0usize..9) {
             let from: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| i as u8 + 1).collect();
             let mut to = vec![0; from.len()];
-            let (mut rooms, mut bytes, mut pieces) = (&mut to[..], &from[..], Vec::new());
+            let (mut targets, mut bytes, mut pieces) = (&mut to[..], &from[..], Vec::new());
             for &length in &lengths {
-                let (room, other_rooms) = std::mem::take(&mut rooms).split_at_mut(length);
+                let (target, other_targets) = std::mem::take(&mut targets).split_at_mut(length);
                 let (piece, other_bytes) = bytes.split_at(length);
-                pieces.push((room, piece));
-                (rooms, bytes) = (other_rooms, other_bytes);
+                pieces.push((target, piece));
+                (targets, bytes) = (other_targets, other_bytes);
             }
             copy(&mut pieces, threads);
             prop_assert_eq!(to, from);
@@ -175,17 +179,17 @@ mod tests {
     }
 
     #[test]
-    fn slabs_are_all_of_a_parcel() {
-        let mut parcel = Parcel::default();
-        assert_eq!(parcel.slabs(100).count(), 0);
-        parcel.add(list(0, 25));
-        assert_eq!(parcel.slabs(10 * SLABS).collect::<Vec<_>>(), [0..10, 10..20, 20..25]);
-        assert_eq!(parcel.slabs(25 * SLABS).next(), Some(0..25));
-        assert_eq!(parcel.slabs(0).count(), 25);
+    fn slabs_cover_the_whole_upload() {
+        let mut plan = UploadPlan::default();
+        assert_eq!(plan.slabs(100).count(), 0);
+        plan.add(list(0, 25));
+        assert_eq!(plan.slabs(10 * SLABS).collect::<Vec<_>>(), [0..10, 10..20, 20..25]);
+        assert_eq!(plan.slabs(25 * SLABS).next(), Some(0..25));
+        assert_eq!(plan.slabs(0).count(), 25);
     }
 
     #[test]
-    fn runs_send_no_more_than_they_may_and_each_list_once() {
+    fn runs_upload_no_more_than_the_limit_and_each_list_once() {
         let lists = |item: u8| {
             let lists: &[(usize, usize)] = match item {
                 b'a' => &[(0, 160), (160, 160)],

@@ -1,4 +1,4 @@
-//! Executors: what answers a batch of plans.
+//! Executors: they answer batches of plans, on the CPU or on a device.
 
 mod cpu;
 mod gpu;
@@ -12,17 +12,10 @@ pub(crate) use threads::map_in_threads;
 use crate::query::answer::Answer;
 use crate::query::plan::Plan;
 use lanner_index::format::IndexError;
-use std::time::Duration;
 
 /// Answers batches of plans.
 pub trait Executor {
-    /// Its name in traces and commands.
-    fn name(&self) -> &str;
-
-    /// How long a plan would take by itself; `None` where it cannot be answered here.
-    fn estimate(&self, plan: &Plan) -> Option<Duration>;
-
-    /// Answers every plan, in their order.
+    /// Answers every plan: `answers[i]` belongs to `plans[i]`.
     fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, ExecutorError>;
 }
 

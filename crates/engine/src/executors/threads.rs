@@ -1,15 +1,18 @@
-//! A function over many items on several threads, each taking the next few items when it is free.
+//! Maps items on several threads; each thread takes the next few items when it is free.
+//!
+//! Not rayon: threads keep a workspace from item to item, and one shared counter is all the scheduling that queries need.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Takings of each thread, at least: so many that all end at about the same time.
-const TAKINGS: usize = 64;
+/// Each thread takes items at least this many times, so that all threads finish at about the same time.
+const TURNS: usize = 64;
 
-/// A number on a cache line of its own: threads that change it do not disturb what lies beside it.
+/// A counter on a cache line of its own, against false sharing.
 #[repr(align(128))]
-struct Apart(AtomicUsize);
+struct Padded(AtomicUsize);
 
-/// Maps the items, in order, on up to `threads` threads. `make` gives each thread what it keeps from item to item.
+/// Maps items on up to `threads` threads; results are in the order of the items. `make` makes the state that a thread
+/// keeps from item to item.
 pub(crate) fn map_in_threads<T, S, R>(
     items: &[T],
     threads: usize,
@@ -25,8 +28,8 @@ where
         let mut state = make();
         return items.iter().map(|item| map(&mut state, item)).collect();
     }
-    let step = (items.len() / (threads * TAKINGS)).clamp(1, 16);
-    let next = Apart(AtomicUsize::new(0));
+    let step = (items.len() / (threads * TURNS)).clamp(1, 16);
+    let next = Padded(AtomicUsize::new(0));
     let work = || {
         let mut state = make();
         let mut results = Vec::with_capacity(items.len() / threads + 1);
@@ -39,19 +42,19 @@ where
         }
     };
     let mut all: Vec<Option<R>> = items.iter().map(|_| None).collect();
-    let mut place = |results: Vec<(usize, R)>| results.into_iter().for_each(|(i, result)| all[i] = Some(result));
-    // This thread works too: one less to start.
+    let mut store = |results: Vec<(usize, R)>| results.into_iter().for_each(|(i, result)| all[i] = Some(result));
+    // The calling thread works too.
     std::thread::scope(|scope| {
         let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        place(work());
+        store(work());
         for worker in workers {
             match worker.join() {
-                Ok(results) => place(results),
+                Ok(results) => store(results),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
     });
-    all.into_iter().flatten().collect()
+    all.into_iter().map(|result| result.expect("every item was taken by a thread")).collect()
 }
 
 #[cfg(test)]
@@ -59,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_stand_in_the_order_of_their_items_for_any_number_of_threads() {
+    fn results_are_in_the_order_of_their_items_for_any_number_of_threads() {
         let items: Vec<u32> = (0..1000).collect();
         let expected: Vec<u32> = items.iter().map(|item| item * 2).collect();
         for threads in [0, 1, 2, 7, 2000] {

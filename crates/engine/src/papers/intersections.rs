@@ -1,7 +1,7 @@
-//! The steps of an AND, a list after the other; `algorithms/term_at_a_time.rs` explains it.
+//! The steps of an AND, one list after the other; `term_at_a_time.rs` explains them.
 
-use super::sending::Listed;
-use super::steps::{Course, Keys, STREAM};
+use super::step_upload::StepList;
+use super::steps::{Keys, STREAM, StepRun};
 use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::rows::ListRow;
 use crate::papers::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, THREADS};
@@ -9,8 +9,8 @@ use crate::papers::merge_path::{self, Partitions};
 use crate::papers::parallel_merge_find;
 use crate::papers::step_kernels::{
     BitsArguments, BlocksArguments, DECODE_SHARED, DecodedBlocks, EXPANDED_TILE, TERM_AT_A_TIME_DECODE,
-    TERM_AT_A_TIME_EXPAND, TERM_AT_A_TIME_FILTER, TERM_AT_A_TIME_FIND_BLOCKS, TERM_AT_A_TIME_SEARCH_BLOCKS,
-    TERM_AT_A_TIME_WEIGH_FREQUENCY, TERM_AT_A_TIME_WEIGH_IMPACT, TILE, WeighArguments,
+    TERM_AT_A_TIME_EXPAND, TERM_AT_A_TIME_FILTER, TERM_AT_A_TIME_WEIGH_FREQUENCY, TERM_AT_A_TIME_WEIGH_IMPACT, TILE,
+    WeighArguments,
 };
 use crate::papers::term_at_a_time::{Intersection, LEVELS};
 use crate::query::Algorithm;
@@ -19,34 +19,34 @@ use lanner_gpu::error::GpuError;
 use lanner_index::codec::{BLOCK, Codecs};
 use lanner_index::open::Column;
 
-/// An AND under way.
+/// The state of an AND.
 pub struct Intersections<'a, 'b> {
-    course: &'a mut Course<'b>,
+    pub(super) run: &'a mut StepRun<'b>,
     algorithm: Algorithm,
     codecs: Codecs,
-    /// Which of the two rooms is for what the next intersection finds.
-    turn: usize,
+    /// Which of the two buffers the next intersection writes.
+    pub(super) turn: usize,
 }
 
-/// Documents that are in all lists so far, and where they stood in the last one and among the candidates before.
+/// Documents in all lists so far, with their positions in the last list and among the candidates before it.
 #[derive(Clone, Copy)]
-struct Candidates {
-    list: DeviceList,
-    origins: Origins,
-    /// Room for their scores.
-    scores: Address,
-    /// What was decoded of the last list.
-    decoded: DecodedBlocks,
+pub(super) struct Candidates {
+    pub(super) list: DeviceList,
+    pub(super) origins: Origins,
+    /// The buffer for their scores.
+    pub(super) scores: Address,
+    /// The decoded blocks of the last list.
+    pub(super) decoded: DecodedBlocks,
 }
 
 impl<'a, 'b> Intersections<'a, 'b> {
-    pub fn new(course: &'a mut Course<'b>, algorithm: Algorithm) -> Intersections<'a, 'b> {
-        let codecs = course.ground.index.segment().list_context().codecs;
-        Intersections { course, algorithm, codecs, turn: 0 }
+    pub fn new(run: &'a mut StepRun<'b>, algorithm: Algorithm) -> Intersections<'a, 'b> {
+        let codecs = run.context.index.segment().list_context().codecs;
+        Intersections { run, algorithm, codecs, turn: 0 }
     }
 
-    /// The documents that are in all lists, which stand the shortest first.
-    pub fn run(mut self, lists: &[Listed<'_>]) -> Result<Keys, GpuError> {
+    /// Intersects all lists, given shortest first.
+    pub fn run(mut self, lists: &[StepList<'_>]) -> Result<Keys, GpuError> {
         let (mut before, mut keys) = (None, Keys { address: Address::NULL, count: 0 });
         for (number, list) in lists.iter().enumerate() {
             let (row, candidates) = match before {
@@ -58,7 +58,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             }
             if number + 1 == lists.len() {
                 let count = candidates.list.length;
-                let address = self.course.room(|rooms| &mut rooms.keys, 8 * count as usize)?.address;
+                let address = self.run.scratch(|scratch| &mut scratch.keys, 8 * count as usize)?.address;
                 keys = Keys { address, count };
             }
             self.weigh(&row, &candidates, before.map(|candidates| candidates.scores), keys.address)?;
@@ -68,9 +68,9 @@ impl<'a, 'b> Intersections<'a, 'b> {
         Ok(keys)
     }
 
-    /// The documents of the first list, and where it lies.
-    fn start(&mut self, list: &Listed<'_>) -> Result<(ListRow, Candidates), GpuError> {
-        let list = list.row.at(self.course.send_whole(list)?);
+    /// The documents of the first list, and its row.
+    fn start(&mut self, list: &StepList<'_>) -> Result<(ListRow, Candidates), GpuError> {
+        let list = list.row.at(self.run.upload_whole(list)?);
         let candidates = match list {
             ListRow::Sparse(row) => {
                 let decoded = self.decode_all(&row)?;
@@ -83,23 +83,23 @@ impl<'a, 'b> Intersections<'a, 'b> {
         Ok((list, candidates))
     }
 
-    /// The candidates that a further list has, and where it lies.
-    fn intersect(&mut self, list: &Listed<'_>, candidates: DeviceList) -> Result<(ListRow, Candidates), GpuError> {
+    /// The candidates that a further list holds, and its row.
+    fn intersect(&mut self, list: &StepList<'_>, candidates: DeviceList) -> Result<(ListRow, Candidates), GpuError> {
         let row = match list.row {
             ListRow::Sparse(row) => row,
             ListRow::Dense(row) => {
-                let row = DenseRow { bytes: self.course.send_whole(list)?, ..row };
+                let row = DenseRow { bytes: self.run.upload_whole(list)?, ..row };
                 return Ok((ListRow::Dense(row), self.filter(row, candidates, "intersect")?));
             }
         };
         let way = Intersection::choose(self.algorithm, candidates.length, row.postings);
         let row = match way {
-            Intersection::BinarySearch => self.course.send_directory(row, list)?,
-            _ => SparseRow { bytes: self.course.send_whole(list)?, ..row },
+            Intersection::SkipSearch => self.run.upload_directory(row, list)?,
+            _ => SparseRow { bytes: self.run.upload_whole(list)?, ..row },
         };
         let candidates = match way {
             Intersection::MergePath => self.merge(&row, candidates)?,
-            Intersection::BinarySearch => self.search(list, &row, candidates)?,
+            Intersection::SkipSearch => self.search(list, &row, candidates)?,
             Intersection::ParallelMergeFind => self.merge_find(&row, candidates)?,
         };
         Ok((ListRow::Sparse(row), candidates))
@@ -111,8 +111,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let next = self.next(candidates.length.min(row.postings))?;
         let partitions = Partitions::of(lists);
         let bytes = merge_path::room_bytes(lists, partitions);
-        let room = self.course.room(|rooms| &mut rooms.found[turn], bytes)?;
-        let found = merge_path::gpu(self.course.begin()?, STREAM, lists, partitions, next.origins, room)?;
+        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
+        let found = merge_path::gpu(self.run.begin()?, STREAM, lists, partitions, next.origins, room)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
@@ -121,64 +121,20 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length)?;
         let bytes = parallel_merge_find::room_bytes(candidates, LEVELS);
-        let room = self.course.room(|rooms| &mut rooms.found[turn], bytes)?;
-        let found = parallel_merge_find::gpu(self.course.begin()?, STREAM, lists, LEVELS, next.origins, room)?;
+        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
+        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, lists, LEVELS, next.origins, room)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
-    /// Finds the blocks that can have a candidate, decodes these, and searches them. They are sent where the list does not
-    /// lie on the device, of which the row knows the directory alone.
-    fn search(&mut self, list: &Listed<'_>, row: &SparseRow, candidates: DeviceList) -> Result<Candidates, GpuError> {
-        let (turn, count) = (self.turn, candidates.length);
-        let next = self.next(count)?;
-        let (tiles, blocks) = (count.div_ceil(TILE), count.min(row.blocks));
-        let lay = |places: &mut Places| {
-            let order = Order::place(places, tiles);
-            let slots = places.take(4 * count as usize);
-            let decoded = DecodedBlocks { blocks: places.take(4 * blocks as usize), ..place_blocks(places, blocks) };
-            (order, slots, DecodedBlocks { count: order.total, ..decoded })
-        };
-        let room = self.course.room(|rooms| &mut rooms.list, bytes_of(lay))?;
-        let (order, slots, decoded) = lay(&mut Places::from(room.address));
-        let find = |places: &mut Places| (Order::place(places, tiles), places.take(4 * count as usize));
-        let room = self.course.room(|rooms| &mut rooms.found[turn], bytes_of(find))?;
-        let (found_order, results) = find(&mut Places::from(room.address));
-        let arguments = BlocksArguments {
-            candidates: candidates.documents,
-            slots,
-            results,
-            origins: next.origins,
-            order,
-            count,
-            ..self.blocks_arguments(row, decoded)
-        };
-        let gpu = self.course.begin()?;
-        order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, order.shape(ORDER_SHARED), &arguments)?;
-        self.course.end("find blocks")?;
-        let decoded = self.course.send_blocks(list, decoded)?;
-        let arguments = BlocksArguments { decoded, ..arguments };
-        self.decode(&arguments, blocks)?;
-        let arguments = BlocksArguments { order: found_order, ..arguments };
-        let gpu = self.course.begin()?;
-        found_order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_SEARCH_BLOCKS, found_order.shape(ORDER_SHARED), &arguments)?;
-        self.course.end("intersect")?;
-        let [length, hit] = self.course.read([found_order.total, order.total])?;
-        self.note_decoded(row, hit.min(blocks));
-        let list = DeviceList { documents: results, length: length.min(count) };
-        Ok(Candidates { list, decoded, ..next })
-    }
-
-    /// Keeps the documents within the plan's range that a bitmap has; all within it where there is none.
+    /// Keeps the candidates in the plan's range that are in a bitmap; with an empty row, all in the range.
     fn filter(&mut self, row: DenseRow, candidates: DeviceList, name: &'static str) -> Result<Candidates, GpuError> {
         let tiles = candidates.length.div_ceil(TILE);
         self.by_bits(row, candidates, (tiles, candidates.length), name)
     }
 
-    /// The documents within the plan's range that a bitmap has.
+    /// The documents of a bitmap in the plan's range.
     fn expand(&mut self, row: DenseRow) -> Result<Candidates, GpuError> {
-        let range = &self.course.plan.range;
+        let range = &self.run.plan.range;
         // The first chunk may begin before the range.
         let tiles = (range.end - range.start / 64 * 64).div_ceil(EXPANDED_TILE);
         let most = row.postings.min(range.len() as u32);
@@ -192,10 +148,10 @@ impl<'a, 'b> Intersections<'a, 'b> {
         (tiles, most): (u32, u32),
         name: &'static str,
     ) -> Result<Candidates, GpuError> {
-        let (turn, range) = (self.turn, self.course.plan.range.clone());
+        let (turn, range) = (self.turn, self.run.plan.range.clone());
         let next = self.next(most)?;
         let find = |places: &mut Places| (Order::place(places, tiles), places.take(4 * most as usize));
-        let room = self.course.room(|rooms| &mut rooms.found[turn], bytes_of(find))?;
+        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
         let (order, results) = find(&mut Places::from(room.address));
         let arguments = BitsArguments {
             list: row,
@@ -210,27 +166,27 @@ impl<'a, 'b> Intersections<'a, 'b> {
         };
         let is_expanded = candidates.documents == Address::NULL;
         let kernel = if is_expanded { &TERM_AT_A_TIME_EXPAND } else { &TERM_AT_A_TIME_FILTER };
-        let gpu = self.course.begin()?;
+        let gpu = self.run.begin()?;
         order.clear(gpu, STREAM)?;
         gpu.launch(STREAM, kernel, order.shape(ORDER_SHARED), &arguments)?;
-        self.course.end(name)?;
-        let [length] = self.course.read([order.total])?;
+        self.run.end(name)?;
+        let [length] = self.run.read([order.total])?;
         Ok(Candidates { list: DeviceList { documents: results, length: length.min(most) }, ..next })
     }
 
-    /// Ends an intersection, and waits for what it has found.
+    /// Ends an intersection and waits for its result.
     fn intersected(&mut self, next: Candidates, found: Found) -> Result<Candidates, GpuError> {
-        self.course.end("intersect")?;
-        let [length] = self.course.read([found.count])?;
+        self.run.end("intersect")?;
+        let [length] = self.run.read([found.count])?;
         let length = length.min(next.list.length);
         Ok(Candidates { list: DeviceList { documents: found.documents, length }, ..next })
     }
 
-    /// Room for so many candidates.
-    fn next(&mut self, most: u32) -> Result<Candidates, GpuError> {
+    /// Buffers for at most `most` candidates.
+    pub(super) fn next(&mut self, most: u32) -> Result<Candidates, GpuError> {
         let turn = self.turn;
         let lay = |places: &mut Places| [0, 1, 2].map(|_| places.take(4 * most as usize));
-        let room = self.course.room(|rooms| &mut rooms.scored[turn], bytes_of(lay))?;
+        let room = self.run.scratch(|scratch| &mut scratch.scored[turn], bytes_of(lay))?;
         let [shorter, longer, scores] = lay(&mut Places::from(room.address));
         let list = DeviceList { documents: Address::NULL, length: most };
         Ok(Candidates { list, origins: Origins { shorter, longer }, scores, decoded: DecodedBlocks::default() })
@@ -238,21 +194,21 @@ impl<'a, 'b> Intersections<'a, 'b> {
 
     fn decode_all(&mut self, row: &SparseRow) -> Result<DecodedBlocks, GpuError> {
         let lay = |places: &mut Places| place_blocks(places, row.blocks);
-        let room = self.course.room(|rooms| &mut rooms.list, bytes_of(lay))?;
+        let room = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
         let decoded = lay(&mut Places::from(room.address));
         self.decode(&self.blocks_arguments(row, decoded), row.blocks)?;
         self.note_decoded(row, row.blocks);
         Ok(decoded)
     }
 
-    /// Decodes blocks of a list, at most so many.
-    fn decode(&mut self, arguments: &BlocksArguments, most: u32) -> Result<(), GpuError> {
-        let shape = self.course.warps(most, DECODE_SHARED);
-        self.course.begin()?.launch(STREAM, &TERM_AT_A_TIME_DECODE, shape, arguments)?;
-        self.course.end("decode")
+    /// Decodes at most `most` blocks of a list.
+    pub(super) fn decode(&mut self, arguments: &BlocksArguments, most: u32) -> Result<(), GpuError> {
+        let shape = self.run.warps(most, DECODE_SHARED);
+        self.run.begin()?.launch(STREAM, &TERM_AT_A_TIME_DECODE, shape, arguments)?;
+        self.run.end("decode")
     }
 
-    fn blocks_arguments(&self, row: &SparseRow, decoded: DecodedBlocks) -> BlocksArguments {
+    pub(super) fn blocks_arguments(&self, row: &SparseRow, decoded: DecodedBlocks) -> BlocksArguments {
         let nothing = Address::NULL;
         BlocksArguments {
             list: *row,
@@ -269,14 +225,14 @@ impl<'a, 'b> Intersections<'a, 'b> {
         }
     }
 
-    fn note_decoded(&mut self, row: &SparseRow, blocks: u32) {
-        let work = &mut self.course.work;
+    pub(super) fn note_decoded(&mut self, row: &SparseRow, blocks: u32) {
+        let work = &mut self.run.work;
         work.blocks_decoded += u64::from(blocks);
         work.blocks_skipped += u64::from(row.blocks - blocks);
         work.postings_decoded += (u64::from(blocks) * BLOCK as u64).min(u64::from(row.postings));
     }
 
-    /// Adds the weights of a list to the scores of candidates; with the last list they become keys.
+    /// Adds the weights of a list to the scores of candidates; with the last list, makes keys of them.
     fn weigh(
         &mut self,
         list: &ListRow,
@@ -288,7 +244,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             ListRow::Sparse(row) => (row, DenseRow::default()),
             ListRow::Dense(row) => (SparseRow::default(), row),
         };
-        let resident = self.course.ground.resident;
+        let resident = self.run.context.resident;
         let arguments = WeighArguments {
             sparse,
             dense,
@@ -303,19 +259,19 @@ impl<'a, 'b> Intersections<'a, 'b> {
             count: candidates.list.length,
             weights_codec: self.codecs.weights as u32,
         };
-        let kernel = match self.course.plan.score.column() {
+        let kernel = match self.run.plan.score.column() {
             Column::Frequency => &TERM_AT_A_TIME_WEIGH_FREQUENCY,
             Column::Impact => &TERM_AT_A_TIME_WEIGH_IMPACT,
         };
         let grid = candidates.list.length.div_ceil(THREADS);
-        let gpu = self.course.begin()?;
+        let gpu = self.run.begin()?;
         gpu.launch(STREAM, kernel, Shape { grid, block: THREADS, shared: 0 }, &arguments)?;
-        self.course.end("weigh")
+        self.run.end("weigh")
     }
 }
 
-/// Places for the documents of so many blocks; the numbers of all are known.
-fn place_blocks(places: &mut Places, blocks: u32) -> DecodedBlocks {
+/// Lays out the decoded documents of `blocks` blocks.
+pub(super) fn place_blocks(places: &mut Places, blocks: u32) -> DecodedBlocks {
     DecodedBlocks {
         documents: places.take(4 * BLOCK * blocks as usize),
         weights_at: places.take(4 * blocks as usize),
@@ -324,8 +280,8 @@ fn place_blocks(places: &mut Places, blocks: u32) -> DecodedBlocks {
     }
 }
 
-/// The bytes that are laid out.
-fn bytes_of<T>(lay: impl Fn(&mut Places) -> T) -> usize {
+/// The bytes that a layout takes.
+pub(super) fn bytes_of<T>(lay: impl Fn(&mut Places) -> T) -> usize {
     let mut places = Places::from(Address::NULL);
     lay(&mut places);
     places.end()

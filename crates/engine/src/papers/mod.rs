@@ -1,7 +1,7 @@
 //! What the five papers did, as they did it, beside the algorithms that answer by default.
 //!
 //! Griffin's, gpu-ir's and cooperative's GPU algorithms over plain sorted lists, which the papers' figures measure, and
-//! whole queries answered with them step by step (`steps.rs`, `intersections.rs`, `sending.rs`).
+//! whole queries answered with them step by step (`steps.rs`, `intersections.rs`, `step_upload.rs`).
 
 pub mod accumulator_heap;
 pub mod accumulators;
@@ -12,8 +12,9 @@ pub(crate) mod intersections;
 pub mod merge_path;
 pub mod parallel_merge_find;
 pub mod selection;
-pub(crate) mod sending;
+pub(crate) mod skip_search;
 pub(crate) mod step_kernels;
+pub(crate) mod step_upload;
 pub(crate) mod steps;
 pub mod term_at_a_time;
 

@@ -1,14 +1,15 @@
-//! Plans answered step by step, as griffin and gpu-ir do it: one plan at a time, a launch for each step, and what a step
-//! leaves lies on the device for the next. `intersections.rs` has the steps of an AND, `sending.rs` what lists need that do
-//! not lie on the device.
+//! Answers plans step by step, as griffin and gpu-ir do: one plan at a time, a launch for each step, results of a step
+//! left on the device for the next. `intersections.rs` has the steps of an AND, `step_upload.rs` uploads lists that are
+//! not resident.
 
 use super::intersections::Intersections;
-use super::sending::Listed;
+use super::step_upload::StepList;
 use crate::algorithms::topk::hit;
+use crate::device::Context;
+use crate::device::buffers::{Buffers, grow};
 use crate::device::kernels::{DenseRow, SparseRow};
-use crate::device::resident::Resident;
 use crate::device::rows::ListRow;
-use crate::device::session::{Buffers, Failure, grow};
+use crate::device::session::Failure;
 use crate::papers::compaction::{ORDER_SHARED, Order, Places, Room, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
 use crate::papers::step_kernels::{
@@ -20,105 +21,97 @@ use crate::query::plan::{Operation, Plan, Stage};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_index::open::{Column, Index};
+use lanner_index::open::Column;
 use std::time::{Duration, Instant};
 
-/// Where all of it happens.
+/// The stream of all steps.
 pub const STREAM: Stream = Stream(0);
-/// Thread blocks for each processor of the device, at most: their warps take turns over blocks and candidates.
-const BLOCKS_A_PROCESSOR: u32 = 32;
+/// The most thread blocks of a launch for each SM; their warps loop over blocks and candidates.
+const THREAD_BLOCKS_PER_SM: u32 = 32;
 
-/// A device, and the index whose plans it answers.
-pub struct Ground<'a> {
-    pub gpu: &'a Gpu,
-    pub resident: &'a Resident,
-    pub index: &'a Index,
-    pub place: Place,
-}
-
-/// Buffers of the steps. They grow with what comes and stay.
+/// Device buffers of the steps. They grow on demand and are kept for the next plan.
 #[derive(Default)]
-pub struct Rooms {
-    /// Lists that do not lie on the device, or what of one is needed first.
-    pub sent: Option<Memory>,
-    /// The blocks of such a list that can have a candidate.
-    pub hit: Buffers,
-    /// What is decoded of a list.
+pub struct StepScratch {
+    /// Uploaded lists, or the directory of one.
+    pub uploaded: Option<Memory>,
+    /// Uploaded blocks that can hold a candidate.
+    pub blocks: Buffers,
+    /// Decoded documents of a list.
     pub list: Option<Memory>,
-    /// What an intersection finds, while the next one reads what the one before has found.
+    /// The results of an intersection, and those of the one before, which it reads.
     pub found: [Option<Memory>; 2],
-    /// Likewise their origins and scores.
+    /// Origins and scores of both.
     pub scored: [Option<Memory>; 2],
-    /// Hits, not in order.
+    /// Keys of the matching documents, unsorted.
     pub keys: Option<Memory>,
     selection: Option<Memory>,
     accumulators: Option<Memory>,
-    /// What comes back to the host.
-    landing: Buffers,
+    /// Results that are copied to the host.
+    download: Buffers,
 }
 
-/// Documents with their scores, which lie on the device.
+/// Keys (documents with their scores) on the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
     pub address: Address,
     pub count: u32,
 }
 
-/// A plan under way: its rows, its steps and what they took.
-pub struct Course<'a> {
-    pub ground: &'a Ground<'a>,
+/// The state of one plan answered step by step.
+pub struct StepRun<'a> {
+    pub context: &'a Context<'a>,
     pub plan: &'a Plan,
-    pub rooms: &'a mut Rooms,
+    pub buffers: &'a mut StepScratch,
     pub work: Work,
-    /// Steps that the stream has not been waited for.
+    /// Steps submitted since the stream was last waited for.
     pending: Vec<&'static str>,
     steps: Vec<Step>,
 }
 
-/// Answers a plan whose stages all need a device. Where it fails the stream must be waited for.
-pub fn answer(ground: &Ground<'_>, rooms: &mut Rooms, plan: &Plan) -> Result<Answer, Failure> {
+/// Answers a plan whose stages all need a device. After a failure the caller must wait for the stream.
+pub fn answer(context: &Context<'_>, buffers: &mut StepScratch, plan: &Plan) -> Result<Answer, Failure> {
     let (pending, steps, work) = (Vec::new(), Vec::new(), Work::default());
-    let mut course = Course { ground, plan, rooms, work, pending, steps };
-    let lists = course.lists()?;
+    let mut run = StepRun { context, plan, buffers, work, pending, steps };
+    let lists = run.lists()?;
     let mut hits = Vec::new();
     for stage in &plan.stages {
-        let keys = course.keys(stage, &lists)?;
-        hits = course.select(keys)?;
-        course.work.documents_scored += u64::from(keys.count);
+        let keys = run.keys(stage, &lists)?;
+        hits = run.select(keys)?;
+        run.work.documents_scored += u64::from(keys.count);
         if hits.len() >= plan.k {
             break;
         }
     }
-    let mut answer = Answer { hits, exact: true, work: course.work, ..Answer::default() };
-    answer.trace.steps = course.steps;
+    let mut answer = Answer { hits, exact: true, work: run.work, ..Answer::default() };
+    answer.trace.steps = run.steps;
     Ok(answer)
 }
 
-impl Course<'_> {
-    fn keys(&mut self, stage: &Stage, lists: &[Listed<'_>]) -> Result<Keys, GpuError> {
+impl StepRun<'_> {
+    fn keys(&mut self, stage: &Stage, lists: &[StepList<'_>]) -> Result<Keys, GpuError> {
         match stage.operation {
             Operation::And => Intersections::new(self, stage.algorithm).run(lists),
             Operation::Or => {
-                let lists = self.send(lists)?;
+                let lists = self.upload(lists)?;
                 self.accumulate(&lists)
             }
         }
     }
 
-    /// Adds up all postings, and gathers the documents that have some.
+    /// Adds all postings to accumulators, and gathers the documents with a score.
     fn accumulate(&mut self, lists: &[ListRow]) -> Result<Keys, GpuError> {
         let range = self.plan.range.clone();
         let count = range.len() as u32;
-        let accumulators = self.room(|rooms| &mut rooms.accumulators, 4 * range.len())?.address;
+        let accumulators = self.scratch(|scratch| &mut scratch.accumulators, 4 * range.len())?.address;
         self.begin()?.submit(STREAM, Command::Clear { at: accumulators, bytes: 4 * range.len() })?;
         self.end("clear")?;
-        let codecs = self.ground.index.segment().list_context().codecs;
+        let codecs = self.context.index.segment().list_context().codecs;
         let arguments = AccumulateArguments {
             sparse: SparseRow::default(),
             dense: DenseRow::default(),
             accumulators,
-            length_codes: self.ground.resident.length_codes(),
-            norms: self.ground.resident.norms(),
+            length_codes: self.context.resident.length_codes(),
+            norms: self.context.resident.norms(),
             first: range.start,
             end: range.end,
             documents_codec: codecs.documents as u32,
@@ -152,12 +145,12 @@ impl Course<'_> {
         }
     }
 
-    /// The keys of documents that have a score, at most so many.
+    /// Makes keys of the documents with a score, at most `most`.
     fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
         let range = self.plan.range.clone();
         let count = range.len() as u32;
-        let found = self.room(|rooms| &mut rooms.found[0], Order::bytes(count.div_ceil(TILE)))?.address;
-        let keys = self.room(|rooms| &mut rooms.keys, 8 * most as usize)?.address;
+        let found = self.scratch(|scratch| &mut scratch.found[0], Order::bytes(count.div_ceil(TILE)))?.address;
+        let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
         let order = Order::place(&mut Places::from(found), count.div_ceil(TILE));
         let arguments =
             GatherArguments { accumulators, keys, order, first: range.start, count, room: most, reserved: 0 };
@@ -169,7 +162,7 @@ impl Course<'_> {
         Ok(Keys { address: keys, count: count.min(most) })
     }
 
-    /// The best k of the keys.
+    /// Selects the best k keys.
     fn select(&mut self, keys: Keys) -> Result<Vec<Hit>, GpuError> {
         let Keys { address, count } = keys;
         let k = self.plan.k.min(count as usize) as u32;
@@ -179,7 +172,7 @@ impl Course<'_> {
             Choice::Cpu => self.read_keys(address, count)?,
             Choice::Gpu(method) => {
                 let selection = Selection { keys: address, count, k };
-                let room = self.room(|rooms| &mut rooms.selection, selection.room_bytes(method))?;
+                let room = self.scratch(|scratch| &mut scratch.selection, selection.room_bytes(method))?;
                 let best = selection.gpu(self.begin()?, STREAM, method, room)?;
                 self.end("select")?;
                 self.read_keys(best.keys, best.count)?
@@ -193,9 +186,9 @@ impl Course<'_> {
         Ok(best.into_iter().map(hit).collect())
     }
 
-    /// Starts a step: the commands between this and [`Course::end`]. No room may grow in between.
+    /// Starts a step: the commands between this and [`StepRun::end`]. No buffer may grow in between.
     pub fn begin(&mut self) -> Result<&Gpu, GpuError> {
-        let gpu = self.ground.gpu;
+        let gpu = self.context.gpu;
         if self.pending.is_empty() {
             gpu.submit(STREAM, Command::Mark)?;
         }
@@ -205,14 +198,14 @@ impl Course<'_> {
     /// Ends a step.
     pub fn end(&mut self, name: &'static str) -> Result<(), GpuError> {
         self.pending.push(name);
-        self.ground.gpu.submit(STREAM, Command::Mark)
+        self.context.gpu.submit(STREAM, Command::Mark)
     }
 
-    /// Waits for the steps, and adds up what those of one name took.
+    /// Waits for the pending steps and adds their times to the trace, one entry for each name.
     fn wait(&mut self) -> Result<(), GpuError> {
-        let durations = self.ground.gpu.wait(STREAM)?;
+        let durations = self.context.gpu.wait(STREAM)?;
         for (name, duration) in std::mem::take(&mut self.pending).into_iter().zip(durations) {
-            self.note(name, self.ground.place, duration);
+            self.note(name, self.context.place, duration);
         }
         Ok(())
     }
@@ -224,57 +217,60 @@ impl Course<'_> {
         }
     }
 
-    /// Makes a room hold so many bytes; what it held is lost where it grows.
-    pub fn room(&mut self, room: impl Fn(&mut Rooms) -> &mut Option<Memory>, bytes: usize) -> Result<Room, GpuError> {
-        if room(self.rooms).as_ref().is_none_or(|memory| memory.bytes() < bytes) {
-            // The stream may still be using what is there.
+    /// A buffer of at least this many bytes; its contents are lost if it grows.
+    pub fn scratch(
+        &mut self,
+        buffer: impl Fn(&mut StepScratch) -> &mut Option<Memory>,
+        bytes: usize,
+    ) -> Result<Room, GpuError> {
+        if buffer(self.buffers).as_ref().is_none_or(|memory| memory.bytes() < bytes) {
+            // The stream may still be using the old one.
             self.wait()?;
-            grow(self.ground.gpu, room(self.rooms), bytes)?;
+            grow(self.context.gpu, buffer(self.buffers), bytes)?;
         }
-        Ok(room(self.rooms).as_ref().map_or(Room { address: Address::NULL, bytes: 0 }, Room::from))
+        Ok(buffer(self.buffers).as_ref().map(Room::from).expect("a buffer that has grown"))
     }
 
-    /// Numbers that the steps so far leave.
+    /// Waits for the steps so far and reads numbers that they left.
     pub fn read<const COUNT: usize>(&mut self, from: [Address; COUNT]) -> Result<[u32; COUNT], GpuError> {
-        let words = self.land(&from.map(|from| (from, 4)))?.as_chunks().0;
-        Ok(std::array::from_fn(|place| words.get(place).map_or(0, |word| u32::from_le_bytes(*word))))
+        let words = self.download(&from.map(|from| (from, 4)))?.as_chunks().0;
+        Ok(std::array::from_fn(|number| u32::from_le_bytes(words[number])))
     }
 
-    /// As many numbers as another number says, but at most so many.
+    /// Reads an array whose length, at most `most`, lies at `count`.
     pub fn read_numbers(&mut self, count: Address, from: Address, most: u32) -> Result<Vec<u32>, GpuError> {
-        let bytes = self.land(&[(count, 4), (from, 4 * most as usize)])?;
-        let mut numbers = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
-        let count = numbers.next().unwrap_or(0).min(most);
-        Ok(numbers.take(count as usize).collect())
+        let bytes = self.download(&[(count, 4), (from, 4 * most as usize)])?;
+        let (count, numbers) = bytes.as_chunks().0.split_first().expect("the count comes first");
+        let count = u32::from_le_bytes(*count).min(most) as usize;
+        Ok(numbers[..count].iter().map(|word| u32::from_le_bytes(*word)).collect())
     }
 
     fn read_keys(&mut self, from: Address, count: u32) -> Result<Vec<u64>, GpuError> {
-        let words = self.land(&[(from, 8 * count as usize)])?.as_chunks().0;
+        let words = self.download(&[(from, 8 * count as usize)])?.as_chunks().0;
         Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    /// Bytes that the steps so far leave, piece behind piece; the steps are waited for.
-    fn land(&mut self, pieces: &[(Address, usize)]) -> Result<&[u8], GpuError> {
+    /// Waits for the steps so far and reads pieces of device memory, one after the other.
+    fn download(&mut self, pieces: &[(Address, usize)]) -> Result<&[u8], GpuError> {
         let end = pieces.iter().map(|(_, bytes)| bytes).sum();
-        self.rooms.landing.grow_host(self.ground.gpu, end)?;
-        let mut to = self.rooms.landing.host_address();
+        self.buffers.download.grow_host(self.context.gpu, end)?;
+        let mut to = self.buffers.download.host_address();
         for &(from, bytes) in pieces {
-            self.ground.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
+            self.context.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
             to = to.plus(bytes);
         }
         self.wait()?;
-        let landed: &[u8] = self.rooms.landing.bytes();
-        Ok(landed.get(..end).unwrap_or(&[]))
+        Ok(&self.buffers.download.host()[..end])
     }
 
-    /// Warps for so many blocks or chunks, which take turns where there are very many.
+    /// A launch with a warp for each block or chunk, up to the number at which warps loop.
     pub fn warps(&self, units: u32, shared: usize) -> Shape {
-        let most = BLOCKS_A_PROCESSOR * self.ground.gpu.limits().multiprocessors;
+        let most = THREAD_BLOCKS_PER_SM * self.context.gpu.limits().multiprocessors;
         Shape { grid: units.div_ceil(THREADS / 32).clamp(1, most), block: THREADS, shared }
     }
 }
 
-/// Blocks of a list, or chunks of a bitmap within so many documents.
+/// Blocks of a sparse list, or chunks of a dense one, that a launch over `documents` reads.
 fn units_of(list: &ListRow, documents: u32) -> u32 {
     match list {
         ListRow::Sparse(row) => row.blocks,

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod bitmap;
+pub mod cost;
 pub mod plan;
 pub mod planner;
 pub mod score;
@@ -60,7 +61,7 @@ pub enum Algorithm {
     /// Likewise, always merged by MergePath.
     MergePath,
     /// Likewise, always searched over skip pointers.
-    BinaryIntersection,
+    SkipSearch,
     /// Likewise, always searched by Parallel Merge Find.
     ParallelMergeFind,
     /// OR on a GPU: every posting is added to an accumulator of its document.
@@ -115,7 +116,7 @@ impl Algorithm {
         Algorithm::ScoreAtATime,
         Algorithm::TermAtATime,
         Algorithm::MergePath,
-        Algorithm::BinaryIntersection,
+        Algorithm::SkipSearch,
         Algorithm::ParallelMergeFind,
         Algorithm::Accumulators,
     ];
@@ -132,7 +133,7 @@ impl Algorithm {
             Algorithm::ScoreAtATime => "score-at-a-time",
             Algorithm::TermAtATime => "term-at-a-time",
             Algorithm::MergePath => "merge-path",
-            Algorithm::BinaryIntersection => "binary-intersection",
+            Algorithm::SkipSearch => "skip-search",
             Algorithm::ParallelMergeFind => "parallel-merge-find",
             Algorithm::Accumulators => "accumulators",
         }
@@ -141,10 +142,9 @@ impl Algorithm {
     /// What the processor runs where this is asked for: itself, but for those that only a device runs, in steps.
     pub fn on_cpu(self) -> Algorithm {
         match self {
-            Algorithm::TermAtATime
-            | Algorithm::MergePath
-            | Algorithm::BinaryIntersection
-            | Algorithm::ParallelMergeFind => Algorithm::Conjunction,
+            Algorithm::TermAtATime | Algorithm::MergePath | Algorithm::SkipSearch | Algorithm::ParallelMergeFind => {
+                Algorithm::Conjunction
+            }
             Algorithm::Accumulators => Algorithm::Exhaustive,
             itself => itself,
         }

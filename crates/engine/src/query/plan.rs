@@ -1,6 +1,5 @@
 //! A plan: all that an executor needs to answer a query, as plain data that can be printed and split.
 
-use crate::query::answer::Place;
 use crate::query::bitmap::Bitmap;
 use crate::query::score::ScoreModel;
 use crate::query::{Algorithm, Mode};
@@ -103,8 +102,6 @@ pub struct Stage {
     pub operation: Operation,
     /// How they are found; never `Auto`.
     pub algorithm: Algorithm,
-    /// Where it runs.
-    pub place: Place,
 }
 
 /// Which documents a stage matches.
@@ -117,9 +114,9 @@ pub enum Operation {
 }
 
 impl Stage {
-    /// The stage as the processor runs it.
+    /// The stage as the CPU runs it.
     pub fn on_cpu(&self) -> Stage {
-        Stage { algorithm: self.algorithm.on_cpu(), place: Place::Cpu, ..*self }
+        Stage { algorithm: self.algorithm.on_cpu(), ..*self }
     }
 }
 
@@ -184,8 +181,8 @@ impl fmt::Display for Plan {
         }
         for (i, stage) in self.stages.iter().enumerate() {
             let condition = if i > 0 { format!(", if there are fewer than {k} hits") } else { String::new() };
-            let Stage { operation, algorithm, place } = stage;
-            writeln!(f, "stage {}: {operation} by {algorithm} on {place}{condition}", i + 1)?;
+            let Stage { operation, algorithm } = stage;
+            writeln!(f, "stage {}: {operation} by {algorithm}{condition}", i + 1)?;
         }
         Ok(())
     }
@@ -247,10 +244,10 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn plan_over(range: Range<u32>) -> Plan {
+    pub(crate) fn plan_over(range: Range<u32>) -> Plan {
         let stages = [Operation::And, Operation::Or];
         Plan {
             lists: Arc::new([]),
@@ -267,9 +264,7 @@ mod tests {
             seed: Some(7),
             filter: None,
             budget: None,
-            stages: stages
-                .map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive, place: Place::Cpu })
-                .to_vec(),
+            stages: stages.map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive }).to_vec(),
         }
     }
 

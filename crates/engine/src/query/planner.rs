@@ -1,6 +1,6 @@
 //! From a query and an index to a plan: terms looked up, weights and bounds made, algorithms chosen.
 
-use crate::query::answer::Place;
+use crate::query::cost::{LARGE_K, MANY_LISTS};
 use crate::query::plan::{Operation, Plan, PlannedList, Stage, Width};
 use crate::query::score::{ScoreModel, static_units};
 use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
@@ -76,10 +76,6 @@ pub enum PlanError {
     Index(#[from] IndexError),
 }
 
-/// From so many lists on MaxScore has little to skip.
-const MANY_LISTS: usize = 16;
-/// From this k on MaxScore has little to skip.
-const LARGE_K: usize = 1000;
 /// The k-th weights of a list of which none is known.
 const NO_WEIGHTS: [u32; STORED_K.len()] = [0; STORED_K.len()];
 
@@ -320,10 +316,7 @@ fn check_mode(query: &Query) -> Result<(), PlanError> {
 
 /// Which algorithm runs for which operation: the one named by the query where it applies, else the cheapest.
 fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) -> Vec<Stage> {
-    let stage = |operation, algorithm: Algorithm| {
-        let place = if algorithm.needs_device() { Place::Gpu } else { Place::Cpu };
-        Stage { operation, algorithm, place }
-    };
+    let stage = |operation, algorithm: Algorithm| Stage { operation, algorithm };
     let and = match query.algorithm {
         Algorithm::Exhaustive => Algorithm::Exhaustive,
         Algorithm::Accumulators => Algorithm::TermAtATime,

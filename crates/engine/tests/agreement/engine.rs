@@ -119,7 +119,7 @@ macro_rules! agreement {
         agreement!(@device $attributes term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
         agreement!(@device $attributes term_at_a_time_bitpack_sending_device, TermAtATime, Bitpack, Sending, $body);
         agreement!(@device $attributes merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
-        agreement!(@device $attributes binary_intersection_pfor_sending_device, BinaryIntersection, Pfor, Sending, $body);
+        agreement!(@device $attributes binary_intersection_pfor_sending_device, SkipSearch, Pfor, Sending, $body);
         agreement!(@device $attributes parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);
         agreement!(@device $attributes accumulators_bitpack_device, Accumulators, Bitpack, Device, $body);
         agreement!(@device $attributes accumulators_dense_sending_device, Accumulators, Dense, Sending, $body);
@@ -166,10 +166,9 @@ impl Engine {
             Algorithm::Conjunction => &[Mode::And],
             Algorithm::Maxscore | Algorithm::BlockMaxMaxscore | Algorithm::Scatter => &[Mode::Or, Mode::AndOr],
             Algorithm::ScoreAtATime => &[Mode::Or],
-            Algorithm::TermAtATime
-            | Algorithm::MergePath
-            | Algorithm::BinaryIntersection
-            | Algorithm::ParallelMergeFind => &[Mode::And, Mode::AndOr],
+            Algorithm::TermAtATime | Algorithm::MergePath | Algorithm::SkipSearch | Algorithm::ParallelMergeFind => {
+                &[Mode::And, Mode::AndOr]
+            }
             Algorithm::Accumulators => &[Mode::Or, Mode::AndOr],
         }
     }
@@ -192,7 +191,7 @@ impl Engine {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
             Runs::Device => Answerer::Device(Box::new(device())),
             // So little at once that lists of all but the smallest collections go in several batches and slabs.
-            Runs::Sending => Answerer::Device(Box::new(device().send_lists().send_at_most(16 << 10).threads(2))),
+            Runs::Sending => Answerer::Device(Box::new(device().upload_lists().upload_limit(16 << 10).threads(2))),
         };
         Answering { executor }
     }

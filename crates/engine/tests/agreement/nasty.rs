@@ -164,8 +164,8 @@ fn blocks_are_sent_as_searches_hit_them() {
     for (algorithm, codec) in [
         (Algorithm::TermAtATime, CodecName::Bitpack),
         (Algorithm::TermAtATime, CodecName::Rice),
-        (Algorithm::BinaryIntersection, CodecName::Pfor),
-        (Algorithm::BinaryIntersection, CodecName::EliasFano),
+        (Algorithm::SkipSearch, CodecName::Pfor),
+        (Algorithm::SkipSearch, CodecName::EliasFano),
     ] {
         Engine { algorithm, lists: Lists::Sparse(codec), runs: Runs::Sending }.check(&collection, &[1]);
     }
@@ -264,7 +264,7 @@ fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     };
     let (rare, blocks) = (u64::from(DOCUMENTS.div_ceil(5000)), u64::from(DOCUMENTS.div_ceil(128)));
     assert_eq!(decoded(Algorithm::MergePath), (10, 1 + blocks, 0));
-    for algorithm in [Algorithm::BinaryIntersection, Algorithm::TermAtATime] {
+    for algorithm in [Algorithm::SkipSearch, Algorithm::TermAtATime] {
         assert_eq!(decoded(algorithm), (10, 1 + rare, blocks - rare), "{algorithm}");
     }
 }

@@ -53,7 +53,7 @@ impl Executors {
         let resident = OnDevice::connect(index, device, |executor| executor)?;
         let connected = Measurement::new("connect", &[]).with("seconds", start.elapsed().as_secs_f64());
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let sends = |executor: GpuExecutor| executor.send_lists().threads(threads);
+        let sends = |executor: GpuExecutor| executor.upload_lists().threads(threads);
         let sending = run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, sends)).transpose()?;
         let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let cpu = |threads| Cpu::new(Arc::clone(index), threads);

@@ -1,0 +1,299 @@
+//! The buffers of one CUDA stream, and the batch that is in flight there.
+//!
+//! A batch is one upload, a launch for its ANDs, one for its ORs, and one download. A single query is not uploaded: its
+//! rows travel as the argument of the launch, and the kernel writes the answer to host memory.
+
+use super::Context;
+use super::batch::{Batch, is_bitpack};
+use super::buffers::{Buffers, address, grow};
+use super::kernels::{AloneRows, BatchArguments, NONE, WorkRow};
+use super::layout::{Launch, Layout, Variant};
+use super::queue::{Request, SmallBatches};
+use super::session::{Failure, Usage};
+use super::upload::UploadPlan;
+use crate::algorithms::topk::hit;
+use crate::query::answer::{Answer, Step, Work};
+use crate::query::cost::SMALL_BATCH;
+use crate::query::plan::Plan;
+use lanner_gpu::device::{Address, Command, Shape, Stream};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::kernel::Argument;
+use lanner_gpu::memory::{Gpu, Memory};
+use lanner_index::codec::BLOCK;
+use lanner_index::open::Index;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Bytes of the counters of a single query.
+const COUNTER_BYTES: usize = 64 << 10;
+
+/// The buffers of one stream. They grow on demand and are kept.
+pub struct Slot {
+    pub stream: Stream,
+    usage: Usage,
+    /// Rows, then the lists that are uploaded.
+    rows: Buffers,
+    /// The counters of kernels, cleared before each batch, then the keys that parts leave.
+    scratch: Option<Memory>,
+    /// The counters of a single query; its kernel resets them before it exits.
+    counters: Option<Memory>,
+    /// Counts, work and keys of the answers.
+    answers: Buffers,
+    in_flight: Option<InFlight>,
+}
+
+/// A batch that the device is answering.
+struct InFlight {
+    request: Request,
+    /// Whether the request is for one plan that has further stages.
+    has_more_stages: bool,
+    batch: Batch,
+    layout: Layout,
+    bytes_uploaded: u64,
+    /// Whether this is a single query, whose kernel itself tells the host when the answer is complete.
+    is_single: bool,
+    /// The names of the launches.
+    launches: Vec<&'static str>,
+    start: Instant,
+}
+
+impl Slot {
+    pub fn new(stream: Stream, usage: Usage) -> Slot {
+        let (rows, answers) = (Buffers::default(), Buffers::default());
+        Slot { stream, usage, rows, scratch: None, counters: None, answers, in_flight: None }
+    }
+
+    /// Frees the buffers. Nothing may be in flight, but the kernel of a single query may still be exiting.
+    pub fn release(&mut self, gpu: &Gpu) -> Result<(), GpuError> {
+        gpu.wait(self.stream)?;
+        *self = Slot::new(self.stream, self.usage);
+        Ok(())
+    }
+
+    /// Drops the batch in flight. Its buffers stay until the stream has stopped using them, whatever the stream reports.
+    pub fn forget(&mut self, gpu: &Gpu) {
+        self.in_flight = None;
+        _ = gpu.wait(self.stream);
+    }
+
+    /// Submits a batch. On failure the stream is idle again.
+    pub fn start(&mut self, context: &Context<'_>, plans: &[Plan], request: &Request) -> Result<(), Failure> {
+        let started = self.submit(context, plans, request);
+        if started.is_err() {
+            context.gpu.wait(self.stream)?;
+        }
+        started
+    }
+
+    fn submit(&mut self, context: &Context<'_>, plans: &[Plan], request: &Request) -> Result<(), Failure> {
+        let plans: Vec<&Plan> = request.plans.iter().map(|&number| &plans[number]).collect();
+        let mut batch = Batch::new(context, &plans, request.stages.clone())?;
+        let layout = Layout::new(&batch);
+        let (single, start) = (batch.single(), Instant::now());
+        let arguments = match single {
+            Some(rows) => self.prepare_single(context, &layout, rows)?,
+            None => self.prepare_batch(context, &layout, &mut batch)?,
+        };
+        let column = plans[0].score.column();
+        let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single: single.is_some() };
+        let launches = layout.launches(&batch, variant, arguments);
+        let is_small = plans.len() <= SMALL_BATCH;
+        let how = if is_small { self.usage.small_batches } else { SmallBatches::Marked };
+        let commands = match single {
+            Some(_) => launches.iter().map(command).collect(),
+            None => self.commands(&layout, &launches, how == SmallBatches::Marked),
+        };
+        match how {
+            SmallBatches::Singly | SmallBatches::Marked => {
+                commands.iter().try_for_each(|command| context.gpu.submit(self.stream, *command))?;
+            }
+            _ => context.gpu.submit_all(self.stream, &commands)?,
+        }
+        let uploaded = match single {
+            Some(_) => size_of::<BatchArguments>(),
+            None => layout.rows_bytes + batch.upload.bytes(),
+        };
+        self.in_flight = Some(InFlight {
+            has_more_stages: request.stages.end < plans[0].stages.len(),
+            request: request.clone(),
+            bytes_uploaded: uploaded as u64,
+            is_single: single.is_some(),
+            launches: launches.iter().map(|launch| launch.name).collect(),
+            batch,
+            layout,
+            start,
+        });
+        Ok(())
+    }
+
+    /// Writes the rows of a batch into its buffer, uploads its lists, and returns the arguments of its kernels.
+    fn prepare_batch(
+        &mut self,
+        context: &Context<'_>,
+        layout: &Layout,
+        batch: &mut Batch,
+    ) -> Result<BatchArguments, Failure> {
+        let gpu = context.gpu;
+        self.rows.grow(gpu, layout.upload_bytes)?;
+        self.answers.grow(gpu, layout.answers_bytes)?;
+        grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
+        let rows = self.rows.address();
+        batch.place_upload(rows.plus(layout.rows_bytes));
+        layout.write(batch, self.rows.host());
+        self.upload(context.index, gpu, &batch.upload, layout)?;
+        Ok(layout.arguments(context, rows, address(&self.scratch), self.answers.address()))
+    }
+
+    /// Uploads the lists of a batch behind its rows, slab by slab.
+    fn upload(&mut self, index: &Index, gpu: &Gpu, plan: &UploadPlan, layout: &Layout) -> Result<(), Failure> {
+        if plan.bytes() == 0 {
+            return Ok(());
+        }
+        let (from, to) = (self.rows.host_address(), self.rows.address());
+        let bytes_at = |span| index.segment().bytes_at(span);
+        for slab in plan.slabs(self.usage.upload_limit) {
+            let (at, bytes) = (layout.rows_bytes + slab.start, slab.len());
+            plan.pack(bytes_at, slab, &mut self.rows.host()[at..at + bytes], self.usage.threads)?;
+            gpu.submit(self.stream, Command::Copy { from: from.plus(at), to: to.plus(at), bytes })?;
+        }
+        let end = layout.rows_bytes + plan.bytes();
+        gpu.submit(self.stream, Command::Clear { at: to.plus(end), bytes: layout.upload_bytes - end })?;
+        Ok(())
+    }
+
+    /// The commands of a prepared batch: copy the rows, clear the counters, launch, copy the answers back.
+    fn commands<'a>(&self, layout: &Layout, launches: &'a [Launch], is_marked: bool) -> Vec<Command<'a>> {
+        let Slot { rows, answers, scratch, .. } = self;
+        let mark = is_marked.then_some(Command::Mark);
+        let mut commands = vec![
+            Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes },
+            Command::Clear { at: address(scratch), bytes: layout.counters_bytes },
+        ];
+        commands.extend(mark);
+        commands.extend(launches.iter().flat_map(|launch| [Some(command(launch)), mark]).flatten());
+        let (from, to) = (answers.address(), answers.host_address());
+        commands.push(Command::Copy { from, to, bytes: layout.answers_bytes });
+        commands
+    }
+
+    /// Returns the argument of the kernel that answers a single query: its rows, and where everything lies.
+    fn prepare_single(
+        &mut self,
+        context: &Context<'_>,
+        layout: &Layout,
+        rows: AloneRows,
+    ) -> Result<BatchArguments, Failure> {
+        let gpu = context.gpu;
+        self.answers.grow_host(gpu, layout.answers_bytes)?;
+        grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
+        if self.counters.is_none() {
+            let counters = gpu.allocate(COUNTER_BYTES)?;
+            gpu.submit(self.stream, Command::Clear { at: counters.address(), bytes: COUNTER_BYTES })?;
+            self.counters = Some(counters);
+        }
+        // The kernel overwrites the count after it has written the rest of the answer.
+        self.answers.host()[..4].copy_from_slice(&NONE.to_le_bytes());
+        let answers = self.answers.host_address();
+        let arguments = layout.arguments(context, Address::NULL, address(&self.scratch), answers);
+        Ok(BatchArguments { states: address(&self.counters), alone: rows, ..arguments })
+    }
+
+    /// Waits for the batch in flight, if there is one, and reads its answers. Returns the next stage of a single plan
+    /// that has too few hits so far.
+    pub fn collect(
+        &mut self,
+        context: &Context<'_>,
+        answers: &mut [Option<Answer>],
+    ) -> Result<Option<Request>, GpuError> {
+        let Some(in_flight) = self.in_flight.take() else {
+            return Ok(None);
+        };
+        let durations = if in_flight.is_single {
+            context.gpu.wait_for(self.stream, self.answers.host(), NONE)?;
+            Vec::new()
+        } else {
+            context.gpu.wait(self.stream)?
+        };
+        let step = |(name, duration)| Step { name, place: context.place, duration };
+        let steps: Vec<Step> = in_flight.steps(durations).map(step).collect();
+        in_flight.read(self.answers.host(), &steps, answers)
+    }
+}
+
+impl InFlight {
+    /// What ran, and for how long. Small batches are not timed by the device, which would slow them down: there the
+    /// host's clock gives the time of the whole batch.
+    fn steps(&self, durations: Vec<Duration>) -> impl Iterator<Item = (&'static str, Duration)> {
+        let (names, durations) = match (&durations[..], &self.launches[..]) {
+            ([], &[name]) => (vec![name], vec![self.start.elapsed()]),
+            ([], _) => (vec!["batch"], vec![self.start.elapsed()]),
+            _ => (self.launches.clone(), durations),
+        };
+        names.into_iter().zip(durations)
+    }
+
+    fn read(self, bytes: &[u8], steps: &[Step], answers: &mut [Option<Answer>]) -> Result<Option<Request>, GpuError> {
+        for (position, &number) in self.request.plans.iter().enumerate() {
+            let stages = self.batch.stages[position].clone();
+            let is_full = |&query: &usize| count(bytes, query) >= self.batch.queries[query].k;
+            let full = stages.clone().find(is_full);
+            // The first stage with k hits counts, else the last.
+            let query = full.unwrap_or(stages.end - 1);
+            let mut answer = Answer { hits: self.hits(bytes, query)?, exact: true, ..self.request.before.clone() };
+            answer.work += self.work(stages.start..query + 1, bytes);
+            answer.trace.steps.extend_from_slice(steps);
+            if full.is_none() && self.has_more_stages {
+                let next = self.request.stages.end;
+                let before = Answer { hits: Vec::new(), ..answer };
+                return Ok(Some(Request { stages: next..next + 1, before, ..self.request }));
+            }
+            answers[number] = Some(answer);
+        }
+        Ok(None)
+    }
+
+    fn hits(&self, bytes: &[u8], query: usize) -> Result<Vec<crate::query::answer::Hit>, GpuError> {
+        let (row, found) = (&self.batch.queries[query], count(bytes, query));
+        if found > row.k {
+            let reason = format!("{found} hits where {} were asked for", row.k);
+            return Err(GpuError::Failed { at: "an answer", reason });
+        }
+        let first = self.layout.answers_keys + 8 * row.answer as usize;
+        let keys = bytes[first..first + 8 * found as usize].as_chunks().0;
+        Ok(keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect())
+    }
+
+    /// The work done for the stages of a plan.
+    fn work(&self, stages: Range<usize>, bytes: &[u8]) -> Work {
+        let plans = self.request.plans.len() as u64;
+        let mut work = Work { bytes_uploaded: self.bytes_uploaded / plans, ..Work::default() };
+        for stage in stages {
+            let row = &bytes[self.layout.answers_work + stage * size_of::<WorkRow>()..];
+            let blocks_decoded = u64::from(u32_at(row, offset_of!(WorkRow, blocks)));
+            let missing = row[offset_of!(WorkRow, missing)..].first_chunk().expect("a work row for each query");
+            work += Work {
+                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(u64::from_le_bytes(*missing)),
+                blocks_decoded,
+                blocks_skipped: self.batch.blocks[stage].saturating_sub(blocks_decoded),
+                documents_scored: u64::from(u32_at(row, offset_of!(WorkRow, documents))),
+                bytes_uploaded: 0,
+            };
+        }
+        work
+    }
+}
+
+/// The number of hits of a query of the batch.
+fn count(bytes: &[u8], query: usize) -> u32 {
+    u32_at(bytes, 4 * query)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("the answers hold every number"))
+}
+
+fn command(launch: &Launch) -> Command<'_> {
+    let shape = Shape { grid: launch.grid, block: launch.threads, shared: launch.shared };
+    Command::Launch { kernel: &launch.kernel.kernel, shape, argument: launch.arguments.bytes() }
+}
