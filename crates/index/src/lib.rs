@@ -1,17 +1,17 @@
 //! The index of Lanner: analyzers, collections, codecs, the build and the file format.
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so):
-//! [`text`], [`corpus`], [`codec`], [`weight`], [`format`](mod@format), [`open`], [`build`].
+//! [`text`], [`codec`], [`weight`], [`format`](mod@format), [`corpus`], [`open`], [`build`].
 
 pub mod text;
-
-pub mod corpus;
 
 pub mod codec;
 
 pub mod weight;
 
 pub mod format;
+
+pub mod corpus;
 
 pub mod open;
 

@@ -9,5 +9,6 @@ mod golden;
 mod identical_files;
 mod interruptions;
 mod logs;
+mod nothing_lost;
 mod program;
 mod texts;

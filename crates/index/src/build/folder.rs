@@ -5,13 +5,10 @@
 
 use super::BuildError;
 use crate::format::IndexError;
+use crate::format::folder::{BUILDING, LOCK, is_index, is_segment, segment_name};
 use crate::format::manifest::Manifest;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-
-const LOCK: &str = "lock";
-const BUILDING: &str = "building";
-const SEGMENT: &str = "segment-";
 
 /// The right to write an index; given up when dropped, together with all that was not committed.
 pub struct IndexFolder {
@@ -115,24 +112,10 @@ fn generation_of(manifest: &Path) -> Option<u64> {
     Manifest::generation_of(manifest.file_name()?.to_str()?)
 }
 
-fn segment_name(generation: u64) -> String {
-    format!("{SEGMENT}{generation:08}")
-}
-
-/// Whether a name is just what a segment of ours is called.
-fn is_segment(name: &str) -> bool {
-    let generation = name.strip_prefix(SEGMENT).and_then(|digits| digits.parse().ok());
-    generation.is_some_and(|generation| segment_name(generation) == name)
-}
-
-/// A folder without an index must not hold anything that is not ours: the user may have named the wrong one. A writer
-/// makes the lock before all else, so what a dead one left has it.
+/// Refuses a folder that holds other files and no index: the user may have named the wrong one.
 fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
     let names = names(path)?;
-    let is_index = names.iter().any(|name| Manifest::generation_of(name).is_some());
-    let is_ours = |name: &String| name == LOCK || name == BUILDING || is_segment(name);
-    let is_unfinished = names.iter().any(|name| name == LOCK) && names.iter().all(is_ours);
-    if is_index || is_unfinished || names.is_empty() {
+    if names.is_empty() || is_index(&names) {
         return Ok(());
     }
     Err(IndexError::Foreign { path: path.to_owned() }.into())

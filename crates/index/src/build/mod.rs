@@ -31,7 +31,7 @@ pub use weights::Weights;
 
 use crate::codec::Codecs;
 use crate::corpus::ciff::CiffError;
-use crate::corpus::{Corpus, CorpusError, Problem};
+use crate::corpus::{Corpus, CorpusError, LeftOut, Problem};
 use crate::format::IndexError;
 use crate::format::lexicon::MAX_TERMS;
 use crate::format::segment::MAX_DOCUMENTS;
@@ -82,6 +82,11 @@ pub struct BuildOptions {
     pub bm25: Bm25,
     /// Whether the first malformed record or repeated id ends the build; they are skipped and counted otherwise.
     pub strict: bool,
+    /// The largest share of records that may be skipped, from 0 to 1; with more, the build fails and the folder keeps
+    /// its index.
+    pub max_skipped: f64,
+    /// Whether the index may be empty; otherwise a build without a usable document fails.
+    pub allow_empty: bool,
     /// A file of static ranks: an id and a number a line.
     pub ranks: Option<PathBuf>,
     /// The order in which documents are numbered.
@@ -101,6 +106,8 @@ impl Default for BuildOptions {
             impact_ordered: false,
             bm25: Bm25::default(),
             strict: false,
+            max_skipped: 0.1,
+            allow_empty: false,
             ranks: None,
             order: Order::Given,
         }
@@ -154,6 +161,15 @@ pub struct BuildReport {
     pub unranked: u64,
     /// The first skipped records in words.
     pub problems: Vec<String>,
+    /// Files below the input that were not read, by kind.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl BuildReport {
+    /// Returns the number of records that were skipped.
+    pub fn skipped(&self) -> u64 {
+        self.malformed + self.duplicates
+    }
 }
 
 /// Why a build has failed. The index that was there before is untouched.
@@ -176,6 +192,28 @@ pub enum BuildError {
     /// A malformed record in a strict build.
     #[error("{0}; mend it, or leave out --strict to skip such records")]
     Malformed(Problem),
+    /// No record of the input was usable.
+    #[error("no usable document: {}", why_empty(*skipped, first, left_out))]
+    Empty {
+        /// Records that were skipped.
+        skipped: u64,
+        /// The first of them, in words.
+        first: Option<String>,
+        /// Files that were not read.
+        left_out: Vec<LeftOut>,
+    },
+    /// More records were skipped than [`BuildOptions::max_skipped`] allows.
+    #[error("{skipped} of {records} records skipped, more than {}%, the first at {first}", percent(*max_skipped))]
+    TooManySkipped {
+        /// Records that were skipped.
+        skipped: u64,
+        /// All records.
+        records: u64,
+        /// The share that is allowed.
+        max_skipped: f64,
+        /// The first skipped record, in words.
+        first: String,
+    },
     /// An id that occurs twice in a strict build.
     #[error("the id {id:?} occurs again at document {document}; mend it, or leave out --strict to keep the first")]
     Duplicate {
@@ -236,6 +274,21 @@ impl BuildError {
     }
 }
 
+fn why_empty(skipped: u64, first: &Option<String>, left_out: &[LeftOut]) -> String {
+    let left_out: Vec<String> = left_out.iter().map(LeftOut::to_string).collect();
+    let noun = if skipped == 1 { "record" } else { "records" };
+    match (first, &left_out[..]) {
+        (Some(first), _) => format!("{skipped} {noun} skipped, the first at {first}"),
+        (None, []) => "the input is empty".to_owned(),
+        (None, left_out) => format!("left out {}", left_out.join(", ")),
+    }
+}
+
+/// A share as a percentage without the noise of binary fractions.
+fn percent(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
+}
+
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -256,6 +309,9 @@ impl BuildOptions {
         }
         if self.threads == 0 || self.threads > 1024 {
             return wrong("the number of threads must be from 1 to 1024");
+        }
+        if !(0.0..=1.0).contains(&self.max_skipped) {
+            return wrong("the share of records that may be skipped must be from 0 to 1");
         }
         if !self.frequencies && !self.impacts {
             return wrong("an index stores frequencies, impacts or both: --weights tf, --weights impact, or tf,impact");
@@ -312,6 +368,7 @@ pub fn build(
             Ok::<(), BuildError>(())
         },
     )?;
+    collected.report.left_out = corpus.left_out();
     segment::finish(collected, progress)
 }
 
@@ -378,7 +435,25 @@ impl<'a> Collected<'a> {
         Ok(())
     }
 
-    /// Reports a record that is left out.
+    /// Fails if the index would be empty or if too many records were skipped. Called when all records are known, long
+    /// before the folder changes its generation.
+    fn check_usable(&self) -> Result<(), BuildError> {
+        let BuildReport { problems, left_out, duplicates, .. } = &self.report;
+        let skipped = self.report.skipped();
+        let documents = u64::from(self.documents.count) - duplicates;
+        if documents == 0 && !self.options.allow_empty {
+            return Err(BuildError::Empty { skipped, first: problems.first().cloned(), left_out: left_out.clone() });
+        }
+        let (records, max_skipped) = (documents + skipped, self.options.max_skipped);
+        match problems.first() {
+            Some(first) if skipped as f64 > max_skipped * records as f64 => {
+                Err(BuildError::TooManySkipped { skipped, records, max_skipped, first: first.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports a record that is skipped.
     fn skip(&mut self, problem: String, progress: &dyn Progress) {
         progress.skipped(&problem);
         if self.report.problems.len() < REPORTED_PROBLEMS {

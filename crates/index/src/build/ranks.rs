@@ -1,23 +1,20 @@
-//! Static ranks from a file: an external id and a number a line, scaled so that the largest is 1.
+//! Static ranks from a file with an external id and a number on each line, scaled so that the largest rank is 1.
 
 use super::BuildError;
+use crate::corpus::open_text;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Reads the file. Numbers must be finite and not negative; an id may occur once.
+/// Reads a file of ranks, plain, gzip or zstd. Numbers must be finite and not negative; an id may occur once.
 pub fn read(path: &Path) -> Result<HashMap<String, f32>, BuildError> {
-    let file = File::open(path).map_err(BuildError::io(path))?;
     let mut ranks = HashMap::new();
-    for (number, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.map_err(BuildError::io(path))?;
+    for (number, line) in open_text(path)?.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
         let wrong =
             |what: &str| BuildError::Ranks { path: path.to_owned(), line: number as u64 + 1, what: what.to_owned() };
-        let (id, rank) = parse(&line).ok_or_else(|| wrong("this is not an id and a rank"))?;
+        let (id, rank) = parse(line).ok_or_else(|| wrong("this is not an id and a rank"))?;
         if ranks.insert(id.to_owned(), rank).is_some() {
             return Err(wrong("this id has a rank already"));
         }

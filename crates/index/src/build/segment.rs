@@ -16,6 +16,7 @@ use crate::weight::Norms;
 /// Writes the segment and makes it the current generation.
 pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<BuildReport, BuildError> {
     let dropped = drop_duplicates(&mut collected, progress)?;
+    collected.check_usable()?;
     let numbers = match collected.options.order {
         Order::Given => None,
         Order::Bisection => Some(order::bisect(&mut collected, &dropped, progress)?),

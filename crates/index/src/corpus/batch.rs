@@ -1,4 +1,4 @@
-//! A batch of raw records, and the documents parsed from it.
+//! A batch of raw records, and the documents parsed from them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,9 @@ use super::{json, text, trec, tsv};
 /// Consecutive records of the input, not parsed yet.
 #[derive(Debug)]
 pub struct Batch {
-    /// The number of this batch in the order of the input, from 0.
+    /// The number of this batch in the input, from 0.
     pub sequence: u64,
     pub(super) content: Content,
-    pub(super) schema: Arc<Schema>,
 }
 
 #[derive(Debug)]
@@ -25,7 +24,8 @@ pub(super) enum Content {
         parts: Vec<Part>,
     },
     Memory {
-        /// The number, from 1, of the first document.
+        schema: Arc<Schema>,
+        /// The number of the first document, from 1.
         first_number: u64,
         documents: Vec<(String, String, String)>,
     },
@@ -44,6 +44,7 @@ impl Content {
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) source: Arc<str>,
+    pub(super) schema: Arc<Schema>,
     pub(super) range: Range<usize>,
     pub(super) kind: PartKind,
 }
@@ -54,11 +55,11 @@ pub(super) enum PartKind {
     Records { first_line: u64 },
     /// A whole file that is one document.
     Document { id: String },
-    /// A file that was to be one document and cannot be.
-    Unusable { line: u64, what: String },
+    /// A whole file that cannot be a document, and why.
+    Unusable(String),
 }
 
-/// A document as the builder needs it. It borrows from the batch and is valid during one visit.
+/// A document as the build needs it. It borrows from the batch and is valid during one visit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document<'a> {
     /// The file it comes from.
@@ -76,13 +77,13 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// A problem with this document, found by whoever uses it.
+    /// Makes a problem out of this document, for a caller that cannot use it.
     pub fn problem(&self, what: impl Into<String>) -> Problem {
         Problem { source: self.source.to_owned(), line: self.line, what: what.into() }
     }
 }
 
-/// A record that is no document, and why.
+/// A malformed record, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file.
@@ -104,21 +105,24 @@ impl std::error::Error for Problem {}
 pub(super) type Visit<'v> = dyn FnMut(Result<&Document<'_>, Problem>) + 'v;
 
 impl Batch {
-    /// Parses every record in order; a malformed one becomes a [`Problem`] and the rest goes on.
+    /// Parses every record in order; a malformed record becomes a [`Problem`] and does not stop the others.
     pub fn documents(&self, visit: &mut dyn FnMut(Result<&Document<'_>, Problem>)) {
-        let mut delivery = Delivery::new(&self.schema, visit);
         match &self.content {
-            Content::Memory { first_number, documents } => deliver_from_memory(*first_number, documents, &mut delivery),
+            Content::Memory { schema, first_number, documents } => {
+                deliver_from_memory(*first_number, documents, &mut Delivery::new(schema, visit));
+            }
             Content::Bytes { bytes, parts } => {
+                let Some(first) = parts.first() else { return };
+                let mut delivery = Delivery::new(&first.schema, visit);
                 for part in parts {
-                    delivery.source = &part.source;
+                    (delivery.source, delivery.schema) = (&part.source, &part.schema);
                     deliver_part(part, &bytes[part.range.clone()], &mut delivery);
                 }
             }
         }
     }
 
-    /// The size of the raw records, in memory.
+    /// Returns the size of the raw records in bytes.
     pub fn bytes(&self) -> usize {
         match &self.content {
             Content::Bytes { bytes, .. } => bytes.len(),
@@ -131,7 +135,7 @@ impl Batch {
 
 fn deliver_part(part: &Part, bytes: &[u8], delivery: &mut Delivery<'_, '_>) {
     match &part.kind {
-        PartKind::Unusable { line, what } => delivery.problem(*line, what.clone()),
+        PartKind::Unusable(what) => delivery.problem(1, what.clone()),
         PartKind::Document { id } => text::document(id, bytes, delivery),
         PartKind::Records { first_line } => match delivery.schema.format {
             Format::Jsonl | Format::Beir => json::documents(bytes, *first_line, delivery),
@@ -158,7 +162,7 @@ fn deliver_from_memory(first_number: u64, documents: &[(String, String, String)]
     }
 }
 
-/// Hands documents to the visitor, in vectors that are used again for the next one.
+/// Passes documents to the visitor, and reuses the vectors of one document for the next.
 pub(super) struct Delivery<'b, 'v> {
     pub(super) schema: &'b Schema,
     pub(super) source: &'b str,
@@ -173,7 +177,7 @@ impl<'b, 'v> Delivery<'b, 'v> {
         Delivery { schema, source: "", visit, indexed: Vec::new(), stored: Vec::new(), vector: Vec::new() }
     }
 
-    /// Hands over a record whose slot 0, the id, was found to be there.
+    /// Passes on a record whose slot 0, the id, is not empty.
     pub(super) fn document<'r>(
         &mut self,
         line: u64,
@@ -202,7 +206,7 @@ impl<'b, 'v> Delivery<'b, 'v> {
     }
 }
 
-/// The memory of a vector for elements of another lifetime: collecting in place keeps the allocation.
+/// Turns a vector into an empty one for elements of another lifetime; collecting in place keeps its allocation.
 fn emptied<T, U>(mut vector: Vec<T>) -> Vec<U> {
     vector.clear();
     vector.into_iter().map(|_| unreachable!("the vector was cleared")).collect()

@@ -1,184 +1,227 @@
-//! Where one batch ends and the next begins.
+//! Cuts the input into batches at record boundaries.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::{Content, Part, PartKind};
+use super::decompress::{BUFFER_BYTES, Decompressed};
 use super::error::CorpusError;
 use super::files::{self, FoundFile};
 use super::format::Format;
-use super::stream::Stream;
+use super::left_out::{LeftOutCounts, Reason};
+use super::schema::{Schema, Schemas};
 use super::{lines, text, trec};
 
-/// Where batches end. Part of the meaning of an index, hence constant outside of tests.
+/// Where batches end. The limits decide the bytes of an index, so they are constant outside of tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// A batch ends at the first record border at or after this many bytes.
+    /// A batch ends at the first record boundary at or after this many bytes.
     pub(super) batch_bytes: usize,
-    /// A batch of the text format ends after this many files, however small they are.
+    /// A batch has at most this many files, however small they are.
     pub(super) batch_files: usize,
-    /// A longer record means that the input is not what it was said to be.
+    /// A longer record is taken as a sign that the input has another format.
     pub(super) record_bytes: usize,
 }
 
 pub(super) const LIMITS: Limits = Limits { batch_bytes: 1 << 20, batch_files: 1 << 14, record_bytes: 1 << 30 };
 
-/// How much is read at a time in search of a record border.
-pub(super) const CHUNK_BYTES: usize = 1 << 16;
+/// Documents that are in memory already.
+pub(super) struct MemoryCutter {
+    pub(super) documents: Box<dyn Iterator<Item = (String, String, String)> + Send>,
+    pub(super) schema: Arc<Schema>,
+    pub(super) documents_cut: u64,
+}
+
+impl MemoryCutter {
+    /// Takes one batch of documents.
+    pub(super) fn cut(&mut self, limits: Limits, bytes_read: &AtomicU64) -> Content {
+        let first_number = self.documents_cut + 1;
+        let mut taken = Vec::new();
+        let mut bytes = 0;
+        while bytes < limits.batch_bytes && taken.len() < limits.batch_files {
+            let Some(document) = self.documents.next() else {
+                break;
+            };
+            bytes += document.0.len() + document.1.len() + document.2.len();
+            taken.push(document);
+        }
+        self.documents_cut += taken.len() as u64;
+        bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Content::Memory { schema: Arc::clone(&self.schema), first_number, documents: taken }
+    }
+}
 
 /// The file that is being read.
 pub(super) struct OpenFile {
-    stream: Stream,
+    file: Decompressed,
+    pub(super) schema: Arc<Schema>,
     /// The file's path below the input.
     relative: Vec<u8>,
-    /// The line that the next byte lies on.
+    /// The line of the next byte.
     line: u64,
+    /// The value of `bytes_read` after this file, where its size is known.
+    bytes_read_after: u64,
 }
 
 impl OpenFile {
-    pub(super) fn new(stream: Stream, relative: Vec<u8>) -> OpenFile {
-        OpenFile { stream, relative, line: 1 }
+    /// The only file of the input.
+    pub(super) fn single(file: Decompressed, schema: Arc<Schema>, relative: Vec<u8>) -> OpenFile {
+        OpenFile { file, schema, relative, line: 1, bytes_read_after: 0 }
     }
 }
 
-/// Takes one batch of documents that are in memory already.
-pub(super) fn batch_from_memory(
-    documents: &mut dyn Iterator<Item = (String, String, String)>,
-    handed_out: &mut u64,
-    limits: Limits,
-    bytes_read: &AtomicU64,
-) -> Content {
-    let first_number = *handed_out + 1;
-    let mut taken = Vec::new();
-    let mut bytes = 0;
-    while bytes < limits.batch_bytes && taken.len() < limits.batch_files {
-        let Some(document) = documents.next() else {
-            break;
-        };
-        bytes += document.0.len() + document.1.len() + document.2.len();
-        taken.push(document);
-    }
-    *handed_out += taken.len() as u64;
-    bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
-    Content::Memory { first_number, documents: taken }
+/// Files on disk, or a pipe.
+pub(super) struct FileCutter {
+    pub(super) open: Option<OpenFile>,
+    pub(super) waiting: std::vec::IntoIter<FoundFile>,
+    pub(super) schemas: Schemas,
+    pub(super) left_out: LeftOutCounts,
+    /// Bytes read from the input files, as they are on disk.
+    pub(super) bytes_read: Arc<AtomicU64>,
 }
 
-/// Cuts one batch from the files that are left.
-pub(super) struct FileCutter<'c> {
-    pub(super) open: &'c mut Option<OpenFile>,
-    pub(super) waiting: &'c mut std::vec::IntoIter<FoundFile>,
-    pub(super) format: Format,
-    pub(super) limits: Limits,
-    pub(super) bytes_read: &'c Arc<AtomicU64>,
-}
-
-impl FileCutter<'_> {
-    pub(super) fn cut(mut self) -> Result<Content, CorpusError> {
-        let mut bytes = Vec::with_capacity(self.limits.batch_bytes + CHUNK_BYTES);
+impl FileCutter {
+    /// Reads one batch from the files that are left.
+    pub(super) fn cut(&mut self, limits: Limits) -> Result<Content, CorpusError> {
+        let mut bytes = Vec::with_capacity(limits.batch_bytes + BUFFER_BYTES);
         let mut parts = Vec::new();
-        while bytes.len() < self.limits.batch_bytes && parts.len() < self.limits.batch_files {
-            let part = match self.format {
-                Format::Text => self.whole_file(&mut bytes)?,
-                Format::Jsonl | Format::Beir | Format::Tsv | Format::Trec => self.records(&mut bytes)?,
-            };
-            match part {
-                // A file can end where the batch before ended.
-                Some(part) if part.range.is_empty() && self.format != Format::Text => {}
-                Some(part) => parts.push(part),
-                None => break,
+        while bytes.len() < limits.batch_bytes && parts.len() < limits.batch_files {
+            if let Some(file) = self.open.take() {
+                let part = match file.schema.format {
+                    Format::Text => self.whole_file(file, &mut bytes, limits)?,
+                    Format::Jsonl | Format::Beir | Format::Tsv | Format::Trec => {
+                        self.records(file, &mut bytes, limits)?
+                    }
+                };
+                parts.extend(part);
+            } else if let Some(found) = self.waiting.next() {
+                parts.extend(self.open_next(found)?);
+            } else {
+                break;
             }
         }
         Ok(Content::Bytes { bytes, parts })
     }
 
-    /// Appends records of the current file, or of the next one.
-    fn records(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Part>, CorpusError> {
-        let mut file = match self.open.take() {
-            Some(file) => file,
-            None => match self.waiting.next() {
-                Some(found) => OpenFile::new(Stream::open(&found.path, self.bytes_read)?, found.relative),
-                None => return Ok(None),
+    /// Opens a file of a folder, unless it is left out; returns a part if it is a document that cannot be read.
+    fn open_next(&mut self, found: FoundFile) -> Result<Option<Part>, CorpusError> {
+        let bytes_read_after = self.bytes_read.load(Ordering::Relaxed) + found.size;
+        let opened = Decompressed::open(&found.path, &self.bytes_read).and_then(|mut file| {
+            let format = files::format_in_folder(&found.path, &mut file, &self.schemas.options)?;
+            Ok((file, format))
+        });
+        let mut part = None;
+        match opened {
+            Ok((file, Ok(format))) => match self.schemas.of(format) {
+                Ok(schema) => {
+                    let FoundFile { relative, .. } = found;
+                    self.open = Some(OpenFile { file, schema, relative, line: 1, bytes_read_after });
+                    return Ok(None);
+                }
+                Err(_) if self.schemas.options.format.is_none() => self.left_out.add(Reason::NoSuchField, &found.path),
+                Err(error) => return Err(error),
             },
-        };
+            Ok((_, Err(reason))) => self.left_out.add(reason, &found.path),
+            Err(CorpusError::Damaged { damage, .. }) if files::is_one_document(&found.path, &self.schemas.options) => {
+                let (source, schema) = (files::name_of(&found.path), self.schemas.of(Format::Text)?);
+                part = Some(Part { source, schema, range: 0..0, kind: PartKind::Unusable(damage.to_string()) });
+            }
+            Err(error) => return Err(error),
+        }
+        self.count_as_read(bytes_read_after);
+        Ok(part)
+    }
+
+    /// Counts what was not read of a file as read, so that progress ends at the total.
+    fn count_as_read(&self, bytes_read_after: u64) {
+        self.bytes_read.fetch_max(bytes_read_after, Ordering::Relaxed);
+    }
+
+    /// Appends records of a file, which stays open unless it has ended.
+    fn records(
+        &mut self,
+        mut file: OpenFile,
+        bytes: &mut Vec<u8>,
+        limits: Limits,
+    ) -> Result<Option<Part>, CorpusError> {
         let start = bytes.len();
-        let ended = self.fill(&mut file, bytes)?;
+        let ended = file.fill(bytes, limits)?;
         let part = Part {
-            source: file.stream.source(),
+            source: file.file.source(),
+            schema: Arc::clone(&file.schema),
             range: start..bytes.len(),
             kind: PartKind::Records { first_line: file.line },
         };
         file.line += lines::count(&bytes[start..]);
         if !ended {
-            *self.open = Some(file);
+            self.open = Some(file);
         }
-        Ok(Some(part))
+        // A file may end exactly where the batch before ended.
+        Ok(Some(part).filter(|part| !part.range.is_empty()))
     }
 
-    /// Reads up to the first record border at or after the size of a batch; true at the end of the file.
-    fn fill(&self, file: &mut OpenFile, bytes: &mut Vec<u8>) -> Result<bool, CorpusError> {
+    /// Appends a file as one document; a file that cannot be one becomes a problem or is left out.
+    fn whole_file(
+        &mut self,
+        mut file: OpenFile,
+        bytes: &mut Vec<u8>,
+        limits: Limits,
+    ) -> Result<Option<Part>, CorpusError> {
         let start = bytes.len();
-        let target = self.limits.batch_bytes;
-        if file.stream.read_into(bytes, target - start)? < target - start {
+        let source = file.file.source();
+        let read = text::read_whole(&mut file.file, bytes, limits.record_bytes);
+        self.count_as_read(file.bytes_read_after);
+        let kind = match read {
+            Ok(text::Outcome::Read) => text::identified(file.relative),
+            Ok(text::Outcome::TooLong) => {
+                PartKind::Unusable(format!("longer than {} bytes; split the file", limits.record_bytes))
+            }
+            Ok(text::Outcome::Binary) => {
+                self.left_out.add(Reason::Binary, Path::new(&*source));
+                bytes.truncate(start);
+                return Ok(None);
+            }
+            Err(CorpusError::Damaged { damage, .. }) => PartKind::Unusable(damage.to_string()),
+            Err(error) => return Err(error),
+        };
+        if matches!(kind, PartKind::Unusable(_)) {
+            bytes.truncate(start);
+        }
+        Ok(Some(Part { source, schema: file.schema, range: start..bytes.len(), kind }))
+    }
+}
+
+impl OpenFile {
+    /// Reads up to the first record boundary at or after the size of a batch; true at the end of the file.
+    fn fill(&mut self, bytes: &mut Vec<u8>, limits: Limits) -> Result<bool, CorpusError> {
+        let start = bytes.len();
+        let target = limits.batch_bytes;
+        if self.file.read_into(bytes, target - start)? < target - start {
             return Ok(true);
         }
-        let border = match self.format {
-            Format::Trec => trec::document_end,
-            _ => lines::line_end,
-        };
-        let width = match self.format {
-            Format::Trec => trec::DOCUMENT_END.len(),
-            _ => 1,
+        let (boundary, width): (fn(&[u8]) -> Option<usize>, usize) = match self.schema.format {
+            Format::Trec => (trec::document_end, trec::DOCUMENT_END.len()),
+            _ => (lines::line_end, 1),
         };
         let mut searched = start.max(target.saturating_sub(width));
         loop {
-            if let Some(end) = border(&bytes[searched..]) {
-                file.stream.give_back(bytes.split_off(searched + end));
+            if let Some(end) = boundary(&bytes[searched..]) {
+                self.file.give_back(bytes.split_off(searched + end));
                 return Ok(false);
             }
             searched = searched.max((bytes.len() + 1).saturating_sub(width));
-            if bytes.len() - target > self.limits.record_bytes {
+            if bytes.len() - target > limits.record_bytes {
                 return Err(CorpusError::RecordTooLong {
-                    path: file.stream.source().to_string(),
-                    line: file.line + lines::count(&bytes[start..]),
-                    limit: self.limits.record_bytes,
-                    format: self.format,
+                    path: self.file.source().to_string(),
+                    line: self.line + lines::count(&bytes[start..]),
+                    limit: limits.record_bytes,
+                    format: self.schema.format,
                 });
             }
-            if file.stream.read_into(bytes, CHUNK_BYTES)? == 0 {
+            if self.file.read_into(bytes, BUFFER_BYTES)? == 0 {
                 return Ok(true);
             }
         }
-    }
-
-    /// Appends the next file as one document; what is wrong with its content is a problem of that document.
-    fn whole_file(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Part>, CorpusError> {
-        let start = bytes.len();
-        let limit = self.limits.record_bytes;
-        let (source, relative, read) = match self.open.take() {
-            Some(mut file) => {
-                let read = text::read_whole(&mut file.stream, bytes, limit);
-                (file.stream.source(), file.relative, read)
-            }
-            None => {
-                let Some(found) = self.waiting.next() else {
-                    return Ok(None);
-                };
-                let bytes_read_before = self.bytes_read.load(Ordering::Relaxed);
-                let read = Stream::open(&found.path, self.bytes_read)
-                    .and_then(|mut stream| text::read_whole(&mut stream, bytes, limit));
-                // What is left of a file that was given up counts as read, so that progress ends at the total.
-                self.bytes_read.fetch_max(bytes_read_before + found.size, Ordering::Relaxed);
-                (files::name_of(&found.path), found.relative, read)
-            }
-        };
-        let kind = match read {
-            Ok(outcome) => text::identified(outcome, relative),
-            Err(CorpusError::Damaged { damage, .. }) => PartKind::Unusable { line: 1, what: damage.to_string() },
-            Err(error) => return Err(error),
-        };
-        if matches!(kind, PartKind::Unusable { .. }) {
-            bytes.truncate(start);
-        }
-        Ok(Some(Part { source, range: start..bytes.len(), kind }))
     }
 }

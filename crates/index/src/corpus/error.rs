@@ -1,12 +1,12 @@
-//! What stops the reading of a collection. A malformed record does not: it is a [`super::Problem`].
+//! Errors that stop the reading of a collection. A malformed record does not: it is a [`super::Problem`].
 
 use std::fmt;
 use std::io;
 
+use super::decompress::Compression;
 use super::format::Format;
-use super::stream::Compression;
 
-/// Why a collection cannot be read, or not any further.
+/// Why a collection cannot be read, or cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
     /// A file or folder cannot be opened.
@@ -14,7 +14,7 @@ pub enum CorpusError {
     Open {
         /// The file or folder.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Reading failed in the middle.
@@ -22,51 +22,63 @@ pub enum CorpusError {
     Read {
         /// The file.
         path: String,
-        /// Bytes of the file that had been used.
+        /// How many bytes of the file had been read.
         position: u64,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Compressed data is broken or ends too early.
+    /// Compressed data is damaged or ends too early.
     #[error("{path}: {damage}")]
     Damaged {
         /// The file.
         path: String,
-        /// What is broken, and where.
+        /// What is damaged, and where.
         damage: Damage,
     },
-    /// Neither name nor content tells the format.
+    /// Neither the name nor the content tells the format.
     #[error("{path}: cannot tell the format; name it with --format jsonl|tsv|trec|beir|text|ciff")]
     UnclearFormat {
         /// The input.
         path: String,
     },
-    /// A folder holds files of more than one format.
-    #[error("{path}: the folder holds {found} files; choose with --format, or give one file as input")]
-    SeveralFormats {
-        /// The folder.
-        path: String,
-        /// The formats, joined by "and".
-        found: String,
-    },
-    /// A folder has no file of the format.
-    #[error("{path}: no {format} files in this folder; {expected}")]
+    /// A folder has no file that can be read.
+    #[error("{path}: no files to read in this folder; {expected}")]
     NoFiles {
         /// The folder.
         path: String,
-        /// The format that was asked for.
-        format: Format,
         /// Which files would have been read.
         expected: String,
     },
-    /// No record border for too long.
+    /// The input is the folder of an index.
+    #[error("{path}: this folder holds an index, not documents; give the folder or file of the documents")]
+    IsIndex {
+        /// The folder.
+        path: String,
+    },
+    /// A NUL byte where text is expected.
+    #[error("{path}: a NUL at byte {position}: a binary file where text is expected; check that it is the right file")]
+    Binary {
+        /// The file.
+        path: String,
+        /// The position of the NUL in the decompressed file.
+        position: usize,
+    },
+    /// Text that is not UTF-8, in a file that is read as a whole.
+    #[error("{path}:{line}: not valid UTF-8; convert the file to UTF-8")]
+    InvalidUtf8 {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A record is longer than any record should be.
     #[error("{path}:{line}: a record of more than {limit} bytes; is the file really {format}? choose with --format")]
     RecordTooLong {
         /// The file.
         path: String,
-        /// The line that was reached.
+        /// The line at which reading stopped.
         line: u64,
-        /// The longest record that is accepted.
+        /// The length of the longest record that is accepted, in bytes.
         limit: usize,
         /// The format in which it was read.
         format: Format,
@@ -78,7 +90,7 @@ pub enum CorpusError {
         format: Format,
         /// The name that was asked for.
         field: String,
-        /// The names there are.
+        /// The names of the fields that the format has.
         known: String,
     },
     /// Term weights were asked for from a format that has none.
@@ -87,7 +99,7 @@ pub enum CorpusError {
         /// The format.
         format: Format,
     },
-    /// The field of the weights has a second role.
+    /// The field of the term weights is also named as another field.
     #[error("field \"{field}\" holds term weights; it cannot be the id, indexed or stored as well")]
     VectorFieldTaken {
         /// The field.
@@ -95,7 +107,7 @@ pub enum CorpusError {
     },
 }
 
-/// Broken or truncated compressed data.
+/// Damaged or truncated compressed data.
 #[derive(Debug)]
 pub struct Damage {
     pub(super) compression: Compression,

@@ -1,4 +1,4 @@
-//! JSON lines: strings are borrowed from the line, and values that nobody asked for are skipped unparsed.
+//! JSON lines: strings are borrowed from the line where possible, and fields that are not needed are skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::batch::Delivery;
 use super::lines;
 use super::schema::{Schema, SlotKind};
 
-/// The values of one record, in memory that serves the next record too.
+/// The values of one record; its memory is reused for the next.
 struct Record<'b> {
     slots: Vec<Option<Cow<'b, str>>>,
     weights: Vec<(Cow<'b, str>, f32)>,
@@ -47,7 +47,7 @@ fn parse<'b>(text: &'b str, schema: &Schema, record: &mut Record<'b>) -> Result<
     if id.trim().is_empty() {
         let state = if record.slots[0].is_some() { "empty" } else { "missing" };
         let name = &schema.names[0];
-        return Err(format!("field \"{name}\" is {state}; name another with --id-field"));
+        return Err(format!("field \"{name}\" is {state}"));
     }
     match &schema.vector_field {
         Some(name) if !record.has_weights => Err(format!("field \"{name}\" is missing")),
@@ -55,7 +55,7 @@ fn parse<'b>(text: &'b str, schema: &Schema, record: &mut Record<'b>) -> Result<
     }
 }
 
-/// The parser's message with the column; its line is always 1 here.
+/// Returns the parser's message with the column; the line is always 1, since each record is parsed alone.
 fn explain(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line ") {
@@ -64,7 +64,7 @@ fn explain(error: &serde_json::Error) -> String {
     }
 }
 
-/// What a key of the record stands for.
+/// What a key of the record means.
 enum Role {
     Slot(usize),
     Weights,
@@ -106,10 +106,10 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("one JSON object a line")
+        formatter.write_str("one JSON object per line")
     }
 
-    // Of a repeated key the last value counts, as in most readers.
+    // The last value of a repeated key wins, as in most readers.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(role) = map.next_key_seed(RoleSeed(self.schema))? {
             match role {
@@ -130,7 +130,7 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, 'de> {
     }
 }
 
-/// Reads the value of one field as text; null is absent.
+/// Reads the value of one field as text; null counts as absent.
 struct ValueSeed<'s> {
     name: &'s str,
     kind: SlotKind,
@@ -182,7 +182,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         }
     }
 
-    // An id must be the text of the file, which a float does not keep.
+    // An id must keep the text of the file, which a float does not.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
         match (self.kind, serde_json::Number::from_f64(number)) {
             (SlotKind::StoredOnly, Some(number)) => Ok(Some(Cow::Owned(number.to_string()))),
@@ -243,7 +243,7 @@ impl Visitor<'_> for ElementSeed<'_> {
     }
 }
 
-/// Reads an object of terms and weights; false for null. A weight of zero says nothing and is dropped.
+/// Reads an object of terms and weights, without weights of zero; returns false for null.
 struct WeightsSeed<'s, 'b>(&'s mut Vec<(Cow<'b, str>, f32)>);
 
 impl<'de> DeserializeSeed<'de> for WeightsSeed<'_, 'de> {
@@ -369,12 +369,11 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_empty_id_is_a_problem_that_says_what_to_do() {
-        let missing = "field \"id\" is missing; name another with --id-field";
+    fn a_missing_or_empty_id_is_a_problem() {
+        let missing = "field \"id\" is missing";
         assert_eq!(problem(r#"{"_id":"1","text":"a"}"#), missing);
         assert_eq!(problem(r#"{"id":null}"#), missing);
-        let empty = "field \"id\" is empty; name another with --id-field";
-        assert_eq!(problem(r#"{"id":" "}"#), empty);
+        assert_eq!(problem(r#"{"id":" "}"#), "field \"id\" is empty");
     }
 
     #[test]
@@ -399,7 +398,7 @@ mod tests {
     fn malformed_lines_give_the_column() {
         assert_eq!(problem(r#"{"id":"1" "text"}"#), "expected `,` or `}` (column 11)");
         assert_eq!(problem(r#"{"id":"1"} x"#), "trailing characters (column 12)");
-        assert!(problem("[1]").starts_with("invalid type: sequence, expected one JSON object a line"));
+        assert!(problem("[1]").starts_with("invalid type: sequence, expected one JSON object per line"));
         assert!(problem(r#"{"id":"1","text":"cut of"#).starts_with("EOF while parsing a string"));
     }
 

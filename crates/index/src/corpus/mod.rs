@@ -1,20 +1,22 @@
 //! Readers of document collections: files in, numbered batches of raw records out, documents on demand.
 //!
-//! Pulling a batch is cheap and serial (read, decompress, cut at a record border), parsing it is dear and
-//! can run anywhere: workers share a `Mutex<Corpus>`, hold it for [`Corpus::next_batch`] alone and call
-//! [`Batch::documents`] after they let it go. How the input is cut depends on its bytes and the options only,
-//! never on threads, memory or the speed of a pipe, so that an index built from it is the same every time.
+//! [`Corpus::next_batch`] is cheap and serial: it reads, decompresses and cuts at a record boundary.
+//! [`Batch::documents`] parses, which is expensive and runs on any thread. Where the input is cut depends on its bytes
+//! and the options, never on threads, memory or the speed of a pipe, so that the same input gives the same index.
+//!
+//! Other files of text (queries, judgements, runs, ranks) are read whole, by [`open_text`] and [`read_text`].
 
 mod batch;
 pub mod ciff;
 mod cut;
+mod decompress;
 mod error;
 mod files;
 mod format;
 mod json;
+mod left_out;
 mod lines;
 mod schema;
-mod stream;
 mod text;
 mod trec;
 mod tsv;
@@ -27,23 +29,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use batch::{Batch, Document, Problem};
+pub use decompress::{open_text, read_text};
 pub use error::{CorpusError, Damage};
 pub use format::{Format, UnknownFormat};
+pub use left_out::{LeftOut, Reason};
 
-use cut::{FileCutter, LIMITS, Limits, OpenFile, batch_from_memory};
-use files::{FoundFile, Input};
-use schema::Schema;
+use cut::{FileCutter, LIMITS, Limits, MemoryCutter, OpenFile};
+use files::Input;
+use schema::Schemas;
 
 /// What to read and which fields of a record matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusOptions {
-    /// The format of the input; `None` finds it from names and content.
+    /// The format of the input; `None` finds the format of each file from its name and content.
     pub format: Option<Format>,
-    /// The field that holds a document's id. In [`Format::Beir`] the default `id` stands for `_id`.
+    /// The field that holds a document's id. In [`Format::Beir`] the default `id` means `_id`.
     pub id_field: String,
     /// The fields to index, in this order.
     pub fields: Vec<String>,
-    /// The fields to keep with the document.
+    /// The fields to store with the document.
     pub store: Vec<String>,
     /// The field that holds term weights, for input that is already tokenized (JSON formats only).
     pub vector_field: Option<String>,
@@ -62,21 +66,23 @@ impl Default for CorpusOptions {
     }
 }
 
-/// A collection of documents that hands out batches of raw records.
+/// A collection of documents, read batch by batch.
+///
+/// A folder may mix formats. Files that are not documents are left out and counted ([`Corpus::left_out`]).
 pub struct Corpus {
     supply: Supply,
-    schema: Arc<Schema>,
+    options: CorpusOptions,
     limits: Limits,
     next_sequence: u64,
     bytes_total: Option<u64>,
-    /// Bytes taken from the input files, as they lie on disk.
+    /// Bytes read from the input files, as they are on disk.
     bytes_read: Arc<AtomicU64>,
     failed: bool,
 }
 
 enum Supply {
-    Files { open: Option<OpenFile>, waiting: std::vec::IntoIter<FoundFile> },
-    Memory { documents: Box<dyn Iterator<Item = (String, String, String)> + Send>, handed_out: u64 },
+    Files(Box<FileCutter>),
+    Memory(MemoryCutter),
 }
 
 impl Corpus {
@@ -88,14 +94,27 @@ impl Corpus {
     fn open_with(input: &Path, options: CorpusOptions, limits: Limits) -> Result<Corpus, CorpusError> {
         let bytes_read = Arc::new(AtomicU64::new(0));
         let found = files::find(input, &options, &bytes_read)?;
-        let schema = Schema::new(found.format, &options)?;
+        let mut schemas = Schemas::new(options.clone());
         let (open, waiting) = match found.input {
-            Input::Stream { stream, relative } => (Some(OpenFile::new(*stream, relative)), Vec::new()),
-            Input::Files(files) => (None, files),
+            Input::Single { file, relative, format } => {
+                (Some(OpenFile::single(*file, schemas.of(format)?, relative)), Vec::new())
+            }
+            Input::Folder(files) => {
+                // Options that the named format cannot have are refused before anything is read.
+                options.format.map(|format| schemas.of(format)).transpose()?;
+                (None, files)
+            }
+        };
+        let cutter = FileCutter {
+            open,
+            waiting: waiting.into_iter(),
+            schemas,
+            left_out: found.left_out,
+            bytes_read: Arc::clone(&bytes_read),
         };
         Ok(Corpus {
-            supply: Supply::Files { open, waiting: waiting.into_iter() },
-            schema: Arc::new(schema),
+            supply: Supply::Files(Box::new(cutter)),
+            options,
             limits,
             next_sequence: 0,
             bytes_total: found.bytes_total,
@@ -112,34 +131,27 @@ impl Corpus {
         I: IntoIterator<Item = (String, String, String)>,
         I::IntoIter: Send + 'static,
     {
+        let schema = Schemas::new(options.clone()).of(Format::Text)?;
+        let cutter = MemoryCutter { documents: Box::new(documents.into_iter()), schema, documents_cut: 0 };
         Ok(Corpus {
-            supply: Supply::Memory { documents: Box::new(documents.into_iter()), handed_out: 0 },
-            schema: Arc::new(Schema::new(Format::Text, &options)?),
+            supply: Supply::Memory(cutter),
+            options,
             limits: LIMITS,
             next_sequence: 0,
             bytes_total: None,
-            bytes_read: Arc::new(AtomicU64::new(0)),
+            bytes_read: Arc::default(),
             failed: false,
         })
     }
 
-    /// The next batch of records, or `None` at the end of the input. After an error the corpus is at its end.
+    /// Returns the next batch of records, or `None` at the end of the input. After an error the corpus is at its end.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, CorpusError> {
         if self.failed {
             return Ok(None);
         }
         let content = match &mut self.supply {
-            Supply::Memory { documents, handed_out } => {
-                Ok(batch_from_memory(documents, handed_out, self.limits, &self.bytes_read))
-            }
-            Supply::Files { open, waiting } => FileCutter {
-                open,
-                waiting,
-                format: self.schema.format,
-                limits: self.limits,
-                bytes_read: &self.bytes_read,
-            }
-            .cut(),
+            Supply::Memory(cutter) => Ok(cutter.cut(self.limits, &self.bytes_read)),
+            Supply::Files(cutter) => cutter.cut(self.limits),
         };
         let content = content.inspect_err(|_| self.failed = true)?;
         if content.is_empty() {
@@ -147,36 +159,39 @@ impl Corpus {
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        Ok(Some(Batch { sequence, content, schema: Arc::clone(&self.schema) }))
+        Ok(Some(Batch { sequence, content }))
     }
 
-    /// The format that was given or found.
-    pub fn format(&self) -> Format {
-        self.schema.format
-    }
-
-    /// The size on disk of all input files; `None` where it cannot be known (a pipe, documents in memory).
+    /// Returns the size on disk of all input files; `None` if it is unknown (a pipe, documents in memory).
     pub fn bytes_total(&self) -> Option<u64> {
         self.bytes_total
     }
 
-    /// Names of the fields that are indexed, in order.
+    /// Returns the names of the indexed fields, in order.
     pub fn fields(&self) -> Vec<String> {
-        self.schema.indexed.iter().map(|&slot| self.schema.names[slot].clone()).collect()
+        self.options.fields.clone()
     }
 
-    /// Names of the fields that are stored, in order.
+    /// Returns the names of the stored fields, in order.
     pub fn stored(&self) -> Vec<String> {
-        self.schema.stored.iter().map(|&slot| self.schema.names[slot].clone()).collect()
+        self.options.store.clone()
     }
 
     /// Whether documents come as vectors of weights instead of text.
     pub fn has_vectors(&self) -> bool {
-        self.schema.vector_field.is_some()
+        self.options.vector_field.is_some()
     }
 
-    /// How much of [`Corpus::bytes_total`] has been read.
+    /// Returns how much of [`Corpus::bytes_total`] has been read.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// Returns the files left out so far, by kind; the list is complete after the last batch.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        match &self.supply {
+            Supply::Files(cutter) => cutter.left_out.rows(),
+            Supply::Memory(_) => Vec::new(),
+        }
     }
 }

@@ -1,10 +1,12 @@
-//! The options resolved for one format: which slot of a record each field is, and what happens to it.
+//! The options resolved for one format: which slot of a record holds each field, and what the field is used for.
+
+use std::sync::Arc;
 
 use super::CorpusOptions;
 use super::error::CorpusError;
 use super::format::Format;
 
-/// What a value may be, and what it is used for.
+/// What a field is used for, which decides the types of values that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotKind {
     Id,
@@ -16,20 +18,42 @@ pub(super) enum SlotKind {
 #[derive(Debug)]
 pub(super) struct Schema {
     pub(super) format: Format,
-    /// `names[slot]`: the field that fills it. No name occurs twice.
+    /// `names[slot]`: the field in this slot. No name occurs twice.
     pub(super) names: Vec<String>,
     /// The slots of the fields to index, in order.
     pub(super) indexed: Vec<usize>,
     /// The slots of the fields to store, in order.
     pub(super) stored: Vec<usize>,
     pub(super) vector_field: Option<String>,
-    /// The slot of a lone column beside the id (TSV).
+    /// The slot of the column in a TSV line that has only one beside the id.
     pub(super) lone_column: usize,
 }
 
-/// The slots of the formats whose fields are fixed.
+/// The slots of formats with fixed fields.
 pub(super) const TITLE: usize = 1;
 pub(super) const TEXT: usize = 2;
+
+/// The schemas of the formats found in an input, made from the same options.
+pub(super) struct Schemas {
+    pub(super) options: CorpusOptions,
+    made: Vec<Arc<Schema>>,
+}
+
+impl Schemas {
+    pub(super) fn new(options: CorpusOptions) -> Schemas {
+        Schemas { options, made: Vec::new() }
+    }
+
+    /// Returns the schema of a format; an error if the format cannot have the fields of the options.
+    pub(super) fn of(&mut self, format: Format) -> Result<Arc<Schema>, CorpusError> {
+        if let Some(schema) = self.made.iter().find(|schema| schema.format == format) {
+            return Ok(Arc::clone(schema));
+        }
+        let schema = Arc::new(Schema::new(format, &self.options)?);
+        self.made.push(Arc::clone(&schema));
+        Ok(schema)
+    }
+}
 
 impl Schema {
     pub(super) fn new(format: Format, options: &CorpusOptions) -> Result<Schema, CorpusError> {
@@ -75,7 +99,7 @@ fn has_title_and_text_only(options: &CorpusOptions) -> bool {
         .all(|name| *name == "title" || *name == "text" || *name == options.id_field)
 }
 
-/// The slots a record of this format has before any field is asked for.
+/// Returns the slots that every record of this format has, whatever fields the options name.
 fn slot_names(format: Format, options: &CorpusOptions) -> Vec<String> {
     let id = match format {
         Format::Beir if options.id_field == "id" => "_id".to_owned(),
@@ -83,7 +107,7 @@ fn slot_names(format: Format, options: &CorpusOptions) -> Vec<String> {
     };
     let fixed = match format {
         Format::Trec | Format::Text => true,
-        // Columns have no names of their own: they are the title and the text, or else the fields as listed.
+        // Columns have no names: they are title and text, unless the options name other fields.
         Format::Tsv => has_title_and_text_only(options),
         Format::Jsonl | Format::Beir => false,
     };

@@ -56,6 +56,19 @@ fn raw(batch: &Batch) -> &[u8] {
     }
 }
 
+/// The format in which a file is read that is the whole input.
+fn format_of(corpus: &Corpus) -> Format {
+    match &corpus.supply {
+        Supply::Files(cutter) => cutter.open.as_ref().expect("a single file is open").schema.format,
+        Supply::Memory(_) => panic!("this corpus comes from memory"),
+    }
+}
+
+/// What was left out, in words.
+fn left_out(corpus: &Corpus) -> Vec<String> {
+    corpus.left_out().iter().map(LeftOut::to_string).collect()
+}
+
 fn ids(seen: &[Seen]) -> Vec<&str> {
     seen.iter()
         .map(|seen| match seen {
@@ -215,7 +228,6 @@ fn a_folder_of_texts_is_read_in_the_order_of_path_bytes() {
             document(1, "a-b", &["AB", "AB"]),
             document(1, "a/z.md", &["Z", "Z"]),
             document(1, "b.txt", &["B title", "\nB title\nbody"]),
-            problem("binary", 2, "a NUL at byte 7: not a text file"),
             document(1, "empty", &["", ""]),
             problem("latin", 1, "invalid UTF-8 at byte 3 of the record; convert the file to UTF-8"),
             document(1, "packed.gz", &["packed", "packed"]),
@@ -223,6 +235,9 @@ fn a_folder_of_texts_is_read_in_the_order_of_path_bytes() {
         ]
     );
     assert_eq!(Some(corpus.bytes_read()), corpus.bytes_total());
+    let mut expected = vec!["1 binary file", "1 hidden file", "1 hidden folder"];
+    expected.extend(cfg!(unix).then_some("1 symbolic link"));
+    assert_eq!(left_out(&corpus), expected);
 }
 
 #[cfg(target_os = "linux")]
@@ -290,8 +305,8 @@ fn a_beir_folder_is_its_corpus_file() {
         let folder = Folder::with([(name, &bytes), ("queries.jsonl", b"{\"_id\":\"q\"}")]);
         for options in [CorpusOptions::default(), with_format(Format::Beir)] {
             let mut corpus = Corpus::open(folder.path(), options).unwrap();
-            assert_eq!(corpus.format(), Format::Beir);
             assert_eq!(corpus.bytes_total(), Some(bytes.len() as u64));
+            assert_eq!(left_out(&corpus), ["1 file beside the corpus (.jsonl)"]);
             assert_eq!(everything(&mut corpus), [document(1, "d1", &["T", "x"])], "{name}");
         }
     }
@@ -299,10 +314,15 @@ fn a_beir_folder_is_its_corpus_file() {
 
 #[test]
 fn the_format_is_found_from_names_and_content() {
-    let cases: [(&str, &[u8], Option<Format>); 14] = [
+    let pretty = b"{\n  \"id\": 1\n}\n";
+    let cases: [(&str, &[u8], Option<Format>); 18] = [
         ("a.jsonl", b"{\"id\":1}", Some(Format::Jsonl)),
         ("a.jsonl", b"{\"_id\":1}", Some(Format::Beir)),
         ("a.jsonl", b"{\"_id\":1,\"id\":2}", Some(Format::Jsonl)),
+        ("a.json", b"{\"id\":1}\n{\"id\":2}", Some(Format::Jsonl)),
+        ("a.json", b"{\"x\":1}\n\n{\"x\":2}", Some(Format::Jsonl)),
+        ("a.json", pretty, None),
+        ("a.json", b"[{\"id\":1}]", None),
         ("a.tsv.gz", b"1\tx", Some(Format::Tsv)),
         ("a.SGML", b"", Some(Format::Trec)),
         ("ft911_1", b"\n <DOC>\n", Some(Format::Trec)),
@@ -319,40 +339,97 @@ fn the_format_is_found_from_names_and_content() {
         let folder = Folder::with([(name, bytes)]);
         let found = Corpus::open(&folder.path().join(name), CorpusOptions::default());
         match (found, expected) {
-            (Ok(corpus), Some(format)) => assert_eq!(corpus.format(), format, "{name}"),
-            (Err(error), None) => {
-                let message = error.to_string();
-                assert!(
-                    message.ends_with("cannot tell the format; name it with --format jsonl|tsv|trec|beir|text|ciff")
-                );
-            }
-            (Ok(corpus), None) => panic!("{name} was taken for {}", corpus.format()),
+            (Ok(corpus), Some(format)) => assert_eq!(format_of(&corpus), format, "{name}"),
+            (Err(error), None) => assert!(matches!(error, CorpusError::UnclearFormat { .. }), "{name}: {error}"),
+            (Ok(corpus), None) => panic!("{name} was taken for {}", format_of(&corpus)),
             (Err(error), Some(_)) => panic!("{name}: {error}"),
         }
     }
 }
 
 #[test]
-fn the_format_of_a_folder_is_that_of_its_files() {
-    let format_of =
-        |folder: &Folder| Corpus::open(folder.path(), CorpusOptions::default()).map(|corpus| corpus.format());
-    let only_tables = Folder::with([("x/a.tsv", b"1\tx"), ("README", b"words")]);
-    assert_eq!(format_of(&only_tables).unwrap(), Format::Tsv);
-    let not_beir = Folder::with([("queries.jsonl", b"{\"_id\":1}")]);
-    assert_eq!(format_of(&not_beir).unwrap(), Format::Jsonl);
-    let options = with_format(Format::Beir);
-    let message = Corpus::open(not_beir.path(), options).err().unwrap().to_string();
-    assert!(message.ends_with("expected corpus.jsonl, plain or with .gz or .zst"));
-    let texts = Folder::with([("a.rs", b"fn"), ("b.md", b"#")]);
-    assert_eq!(format_of(&texts).unwrap(), Format::Text);
-    let trec = Folder::with([("ft_1", b"<DOC><DOCNO>1</DOCNO></DOC>"), ("zz", b"words")]);
-    assert_eq!(format_of(&trec).unwrap(), Format::Trec);
-    let mixed = Folder::with([("a.tsv", b""), ("b.jsonl", b"")]);
-    let message = format_of(&mixed).unwrap_err().to_string();
-    assert!(message.contains("holds jsonl and tsv files; choose with --format"));
-    let empty = Folder::with([]);
-    let message = format_of(&empty).unwrap_err().to_string();
-    assert!(message.contains("no text files in this folder"), "{message}");
+fn a_folder_may_mix_formats_and_each_file_is_read_in_its_own() {
+    let long_line = format!("{{\"id\":\"long\",\"text\":\"{}\"}}\n", "word ".repeat(20_000));
+    let folder = Folder::with([
+        ("README.md", b"about"),
+        ("a.tsv", b"tsv\tx\n"),
+        ("b.jsonl", b"{\"id\":\"jsonl\"}\nbad\n"),
+        ("beir.jsonl", b"{\"_id\":\"beir\"}\n"),
+        ("c.trec.gz", &gzip(b"<DOC><DOCNO>trec</DOCNO></DOC>")),
+        ("long.json", long_line.as_bytes()),
+        ("main.rs", b"{\n\tx\n}"),
+        ("package.json", b"{\n  \"id\": \"one object\"\n}\n"),
+        ("part-00000", b"{\"id\":\"part\"}\n"),
+        ("settings.json", b"{\"editor\": 1}"),
+        ("torn.gz", &gzip(b"torn")[..12]),
+        ("x.bin", b"\0"),
+    ]);
+    for limits in [LIMITS, batches_of(1), batches_of(12)] {
+        let mut corpus = Corpus::open_with(folder.path(), CorpusOptions::default(), limits).unwrap();
+        let seen = without_folder(everything(&mut corpus), &folder);
+        let expected = [
+            "README.md",
+            "tsv",
+            "jsonl",
+            "(problem)",
+            "beir",
+            "trec",
+            "long",
+            "main.rs",
+            "package.json",
+            "part",
+            "settings.json",
+            "(problem)",
+        ];
+        assert_eq!(ids(&seen), expected);
+        assert_eq!(left_out(&corpus), ["1 binary file (.bin)"]);
+        assert_eq!(Some(corpus.bytes_read()), corpus.bytes_total());
+    }
+}
+
+#[test]
+fn files_that_cannot_have_the_named_fields_are_left_out_unless_their_format_is_named() {
+    let folder = Folder::with([("a.jsonl", b"{\"id\":1,\"body\":\"x\"}"), ("b.md", b"#"), ("c.txt", b"c")]);
+    let options = CorpusOptions { fields: vec!["body".to_owned()], ..CorpusOptions::default() };
+    let mut corpus = Corpus::open(folder.path(), options.clone()).unwrap();
+    assert_eq!(ids(&everything(&mut corpus)), ["1"]);
+    assert_eq!(left_out(&corpus), ["1 file without the named fields (.md)", "1 file without the named fields (.txt)"]);
+    let named = CorpusOptions { format: Some(Format::Text), ..options };
+    assert!(matches!(Corpus::open(folder.path(), named), Err(CorpusError::UnknownField { .. })));
+}
+
+#[test]
+fn a_folder_without_files_to_read_is_refused_with_what_is_expected() {
+    let complaint = |folder: &Folder, format| {
+        let options = CorpusOptions { format, ..CorpusOptions::default() };
+        let message = Corpus::open(folder.path(), options).err().unwrap().to_string();
+        message.split_once(": ").unwrap().1.to_owned()
+    };
+    let nothing = "no files to read in this folder";
+    let queries = Folder::with([("queries.jsonl", b"{\"_id\":1}")]);
+    let beir = format!("{nothing}; expected corpus.jsonl, plain or with .gz or .zst");
+    assert_eq!(complaint(&queries, Some(Format::Beir)), beir);
+    let tsv = format!("{nothing}; expected tsv files, with names that end in .tsv, plain or with .gz or .zst");
+    assert_eq!(complaint(&queries, Some(Format::Tsv)), tsv);
+    let hidden = Folder::with([(".hidden", b"x")]);
+    assert_eq!(complaint(&hidden, None), format!("{nothing}; hidden files and links are not read"));
+}
+
+#[test]
+fn an_index_is_never_part_of_a_collection() {
+    let folder = Folder::with([
+        ("a.txt", b"a"),
+        ("idx/lock", b""),
+        ("idx/manifest-00000001", b"lanner-manifest"),
+        ("idx/segment-00000001", b"postings"),
+        ("unfinished/lock", b""),
+        ("unfinished/building/run-1", b"postings"),
+    ]);
+    let mut corpus = Corpus::open(folder.path(), CorpusOptions::default()).unwrap();
+    assert_eq!(ids(&everything(&mut corpus)), ["a.txt"]);
+    assert_eq!(left_out(&corpus), ["2 indexes"]);
+    let error = Corpus::open(&folder.path().join("idx"), CorpusOptions::default()).err().unwrap();
+    assert!(matches!(error, CorpusError::IsIndex { .. }), "{error}");
 }
 
 #[test]
@@ -364,6 +441,7 @@ fn a_trec_folder_is_what_is_named_or_looks_like_it() {
     ]);
     let mut corpus = Corpus::open(folder.path(), with_format(Format::Trec)).unwrap();
     assert_eq!(ids(&everything(&mut corpus)), ["1", "2"]);
+    assert_eq!(left_out(&corpus), ["1 file of another format"]);
 }
 
 #[test]

@@ -1,51 +1,43 @@
 //! The text format: each file is one document.
 
 use super::batch::{Delivery, PartKind};
-use super::cut::CHUNK_BYTES;
+use super::decompress::{BUFFER_BYTES, Decompressed};
 use super::error::CorpusError;
 use super::lines;
 use super::schema::{TEXT, TITLE};
-use super::stream::Stream;
 
 /// The longest title, in characters.
 const TITLE_CHARACTERS: usize = 120;
 
-/// Whether the content of a file was read, or why it cannot be a document.
+/// What reading a whole file found.
 pub(super) enum Outcome {
     Read,
-    Unusable { line: u64, what: String },
+    Binary,
+    TooLong,
 }
 
-/// Appends a whole file to `bytes`, but stops at the first sign that it is not a text.
-pub(super) fn read_whole(stream: &mut Stream, bytes: &mut Vec<u8>, limit: usize) -> Result<Outcome, CorpusError> {
+/// Appends a whole file to `bytes`, but stops at the first NUL.
+pub(super) fn read_whole(file: &mut Decompressed, bytes: &mut Vec<u8>, limit: usize) -> Result<Outcome, CorpusError> {
     let start = bytes.len();
     loop {
-        let chunk = bytes.len();
-        if stream.read_into(bytes, CHUNK_BYTES)? == 0 {
+        let piece = bytes.len();
+        if file.read_into(bytes, BUFFER_BYTES)? == 0 {
             return Ok(Outcome::Read);
         }
-        if let Some(at) = memchr::memchr(0, &bytes[chunk..]) {
-            let offset = chunk + at - start;
-            return Ok(Outcome::Unusable {
-                line: 1 + lines::count(&bytes[start..chunk + at]),
-                what: format!("a NUL at byte {offset}: not a text file"),
-            });
+        if memchr::memchr(0, &bytes[piece..]).is_some() {
+            return Ok(Outcome::Binary);
         }
         if bytes.len() - start > limit {
-            return Ok(Outcome::Unusable { line: 1, what: format!("longer than {limit} bytes; split the file") });
+            return Ok(Outcome::TooLong);
         }
     }
 }
 
-/// The part of a batch that a file is, given its path below the input.
-pub(super) fn identified(outcome: Outcome, relative: Vec<u8>) -> PartKind {
-    match (outcome, String::from_utf8(relative)) {
-        (Outcome::Unusable { line, what }, _) => PartKind::Unusable { line, what },
-        (Outcome::Read, Ok(id)) => PartKind::Document { id },
-        (Outcome::Read, Err(_)) => PartKind::Unusable {
-            line: 1,
-            what: "the path is not valid UTF-8, so it cannot be an id; rename the file".to_owned(),
-        },
+/// Returns the part of a batch that a file makes, given its path below the input.
+pub(super) fn identified(relative: Vec<u8>) -> PartKind {
+    match String::from_utf8(relative) {
+        Ok(id) => PartKind::Document { id },
+        Err(_) => PartKind::Unusable("the path is not valid UTF-8, so it cannot be an id; rename the file".to_owned()),
     }
 }
 
@@ -63,7 +55,7 @@ pub(super) fn document(id: &str, bytes: &[u8], delivery: &mut Delivery<'_, '_>) 
     delivery.document(1, slot, &[]);
 }
 
-/// The first line that is not blank, cut to the longest title.
+/// Returns the first line that is not blank, cut to the longest title.
 fn title(text: &str) -> &str {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
     match line.char_indices().nth(TITLE_CHARACTERS) {

@@ -1,6 +1,7 @@
 //! The bytes of an index: what the build writes and `open` reads, specified in `docs/format.md`.
 
 pub mod dense;
+pub mod folder;
 pub mod impact_ordered;
 pub mod lexicon;
 pub mod list;

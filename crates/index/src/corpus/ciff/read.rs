@@ -11,7 +11,7 @@ use super::{
     CiffError, DocRecordMessage, Document, Header, HeaderMessage, Kind, List, PostingMessage, PostingsListMessage,
     VERSION, invalid,
 };
-use crate::corpus::stream::decompressed;
+use crate::corpus::decompress::decompressed;
 
 /// The longest header or document record.
 const SMALL_MESSAGE_BYTES: u64 = 1 << 24;
@@ -19,8 +19,8 @@ const SMALL_MESSAGE_BYTES: u64 = 1 << 24;
 /// The most bytes that a posting takes, with room for encoders that are not thrifty.
 const POSTING_BYTES: u64 = 32;
 
-/// How much is read at a time, so that memory follows the bytes that are there and not the length that is claimed.
-const CHUNK_BYTES: u64 = 1 << 20;
+/// How much of a message is read at a time, so that a false length does not allocate memory.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// Reads a CIFF file message by message.
 pub struct CiffReader<R> {
@@ -121,10 +121,10 @@ impl<R: Read> CiffReader<R> {
         self.message.clear();
         let mut missing = length;
         while missing > 0 {
-            let chunk = missing.min(CHUNK_BYTES);
-            let mut input = self.input.by_ref().take(chunk);
+            let piece = missing.min(PIECE_BYTES);
+            let mut input = self.input.by_ref().take(piece);
             let read = input.read_to_end(&mut self.message).map_err(failed)? as u64;
-            if read < chunk {
+            if read < piece {
                 return Err(CiffError::Truncated { kind, number });
             }
             missing -= read;

@@ -1,4 +1,4 @@
-//! A file as a stream of decompressed bytes, with the position in the file for progress and errors.
+//! A file as decompressed bytes, with the position in the file for progress and errors.
 
 use std::fmt;
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{CorpusError, Damage};
 use super::files::name_of;
+use super::lines;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +35,16 @@ impl fmt::Display for Compression {
 impl Compression {
     fn of(beginning: &[u8]) -> Compression {
         match beginning {
-            // RFC 1952: two magic bytes, then the only method there is.
+            // RFC 1952: two magic bytes, then the only compression method defined.
             [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
-            // RFC 8878: a frame, or a skippable frame as parallel compressors put first.
+            // RFC 8878: a frame, or a skippable frame, which parallel compressors write first.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
             _ => Compression::None,
         }
     }
 }
 
-/// Counts the bytes that the layer above has used.
+/// Counts the bytes that the layer above has consumed.
 struct Counted<R> {
     inner: R,
     bytes_used: Arc<AtomicU64>,
@@ -68,12 +69,14 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-const BUFFER_BYTES: usize = 1 << 16;
+/// The size of the read buffer, and how much a reader asks for at a time where the length is unknown.
+pub(super) const BUFFER_BYTES: usize = 1 << 16;
 
 /// The largest window of a zstd frame (`zstd --long=31`), in bits.
 const ZSTD_WINDOW_BITS: u32 = 31;
 
-/// Finds out the compression of `input` and undoes it, adding to `bytes_used` what it takes from `input`.
+/// Detects the compression of `input` and returns a decompressing reader, which adds the bytes that it consumes
+/// from `input` to `bytes_used`.
 pub(super) fn decompressed(
     input: impl Read + Send + 'static,
     bytes_used: &Arc<AtomicU64>,
@@ -96,35 +99,35 @@ pub(super) fn decompressed(
 }
 
 /// The decompressed bytes of one file, without its byte order mark.
-pub(super) struct Stream {
+pub(super) struct Decompressed {
     source: Arc<str>,
     compression: Compression,
     reader: Box<dyn Read + Send>,
-    /// Bytes that were read and not handed out yet.
+    /// Bytes that were read from `reader` and not returned yet.
     ahead: Vec<u8>,
     bytes_used: Arc<AtomicU64>,
-    /// The value of `bytes_used` when this stream began.
+    /// The value of `bytes_used` when this file was opened.
     bytes_used_before: u64,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-impl Stream {
-    pub(super) fn open(path: &Path, bytes_used: &Arc<AtomicU64>) -> Result<Stream, CorpusError> {
+impl Decompressed {
+    pub(super) fn open(path: &Path, bytes_used: &Arc<AtomicU64>) -> Result<Decompressed, CorpusError> {
         let name = name_of(path);
         let file = File::open(path).map_err(|source| CorpusError::Open { path: name.to_string(), source })?;
-        Stream::new(name, file, bytes_used)
+        Decompressed::new(name, file, bytes_used)
     }
 
     pub(super) fn new(
         source: Arc<str>,
         input: impl Read + Send + 'static,
         bytes_used: &Arc<AtomicU64>,
-    ) -> Result<Stream, CorpusError> {
+    ) -> Result<Decompressed, CorpusError> {
         let bytes_used_before = bytes_used.load(Ordering::Relaxed);
         let (compression, reader) = decompressed(input, bytes_used)
             .map_err(|error| CorpusError::Open { path: source.to_string(), source: error })?;
-        let mut stream = Stream {
+        let mut opened = Decompressed {
             source,
             compression,
             reader,
@@ -132,17 +135,17 @@ impl Stream {
             bytes_used: Arc::clone(bytes_used),
             bytes_used_before,
         };
-        if stream.peek(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
-            stream.ahead.clear();
+        if opened.peek(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
+            opened.ahead.clear();
         }
-        Ok(stream)
+        Ok(opened)
     }
 
     pub(super) fn source(&self) -> Arc<str> {
         Arc::clone(&self.source)
     }
 
-    /// The next `length` bytes, fewer at the end, without taking them.
+    /// Returns the next `length` bytes, fewer at the end, without consuming them.
     pub(super) fn peek(&mut self, length: usize) -> Result<&[u8], CorpusError> {
         if self.ahead.len() < length {
             let mut ahead = std::mem::take(&mut self.ahead);
@@ -152,7 +155,7 @@ impl Stream {
         Ok(&self.ahead[..length.min(self.ahead.len())])
     }
 
-    /// Appends `length` bytes to `bytes`, fewer only at the end; says how many.
+    /// Appends the next `length` bytes to `bytes`, fewer only at the end, and returns their number.
     pub(super) fn read_into(&mut self, bytes: &mut Vec<u8>, length: usize) -> Result<usize, CorpusError> {
         let start = bytes.len();
         let from_ahead = length.min(self.ahead.len());
@@ -163,13 +166,13 @@ impl Stream {
         Ok(bytes.len() - start)
     }
 
-    /// Takes back the last bytes that were handed out.
+    /// Takes back the last bytes that [`Decompressed::read_into`] returned.
     pub(super) fn give_back(&mut self, mut tail: Vec<u8>) {
         tail.append(&mut self.ahead);
         self.ahead = tail;
     }
 
-    /// Reads until `bytes` holds `target_length` bytes or the stream ends.
+    /// Reads until `bytes` holds `target_length` bytes or the file ends.
     fn read_directly(&mut self, bytes: &mut Vec<u8>, target_length: usize) -> Result<(), CorpusError> {
         let wanted = (target_length - bytes.len()) as u64;
         match self.reader.by_ref().take(wanted).read_to_end(bytes) {
@@ -181,12 +184,40 @@ impl Stream {
     fn failure(&self, error: io::Error) -> CorpusError {
         let path = self.source.to_string();
         let position = self.bytes_used.load(Ordering::Relaxed) - self.bytes_used_before;
-        // Decoders pass the system's errors on; their own carry no code of the system.
+        // Decoders pass errors of the operating system on unchanged; their own errors have no error number.
         if self.compression == Compression::None || error.raw_os_error().is_some() {
             return CorpusError::Read { path, position, source: error };
         }
         CorpusError::Damaged { path, damage: Damage { compression: self.compression, position, error } }
     }
+}
+
+/// Reads a whole text file: queries, judgements, runs or ranks, plain, gzip or zstd.
+///
+/// A file with a NUL byte or with invalid UTF-8 is an error; a byte order mark is skipped.
+pub fn open_text(path: &Path) -> Result<String, CorpusError> {
+    text_of(Decompressed::open(path, &Arc::default())?)
+}
+
+/// Reads a whole text from `input` as [`open_text`] does; `path` names it in errors.
+pub fn read_text(path: &Path, mut input: impl Read) -> Result<String, CorpusError> {
+    let mut bytes = Vec::new();
+    let failed = |source| CorpusError::Open { path: path.display().to_string(), source };
+    input.read_to_end(&mut bytes).map_err(failed)?;
+    text_of(Decompressed::new(name_of(path), Cursor::new(bytes), &Arc::default())?)
+}
+
+fn text_of(mut file: Decompressed) -> Result<String, CorpusError> {
+    let mut bytes = Vec::new();
+    while file.read_into(&mut bytes, BUFFER_BYTES)? == BUFFER_BYTES {}
+    let path = || file.source.to_string();
+    if let Some(position) = memchr::memchr(0, &bytes) {
+        return Err(CorpusError::Binary { path: path(), position });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        CorpusError::InvalidUtf8 { path: path(), line: 1 + lines::count(valid) }
+    })
 }
 
 #[cfg(test)]
@@ -205,9 +236,9 @@ mod tests {
     }
 
     fn read_all(bytes: Vec<u8>) -> Result<Vec<u8>, CorpusError> {
-        let mut stream = Stream::new("memory".into(), Cursor::new(bytes), &Arc::default())?;
+        let mut file = Decompressed::new("memory".into(), Cursor::new(bytes), &Arc::default())?;
         let mut read = Vec::new();
-        while stream.read_into(&mut read, 7)? == 7 {}
+        while file.read_into(&mut read, 7)? == 7 {}
         Ok(read)
     }
 
@@ -248,9 +279,9 @@ mod tests {
     #[test]
     fn the_compression_is_found_when_bytes_come_one_by_one() {
         for bytes in [gzip(b"dripping"), zstd_frame(b"dripping")] {
-            let mut stream = Stream::new("pipe".into(), Drip(Cursor::new(bytes.clone())), &Arc::default()).unwrap();
+            let mut file = Decompressed::new("pipe".into(), Drip(Cursor::new(bytes.clone())), &Arc::default()).unwrap();
             let mut read = Vec::new();
-            assert_eq!(stream.read_into(&mut read, 100).unwrap(), 8);
+            assert_eq!(file.read_into(&mut read, 100).unwrap(), 8);
             assert_eq!(read, b"dripping");
         }
     }
@@ -280,8 +311,8 @@ mod tests {
     fn bytes_used_end_at_the_size_of_the_file() {
         for bytes in [gzip(b"abc"), zstd_frame(b"abc"), b"abc".to_vec(), Vec::new()] {
             let bytes_used = Arc::default();
-            let mut stream = Stream::new("memory".into(), Cursor::new(bytes.clone()), &bytes_used).unwrap();
-            stream.read_into(&mut Vec::new(), 100).unwrap();
+            let mut file = Decompressed::new("memory".into(), Cursor::new(bytes.clone()), &bytes_used).unwrap();
+            file.read_into(&mut Vec::new(), 100).unwrap();
             assert_eq!(bytes_used.load(Ordering::Relaxed), bytes.len() as u64);
         }
     }
