@@ -3,10 +3,10 @@
 mod support;
 
 use lanner_index::build::{BuildError, BuildOptions, Quiet, build, build_from_ciff};
-use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
+use lanner_index::codec::{BLOCK, CodecName, Codecs, Packed, qmx};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::IndexError;
-use lanner_index::open::{Column, Index, export_ciff};
+use lanner_index::open::{Column, ColumnPart, Index, ListLayout, export_ciff};
 use lanner_index::text::Analyzer;
 use lanner_index::{DocId, TermId};
 use std::collections::BTreeMap;
@@ -147,6 +147,53 @@ fn impact_ordered_lists_hold_the_postings_by_falling_impact() {
         long += 1;
     }
     assert!(long > 50 && short > 50, "{long} long lists, {short} short ones");
+}
+
+#[test]
+fn the_layout_of_a_list_says_where_its_columns_lie() {
+    let folder = tempfile::tempdir().unwrap();
+    let codecs = Codecs { documents: CodecName::Pfor, weights: CodecName::Pfor };
+    let options = BuildOptions { impacts: true, dense: false, codecs, ..options() };
+    build_index(folder.path(), documents(3000, 400), &options).unwrap();
+    let index = Index::open(folder.path()).unwrap();
+    let (mut short, mut long) = (0, 0);
+    for word in (0..400).map(|number| format!("w{number}")).chain((0..9).map(|number| number.to_string())) {
+        let [Some((_, span))] = index.find_terms(&[word.as_bytes()]).unwrap()[..] else {
+            continue;
+        };
+        let (list, bytes) = (index.list_at(span).unwrap(), index.segment().bytes_at(span).unwrap());
+        match index.segment().layout_at(span).unwrap() {
+            ListLayout::Short { first, documents, frequencies, impacts } => {
+                let count = list.postings() as usize;
+                let expected = postings(&index, &word, Column::Frequency);
+                let mut found = vec![first; count];
+                if let Some(ColumnPart { byte, start }) = documents {
+                    let packed = Packed::alone(byte, &bytes[start..]);
+                    codecs.documents.codec().decode_documents(packed, first + 1, &mut found[1..]);
+                }
+                assert!(found.iter().eq(expected.iter().map(|(document, _)| document)), "{word}");
+                for (column, part) in [(Column::Frequency, frequencies), (Column::Impact, impacts)] {
+                    let mut found = vec![1; count];
+                    if let Some(ColumnPart { byte, start }) = part {
+                        codecs.weights.codec().decode_values(Packed::alone(byte, &bytes[start..]), &mut found);
+                    }
+                    let expected = postings(&index, &word, column);
+                    assert!(found.iter().eq(expected.iter().map(|(_, weight)| weight)), "{word}, {column:?}");
+                }
+                short += 1;
+            }
+            ListLayout::Long { shared, .. } => {
+                assert_eq!(shared.each_ref().map(|part| part.len()), list.shared_bytes(), "{word}");
+                assert_eq!(
+                    (shared[0].end, shared[1].end, shared[2].end),
+                    (shared[1].start, shared[2].start, bytes.len())
+                );
+                long += 1;
+            }
+            ListLayout::Dense { .. } => panic!("{word}: the index has no bitmaps"),
+        }
+    }
+    assert!(short > 50 && long > 50, "{short} short lists, {long} long ones");
 }
 
 #[test]

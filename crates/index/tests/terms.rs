@@ -52,7 +52,7 @@ proptest! {
         for (&term, together) in asked.iter().zip(index.find_terms(&bytes).unwrap()) {
             let postings = together.map(|(_, span)| index.list_at(span).unwrap().postings());
             prop_assert_eq!(postings, expected.get(term).copied(), "{}", term);
-            let summary = together.map(|(_, place)| index.summary_at(place).unwrap().postings);
+            let summary = together.map(|(_, span)| index.summary_at(span).unwrap().postings);
             prop_assert_eq!(summary, postings);
             prop_assert_eq!(index.lookup(term).unwrap(), together.map(|(id, _)| id));
             let by_number = together.map(|(id, _)| found[id.0 as usize].as_str());

@@ -22,12 +22,11 @@ pub struct Dense<'a> {
     window_saturations: &'a [[u8; 2]],
     chunk_impacts: &'a [u8],
     window_impacts: &'a [u8],
-    frequency_bits: usize,
     frequencies: &'a [u8],
     impacts: &'a [u8],
     exception_ranks: &'a [[u8; 4]],
     exception_frequencies: &'a [[u8; 4]],
-    directory_bytes: usize,
+    layout: DenseLayout,
 }
 
 impl<'a> Dense<'a> {
@@ -60,12 +59,11 @@ impl<'a> Dense<'a> {
             window_saturations: part(layout.window_saturation(), 2 * windows * has_frequencies).as_chunks().0,
             chunk_impacts: part(layout.chunk_impact(), chunks * has_impacts),
             window_impacts: part(layout.window_impact(), windows * has_impacts),
-            frequency_bits: layout.frequency_bits,
             frequencies: part(layout.frequencies(), (layout.postings * layout.frequency_bits).div_ceil(8)),
             impacts: part(layout.impacts(), layout.postings * has_impacts),
             exception_ranks: part(layout.exception_rank(), 4 * layout.exceptions).as_chunks().0,
             exception_frequencies: part(layout.exception_frequency(), 4 * layout.exceptions).as_chunks().0,
-            directory_bytes: layout.words(),
+            layout,
         })
     }
 
@@ -132,9 +130,9 @@ impl<'a> Dense<'a> {
     /// What the bits of a posting hold: its frequency, or 0 for an exception.
     #[inline]
     fn packed_frequency(&self, rank: u32) -> Option<u32> {
-        let bit = rank as usize * self.frequency_bits;
+        let bit = rank as usize * self.layout.frequency_bits;
         let byte = u32::from(*self.frequencies.get(bit / 8)?);
-        Some(byte >> (bit % 8) & ((1 << self.frequency_bits) - 1))
+        Some(byte >> (bit % 8) & ((1 << self.layout.frequency_bits) - 1))
     }
 
     /// The frequency of a posting that its bits do not hold.
@@ -147,7 +145,7 @@ impl<'a> Dense<'a> {
     /// The frequencies that are not exceptions, packed from the lowest bits of the first byte on, and the bits of each.
     /// 0 stands for an exception.
     pub fn packed_frequencies(&self) -> (&'a [u8], usize) {
-        (self.frequencies, self.frequency_bits)
+        (self.frequencies, self.layout.frequency_bits)
     }
 
     /// The impacts in the order of the documents; empty where they are not stored.
@@ -198,7 +196,11 @@ impl<'a> Dense<'a> {
 
     /// Bytes of header, ranks and bounds.
     pub fn directory_bytes(&self) -> usize {
-        self.directory_bytes
+        self.layout.words()
+    }
+
+    pub(super) fn layout(&self) -> &DenseLayout {
+        &self.layout
     }
 
     /// Bytes of the words, of frequencies with their exceptions, and of impacts.
@@ -271,7 +273,7 @@ impl<'a> Dense<'a> {
     fn verify_exceptions(&self, postings: u32) -> Result<(), &'static str> {
         let ranks = self.exception_ranks.iter().map(|&rank| u32::from_le_bytes(rank));
         let is_exception = |rank: u32| {
-            let is_needed = self.value(Column::Frequency, rank) >> self.frequency_bits > 0;
+            let is_needed = self.value(Column::Frequency, rank) >> self.layout.frequency_bits > 0;
             rank < postings && is_needed && self.packed_frequency(rank) == Some(0)
         };
         let marked = (0..postings).filter(|&rank| self.packed_frequency(rank) == Some(0)).count();

@@ -4,6 +4,7 @@
 //! file; decoding then gives wrong numbers, but stays inside the list and never panics.
 
 use super::dense::Dense;
+use super::layout::{ColumnPart, ListLayout};
 use crate::codec::{BLOCK, Codec, Codecs, Packed};
 use crate::format::dense::is_marked_dense;
 use crate::format::list::{
@@ -156,6 +157,33 @@ impl<'a> List<'a> {
         let is_sane = postings as usize >= BLOCK && (layout.windows == 0 || layout.windows == context.windows());
         let body = Body::Long { bytes, layout, shared: read_shared(bytes)? };
         (is_sane && layout.payload() <= bytes.len()).then_some(List { postings, documents, weights, body })
+    }
+
+    /// Where the arrays of the list lie within its `length` bytes.
+    pub(super) fn layout(&self, length: usize) -> ListLayout {
+        match self.body {
+            Body::Short(Short { first, documents, frequencies, impacts }) => {
+                // The columns fill the end of the list, each after its directory byte.
+                let mut end = length;
+                let [impacts, frequencies, documents] = [impacts, frequencies, documents].map(|column| {
+                    let packed = column?;
+                    let start = end - packed.bytes.len();
+                    end = start - 1;
+                    Some(ColumnPart { byte: packed.byte, start })
+                });
+                ListLayout::Short { first, documents, frequencies, impacts }
+            }
+            Body::Long { bytes, layout, shared } => {
+                let mut end = u32_at(bytes, SHARED_START) as usize * UNIT + SHARED_HEADER_BYTES;
+                let shared = shared.map(|part| {
+                    let start = end;
+                    end += part.len();
+                    start..end
+                });
+                ListLayout::Long { layout, shared }
+            }
+            Body::Dense { dense, .. } => ListLayout::Dense { layout: *dense.layout() },
+        }
     }
 
     /// Documents that hold the term.
@@ -449,7 +477,7 @@ fn packed_documents<'a>(bytes: &'a [u8], layout: &LongLayout, shared: &Shared<'a
 }
 
 /// Takes a column and its directory byte from the front.
-pub(super) fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
+fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
     let byte = varint::take(bytes, 1)?[0];
     let length = codec.length(Packed::alone(byte, bytes), count);
     Some(Packed::alone(byte, varint::take(bytes, length)?))

@@ -43,12 +43,6 @@ impl Deref for Bytes {
     }
 }
 
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
 /// Asks the processor to have the bytes around a place at hand soon; a place beyond them is nothing's.
 #[inline]
 pub fn prefetch(bytes: &[u8], at: usize) {

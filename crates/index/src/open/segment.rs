@@ -126,9 +126,7 @@ impl Segment {
 
     /// Where the parts of the list at a span lie within its bytes, if these can be a list.
     pub fn layout_at(&self, span: ListSpan) -> Result<ListLayout, IndexError> {
-        self.list_at(span)?;
-        let bytes = self.bytes_at(span)?;
-        ListLayout::new(&self.list_context(), span.is_long, bytes).ok_or_else(|| self.damaged_list(span))
+        Ok(self.list_at(span)?.layout(span.bytes()))
     }
 
     /// The bytes of the list at a span.

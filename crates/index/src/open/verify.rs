@@ -115,25 +115,15 @@ fn verify_lists(index: &Index) -> Result<u64, IndexError> {
     Ok(postings)
 }
 
-/// Documents increase and exist, weights are at least 1, every bound bounds, and k-th weights are the k-th.
+/// Documents increase and exist, weights are at least 1, no weight exceeds its bounds, and k-th weights are correct.
 fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'static str> {
     let header = index.segment().header();
     let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
     let (mut saturations, mut impacts) = (Vec::new(), [0u32; 256]);
-    let mut next = 0u64;
+    let window = |document: u32| (document / WINDOW) as usize;
+    verify_list_documents(list, header.documents)?;
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        for &document in &documents[..count] {
-            if u64::from(document) < next || document >= header.documents {
-                return Err("its documents do not increase inside the collection");
-            }
-            next = u64::from(document) + 1;
-        }
-        let is_directory_exact = list.blocks() > 1 && list.dense().is_none();
-        if is_directory_exact && documents[count - 1] != list.last_document(block) {
-            return Err("a block does not end with the document its directory names");
-        }
-        let window = |document: u32| (document / WINDOW) as usize;
         if header.has_frequencies {
             list.decode_weights(Column::Frequency, block, &mut weights);
             for (&document, &frequency) in documents[..count].iter().zip(&weights) {
@@ -172,6 +162,24 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
         true => Ok(()),
         false => Err("a stored k-th weight is not that of its postings"),
     }
+}
+
+fn verify_list_documents(list: &List<'_>, documents_of_segment: u32) -> Result<(), &'static str> {
+    let is_directory_exact = list.blocks() > 1 && list.dense().is_none();
+    let (mut documents, mut next) = ([0; BLOCK], 0u64);
+    for block in 0..list.blocks() {
+        let count = list.decode_documents(block, &mut documents);
+        for &document in &documents[..count] {
+            if u64::from(document) < next || document >= documents_of_segment {
+                return Err("its documents do not increase inside the collection");
+            }
+            next = u64::from(document) + 1;
+        }
+        if is_directory_exact && documents[count - 1] != list.last_document(block) {
+            return Err("a block does not end with the document its directory names");
+        }
+    }
+    Ok(())
 }
 
 /// The largest of all saturations and the k-th for each stored k.

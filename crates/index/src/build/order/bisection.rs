@@ -19,7 +19,6 @@
 //! Sums are whole numbers, so that no order of additions, and thus no number of threads, changes the result.
 
 use super::graph::Graph;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -53,13 +52,13 @@ pub fn order(graph: Graph, threads: usize, report: &(dyn Fn(u64, u64) + Sync)) -
     while tasks.len() < 8 * threads && tasks.iter().any(|task| task.order.len() > SMALL_DOCUMENTS) {
         let each = (threads / tasks.len()).max(1);
         let halves = Mutex::new(Vec::with_capacity(2 * tasks.len()));
-        in_parallel(tasks, threads, |task, scratch| {
+        run_tasks(tasks, threads, |task, scratch| {
             let both = bisection.halve(task, each, scratch);
             halves.lock().unwrap_or_else(PoisonError::into_inner).extend(both);
         });
         tasks = halves.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
-    in_parallel(tasks, threads, |task, scratch| bisection.finish(task, scratch));
+    run_tasks(tasks, threads, |task, scratch| bisection.finish(task, scratch));
     order
 }
 
@@ -72,23 +71,35 @@ fn levels(documents: usize) -> u64 {
     levels
 }
 
-/// Runs the tasks on so many workers, each with its own memory.
-fn in_parallel<'a>(tasks: Vec<Task<'a>>, threads: usize, run: impl Fn(Task<'a>, &mut Scratch) + Sync) {
+/// Runs the tasks on up to `threads` workers. Each worker has its own scratch buffers and takes the next task when it has
+/// finished one.
+fn run_tasks<'a>(tasks: Vec<Task<'a>>, threads: usize, run: impl Fn(Task<'a>, &mut Scratch) + Sync) {
     let workers = threads.min(tasks.len());
     let tasks = Mutex::new(tasks.into_iter());
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || {
+    on_threads(0..workers, |_| {
         let mut scratch = Scratch::default();
         while let Some(task) = next() {
             run(task, &mut scratch);
         }
+    });
+}
+
+/// Calls `work` with each item on a thread of its own, the first on this one, and returns the results in order.
+// Not a `Pipeline`: that one pulls items from a source one by one, here they are slices of one array, cut beforehand.
+fn on_threads<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let (mut items, work) = (items.into_iter(), &work);
+    let Some(first) = items.next() else {
+        return Vec::new();
     };
     std::thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        work();
-    });
+        let others: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
+        let first = work(first);
+        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        std::iter::once(first).chain(others.into_iter().map(join)).collect()
+    })
 }
 
 /// A graph whose documents are to be ordered, and where their order goes.
@@ -252,23 +263,14 @@ impl Scratch {
     fn weigh_documents(&mut self, graph: &Graph, threads: usize, resistance: i64) {
         self.keys.resize(self.is_right.len(), 0);
         let (is_right, leanings) = (&self.is_right, &self.leanings);
-        let weigh = |first: usize, keys: &mut [u64]| {
-            for (at, (key, row)) in keys.iter_mut().zip(graph.rows(first)).enumerate() {
-                let right = is_right[first + at];
+        let share = self.keys.len().div_ceil(threads);
+        on_threads(self.keys.chunks_mut(share).enumerate(), |(number, keys)| {
+            let first = number * share;
+            for (position, (key, row)) in (first..).zip(keys.iter_mut().zip(graph.rows(first))) {
+                let right = is_right[position];
                 let leanings = &leanings[usize::from(right)];
                 let leaning: i64 = row.iter().map(|&term| i64::from(leanings[term as usize])).sum();
-                *key = key_of(leaning + if right { resistance } else { -resistance }, first + at);
-            }
-        };
-        let chunk = self.keys.len().div_ceil(threads);
-        std::thread::scope(|scope| {
-            let mut chunks = self.keys.chunks_mut(chunk).enumerate();
-            let own = chunks.next();
-            for (number, keys) in chunks {
-                scope.spawn(move || weigh(number * chunk, keys));
-            }
-            if let Some((_, keys)) = own {
-                weigh(0, keys);
+                *key = key_of(leaning + if right { resistance } else { -resistance }, position);
             }
         });
     }
@@ -283,19 +285,20 @@ impl Scratch {
     /// Puts each document on its side; returns how many were on the other.
     fn move_documents(&mut self, graph: &Graph, threads: usize, goes_right: impl Fn(usize) -> bool + Sync) -> usize {
         let is_right = &self.is_right;
-        let moves = |places: Range<usize>, left_degrees: &mut [u32]| {
-            for (place, row) in places.clone().zip(graph.rows(places.start)) {
-                if goes_right(place) != is_right[place] {
-                    change_degrees(left_degrees, row, goes_right(place));
+        let count_moves = |first: usize, is_right: &[bool], left_degrees: &mut [u32]| {
+            for (position, (&right, row)) in (first..).zip(is_right.iter().zip(graph.rows(first))) {
+                if goes_right(position) != right {
+                    change_degrees(left_degrees, row, goes_right(position));
                 }
             }
         };
         if threads == 1 {
-            moves(0..is_right.len(), &mut self.left_degrees);
+            count_moves(0, is_right, &mut self.left_degrees);
         } else {
-            let changes = in_chunks(threads, is_right.len(), |places| {
+            let share = is_right.len().div_ceil(threads);
+            let changes = on_threads(is_right.chunks(share).enumerate(), |(number, is_right)| {
                 let mut changes = vec![0; graph.degrees().len()];
-                moves(places, &mut changes);
+                count_moves(number * share, is_right, &mut changes);
                 changes
             });
             for changes in changes {
@@ -304,8 +307,8 @@ impl Scratch {
             }
         }
         let mut moved = 0;
-        for (place, right) in self.is_right.iter_mut().enumerate() {
-            let new = goes_right(place);
+        for (position, right) in self.is_right.iter_mut().enumerate() {
+            let new = goes_right(position);
             moved += usize::from(*right != new);
             *right = new;
         }
@@ -320,21 +323,6 @@ fn change_degrees(left_degrees: &mut [u32], row: &[u32], goes_right: bool) {
         let degree = &mut left_degrees[term as usize];
         *degree = degree.wrapping_add(change);
     }
-}
-
-/// Divides `0..count` among so many threads and gathers what they make.
-fn in_chunks<R: Send>(threads: usize, count: usize, make: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
-    let chunk = count.div_ceil(threads);
-    let make = &make;
-    let places = |number: usize| (number * chunk).min(count)..((number + 1) * chunk).min(count);
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|number| scope.spawn(move || make(places(number)))).collect();
-        let own = make(places(0));
-        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        std::iter::once(own).chain(others.into_iter().map(join)).collect()
-    })
 }
 
 #[cfg(test)]

@@ -42,14 +42,14 @@ pub fn rearrange(collected: &mut Collected<'_>, numbering: Numbering<'_>, count:
     std::mem::replace(&mut collected.documents, ordered).remove()
 }
 
-/// An eighth of the memory each for the rows and the fields that are being read.
-fn bucket_bytes(collected: &Collected<'_>) -> u64 {
-    collected.options.memory_bytes as u64 / 8
+/// How many buckets records of `bytes` bytes need: one that is read back may take an eighth of the memory.
+fn buckets(collected: &Collected<'_>, bytes: u64) -> u64 {
+    bytes.div_ceil(collected.options.memory_bytes as u64 / 8)
 }
 
 fn distribute_rows(collected: &mut Collected<'_>, numbering: Numbering<'_>, count: u32) -> Result<Records, BuildError> {
     let (folder, bytes) = (collected.folder.building(), collected.documents.row_bytes());
-    let mut buckets = Buckets::create(&folder, "rows", count, bytes, bucket_bytes(collected))?;
+    let mut buckets = Buckets::create(&folder, "rows", count, buckets(collected, bytes))?;
     let mut row = DocumentRows::default();
     collected.documents.each(|document, id, length| {
         let Some(number) = numbering.number(document) else {
@@ -69,7 +69,7 @@ fn distribute_stored(
     count: u32,
 ) -> Result<Records, BuildError> {
     let (folder, bytes) = (collected.folder.building(), collected.documents.stored_bytes());
-    let mut buckets = Buckets::create(&folder, "fields", count, bytes, bucket_bytes(collected))?;
+    let mut buckets = Buckets::create(&folder, "fields", count, buckets(collected, bytes))?;
     collected.documents.each_stored(|document, fields| match numbering.number(document) {
         Some(number) => buckets.push(number, fields),
         None => Ok(()),
