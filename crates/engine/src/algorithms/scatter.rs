@@ -50,9 +50,9 @@ impl Default for Window {
 
 /// Answers an OR.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
-    let widest = workspace.widest;
+    let level = workspace.simd_level;
     let mut scatter = Scatter::open(task, weigher, workspace)?;
-    lanes::run(widest, &mut scatter);
+    lanes::run(level, &mut scatter);
     Ok(scatter.work)
 }
 
@@ -454,10 +454,6 @@ mod tests {
 
         fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128 {
             Portable.chunks_at_least(values, least)
-        }
-
-        fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]) {
-            Portable.add_bounds(codes, factor, sums);
         }
 
         fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut BlockBuffer) {
