@@ -36,7 +36,7 @@ const TABLE: usize = 8192;
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
     planned.sort_by_key(|planned| planned.postings);
-    let Workspace { top, blocks, places, widest, .. } = workspace;
+    let Workspace { top, blocks, places, simd_level, .. } = workspace;
     places.resize(BLOCK * planned.len(), 0);
     let buffers = block_buffers(blocks, planned.len());
     let mut unopened =
@@ -47,7 +47,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     let others = Vec::with_capacity(unopened.planned.len());
     let (work, failure) = (Work::default(), None);
     let mut conjunction = Conjunction { task, weigher, driver, others, unopened, places, top, work, failure };
-    lanes::run(*widest, &mut conjunction);
+    lanes::run(*simd_level, &mut conjunction);
     conjunction.failure.map_or(Ok(conjunction.work), Err)
 }
 

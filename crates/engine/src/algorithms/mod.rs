@@ -34,7 +34,7 @@ pub struct Workspace {
     /// The hits so far.
     pub top: TopK,
     /// The widest lanes of the inner loops.
-    pub widest: lanes::Widest,
+    pub simd_level: lanes::SimdLevel,
     /// Accumulators of a window of documents.
     accumulators: exhaustive::Accumulators,
     /// Accumulators of a window in the L1 cache.

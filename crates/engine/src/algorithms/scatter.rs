@@ -50,9 +50,9 @@ impl Default for Window {
 
 /// Answers an OR.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
-    let widest = workspace.widest;
+    let level = workspace.simd_level;
     let mut scatter = Scatter::open(task, weigher, workspace)?;
-    lanes::run(widest, &mut scatter);
+    lanes::run(level, &mut scatter);
     Ok(scatter.work)
 }
 
@@ -177,7 +177,8 @@ impl<W: Weigher> Scatter<'_, W> {
     /// Takes over the threshold of the hits so far. Documents come in order.
     #[inline(always)]
     fn raise_threshold(&mut self) {
-        self.threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
+        // A weight is at least 1, so a chunk whose bound is 0 has no posting, whatever the static rank adds.
+        self.threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound).max(1);
     }
 
     /// Sees which sparse lists cannot bring a document in any more, not even all of them together with the dense ones;
@@ -423,5 +424,82 @@ impl Sparse<'_> {
             work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
             return true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Known;
+    use super::super::lanes::{BlockToWeigh, Portable};
+    use super::super::weigher::Frequencies;
+    use super::*;
+    use crate::query::Query;
+    use crate::query::bitmap::Bitmap;
+    use crate::query::planner::Planner;
+    use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+    use lanner_index::open::Index;
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    /// Portable lanes that count the chunks whose scores are compared.
+    #[derive(Clone, Copy)]
+    struct CountingLanes<'a>(&'a Cell<usize>);
+
+    impl Lanes for CountingLanes<'_> {
+        fn at_least(self, values: &[u32; CHUNK], least: u32) -> u64 {
+            self.0.update(|chunks| chunks + 1);
+            Portable.at_least(values, least)
+        }
+
+        fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128 {
+            Portable.chunks_at_least(values, least)
+        }
+
+        fn weigh_frequencies(self, from: &BlockToWeigh<'_>, count: usize, out: &mut BlockBuffer) {
+            Portable.weigh_frequencies(from, count, out);
+        }
+
+        fn weigh_impacts(self, multiplier: f32, impacts: &BlockBuffer, count: usize, out: &mut BlockBuffer) {
+            Portable.weigh_impacts(multiplier, impacts, count, out);
+        }
+    }
+
+    const DOCUMENTS: u32 = 3 * WINDOW as u32;
+
+    /// `rare` is in three documents of different windows, `frequent` in the documents of the first 100 chunks.
+    fn index() -> Index {
+        let rare = [7, 9000, DOCUMENTS - 1];
+        let text = |document: u32| match document {
+            _ if rare.contains(&document) => "rare frequent",
+            0..6400 => "frequent",
+            _ => "",
+        };
+        let documents = (0..DOCUMENTS).map(|number| (number.to_string(), String::new(), text(number).to_owned()));
+        let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), corpus, &BuildOptions { threads: 1, ..BuildOptions::default() }, &Quiet).unwrap();
+        Index::open(folder.path()).unwrap()
+    }
+
+    /// The hits of a query, and how many chunks were collected for it.
+    fn collected(index: &Index, query: &Query) -> (usize, usize) {
+        let plan = Planner::new(index).plan(query).unwrap();
+        assert_eq!(plan.seed, None, "a seed would hide the threshold of a query without one");
+        let task = Task { plan: &plan, stage: &plan.stages[0], index, known: &Known::default() };
+        let mut workspace = Workspace::default();
+        workspace.top.reset(plan.k, 0);
+        let chunks = Cell::new(0);
+        let mut scatter = Scatter::open(&task, Frequencies::new(&plan, index), &mut workspace).unwrap();
+        scatter.run(CountingLanes(&chunks));
+        (workspace.top.take().len(), chunks.get())
+    }
+
+    #[test]
+    fn a_query_with_fewer_than_k_hits_collects_only_chunks_that_have_postings() {
+        let index = index();
+        assert_eq!(collected(&index, &Query::new("rare")), (3, 3));
+        let nothing = Query::new("frequent").filter(Arc::new(Bitmap::default()));
+        assert_eq!(collected(&index, &nothing), (0, 102), "100 chunks, and two with one document");
     }
 }

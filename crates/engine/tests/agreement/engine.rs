@@ -2,7 +2,7 @@
 
 use crate::collection::{Collection, Lists};
 use crate::device;
-use lanner::internals::algorithms::lanes::Widest;
+use lanner::internals::algorithms::lanes::SimdLevel;
 use lanner::internals::algorithms::{Known, Task, Workspace};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
 use lanner::internals::query::planner::Planner;
@@ -254,9 +254,9 @@ impl Engine {
     /// Asks with each set of lanes, and compares with the oracle.
     pub fn check_lanes(&self, collection: &Collection, ks: &[usize]) {
         let index = collection.index(self.lists);
-        for widest in [Widest::Portable, Widest::Avx2, Widest::Any] {
+        for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {
             let mut workspace = Workspace::default();
-            workspace.widest = widest;
+            workspace.simd_level = level;
             for case in self.cases(collection, ks) {
                 let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
                 let mut hits = Vec::new();
@@ -268,7 +268,7 @@ impl Engine {
                         break;
                     }
                 }
-                self.compare(collection, &case, &hits, &format!("by lanes {widest:?}"));
+                self.compare(collection, &case, &hits, &format!("by lanes {level:?}"));
             }
         }
     }
