@@ -1,7 +1,7 @@
 //! What the fuzz targets share: seeds written by code, and a small index to damage or to ask.
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::codec::Codecs;
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! Why a measurement was not made; each message says what to do.
 
 use lanner::SearchError;
-use lanner::internals::executors::ExecutorError;
 use lanner_gpu::error::GpuError;
 use lanner_index::build::BuildError;
 use lanner_index::corpus::CorpusError;
@@ -115,9 +114,6 @@ pub enum BenchError {
     /// A query.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// A batch of plans.
-    #[error(transparent)]
-    Executor(#[from] ExecutorError),
     /// A device.
     #[error(transparent)]
     Gpu(#[from] GpuError),

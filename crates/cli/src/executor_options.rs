@@ -51,7 +51,7 @@ impl ExecutorOptions {
             Some(bytes) => executor.memory(bytes as u64),
             None => executor,
         };
-        Ok(searcher.with_executor(Box::new(executor)))
+        Ok(searcher.with_executor(executor))
     }
 }
 

@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
 use lanner::internals::query::answer::{Step, Work};
-use lanner::internals::query::plan::decimal;
 use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -75,8 +74,8 @@ impl Presenter<'_> {
     fn write_hit(&self, query: &Query, rank: usize, hit: &Hit, out: &mut impl Write) -> Result<(), Failure> {
         let document = self.searcher.document(hit.document)?;
         let id = self.style.id(&printable(&document.id));
-        writeln!(out, "{rank:>4}. {}  {id}", self.score_text(hit.score))?;
-        let title = document.field("title").map(printable).unwrap_or_default();
+        writeln!(out, "{rank:>4}. {}  {id}", self.score_text(hit.units))?;
+        let title = document.get("title").map(printable).unwrap_or_default();
         if !title.trim().is_empty() && title != document.id {
             writeln!(out, "{INDENT}{}", self.style.bold(&shortened(title.trim(), TITLE)))?;
         }
@@ -88,7 +87,7 @@ impl Presenter<'_> {
     }
 
     fn score_text(&self, units: u32) -> String {
-        let score = decimal(self.model, units);
+        let score = self.model.score(units);
         match self.model {
             ScoreModel::Impact => format!("{score}"),
             ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => format!("{score:.4}"),
@@ -143,14 +142,14 @@ impl Presenter<'_> {
     }
 
     fn plain_hit(&self, rank: usize, hit: &Hit, id: String) -> HitLine {
-        let score = decimal(self.model, hit.score);
-        HitLine { rank, id, score, units: hit.score, document: hit.document.0, title: None, snippet: None }
+        let score = self.model.score(hit.units);
+        HitLine { rank, id, score, units: hit.units, document: hit.document.0, title: None, snippet: None }
     }
 
     fn described_hit(&self, query: &Query, rank: usize, hit: &Hit) -> Result<HitLine, Failure> {
         let document = self.searcher.document(hit.document)?;
         let snippet = self.searcher.snippet(query, &document, SNIPPET)?;
-        let title = document.field("title").map(str::to_owned);
+        let title = document.get("title").map(str::to_owned);
         let has_text = !document.fields.is_empty();
         Ok(HitLine { title, snippet: has_text.then_some(snippet), ..self.plain_hit(rank, hit, document.id) })
     }

@@ -3,7 +3,7 @@
 use crate::quantity::{count, counted, seconds};
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use lanner::build::Progress;
+use lanner_index::build::Progress;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

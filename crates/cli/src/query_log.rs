@@ -9,7 +9,6 @@ use crate::terminal::tell;
 use crate::whole_file::{Output, stdout};
 use lanner::SearchError;
 use lanner::eval::{RunHit, RunWriter, Topic, TopicFormat, Topics};
-use lanner::internals::query::plan::decimal;
 use lanner::{Ids, Query, Searcher};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -68,7 +67,7 @@ impl QueryLog<'_> {
             return Err(Failure::new("the run and the JSON cannot both go to standard output; give --run a file"));
         }
         let topics = self.topics()?;
-        let unit = decimal(self.presenter.model, 1);
+        let unit = self.presenter.model.score(1);
         let run = match self.run {
             Some(path) => Some(RunWriter::new(Output::create(path)?, self.tag, unit)?),
             None => None,
@@ -184,7 +183,7 @@ impl Sinks<'_> {
     fn write(&mut self, id: &str, query: &Query, answered: &Answered, ids: &Ids) -> Result<(), Failure> {
         if let Some(run) = &mut self.run {
             let hits = answered.answer.hits.iter().zip(ids.iter());
-            run.write_query(id, hits.map(|(hit, document)| RunHit { document, units: hit.score }))?;
+            run.write_query(id, hits.map(|(hit, document)| RunHit { document, units: hit.units }))?;
         }
         if let Some(json) = &mut self.json {
             self.presenter.write_log_line(id, query, answered, ids, json)?;

@@ -3,7 +3,7 @@
 use crate::algorithms::cursor::Cursor;
 use crate::algorithms::weigher::{Frequencies, Impacts, Weigher};
 use crate::query::Mode;
-use crate::query::plan::{Plan, PlannedList, decimal};
+use crate::query::plan::{Plan, PlannedList};
 use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
@@ -132,7 +132,7 @@ fn part<W: Weigher>(index: &Index, list: &PlannedList, weigher: W, document: Doc
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |units: u32| format!("{units:>10} units {:>10.5}", decimal(self.model, units));
+        let shown = |units: u32| format!("{units:>10} units {:>10.5}", self.model.score(units));
         let Explanation { document, model, length, .. } = self;
         writeln!(f, "{}  score of document {} by {model}, length {length}", shown(self.score), document.0)?;
         if let Some(part) = &self.static_part {

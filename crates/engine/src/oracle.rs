@@ -6,7 +6,7 @@
 
 use crate::query::Mode;
 use crate::query::answer::Hit;
-use crate::query::bitmap::Bitmap;
+use crate::query::document_set::DocumentSet;
 use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::text::Analyzer;
@@ -50,7 +50,7 @@ pub struct Question<'a> {
     /// The documents that may be hits.
     pub range: Range<u32>,
     /// The documents that may be hits, besides `range`.
-    pub filter: Option<&'a Bitmap>,
+    pub filter: Option<&'a DocumentSet>,
 }
 
 impl Oracle {
@@ -125,12 +125,12 @@ impl Oracle {
             };
             let hits = matches.iter().filter(|(document, found)| found.terms >= least && passes(**document));
             let mut hits: Vec<Hit> = hits
-                .map(|(&document, found)| Hit {
-                    document: DocId(document),
-                    score: u32::try_from(found.score).expect("the planner refuses larger scores"),
+                .map(|(&document, found)| {
+                    let units = u32::try_from(found.score).expect("the planner refuses larger scores");
+                    Hit::new(DocId(document), units, question.score)
                 })
                 .collect();
-            hits.sort_by_key(|hit| (Reverse(hit.score), hit.document));
+            hits.sort_by_key(|hit| (Reverse(hit.units), hit.document));
             hits.truncate(question.k);
             hits
         };
@@ -246,8 +246,8 @@ mod tests {
         Question { terms, mode, k: 10, score, range: 0..u32::MAX, filter: None }
     }
 
-    fn hits(pairs: &[(u32, u32)]) -> Vec<Hit> {
-        pairs.iter().map(|&(document, score)| Hit { document: DocId(document), score }).collect()
+    fn hits(model: ScoreModel, pairs: &[(u32, u32)]) -> Vec<Hit> {
+        pairs.iter().map(|&(document, units)| Hit::new(DocId(document), units, model)).collect()
     }
 
     #[test]
@@ -262,9 +262,9 @@ mod tests {
         let (a0, b0, b1, a2) = (weight(2.0, 1.08), weight(1.0, 1.08), weight(1.0, 0.9), weight(1.0, 0.72));
         let terms = [("a".to_owned(), 1.0), ("b".to_owned(), 1.0)];
         let or = oracle.answer(&question(&terms, Mode::Or, ScoreModel::Bm25));
-        assert_eq!(or, hits(&[(0, a0 + b0), (2, a2), (1, b1)]));
+        assert_eq!(or, hits(ScoreModel::Bm25, &[(0, a0 + b0), (2, a2), (1, b1)]));
         let and = oracle.answer(&question(&terms, Mode::And, ScoreModel::Bm25));
-        assert_eq!(and, hits(&[(0, a0 + b0)]));
+        assert_eq!(and, hits(ScoreModel::Bm25, &[(0, a0 + b0)]));
         let unknown = [("a".to_owned(), 1.0), ("z".to_owned(), 1.0)];
         assert_eq!(oracle.answer(&question(&unknown, Mode::And, ScoreModel::Bm25)), []);
         assert_eq!(oracle.answer(&question(&[], Mode::And, ScoreModel::Bm25)), []);
@@ -281,9 +281,9 @@ mod tests {
             oracle.add_vector(&[("a".to_owned(), weights[1])]);
             oracle.answer(&question(&[("a".to_owned(), 1.0)], Mode::Or, ScoreModel::Impact))
         };
-        assert_eq!(answer([3.0, 200.0]), hits(&[(1, 200), (0, 3)]));
-        assert_eq!(answer([0.5, 2.0]), hits(&[(1, 255), (0, 64)]), "63.75 rounds up");
-        assert_eq!(answer([1.0, 510.0]), hits(&[(1, 255), (0, 1)]), "at least 1");
+        assert_eq!(answer([3.0, 200.0]), hits(ScoreModel::Impact, &[(1, 200), (0, 3)]));
+        assert_eq!(answer([0.5, 2.0]), hits(ScoreModel::Impact, &[(1, 255), (0, 64)]), "63.75 rounds up");
+        assert_eq!(answer([1.0, 510.0]), hits(ScoreModel::Impact, &[(1, 255), (0, 1)]), "at least 1");
     }
 
     #[test]
@@ -293,8 +293,9 @@ mod tests {
         oracle.add(["a", "b"]);
         oracle.set_ranks(vec![1.0, 0.0]);
         let terms = [("a".to_owned(), 1.0)];
-        let answer = oracle.answer(&question(&terms, Mode::Or, ScoreModel::RankBm25 { alpha: 0.25 }));
+        let model = ScoreModel::RankBm25 { alpha: 0.25 };
+        let answer = oracle.answer(&question(&terms, Mode::Or, model));
         // With k1 = 0 every saturation is 1, and one term has all the weight.
-        assert_eq!(answer, hits(&[(0, 65536), (1, 49152)]));
+        assert_eq!(answer, hits(model, &[(0, 65536), (1, 49152)]));
     }
 }

@@ -1,35 +1,49 @@
-//! The front door: an index opened for searching.
+//! Searching an index: the front door of the library.
 
-use crate::executors::{Cpu, Executor, ExecutorError, map_in_threads};
+use crate::executors::{Cpu, Executor, map_in_threads};
 use crate::explain::Explanation;
 use crate::query::Query;
 use crate::query::answer::Hit;
 use crate::query::answer::{Answer, Place, Step};
+use crate::query::document_set::DocumentSet;
 use crate::query::plan::Plan;
 use crate::query::planner::{PlanError, Planner};
 use crate::snippet::Snippet;
 use lanner_index::DocId;
+use lanner_index::corpus::Document;
 use lanner_index::format::IndexError;
 use lanner_index::open::{Ids, Index};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Answers queries over one index.
+/// Answers queries over one index. It can be shared among threads.
+///
+/// ```
+/// # use lanner::{Document, IndexBuilder, Query, Searcher};
+/// # let folder = tempfile::tempdir()?;
+/// # let document = |id: &str, text: &str| Document::new(id).field("text", text);
+/// # IndexBuilder::new(folder.path()).documents([document("a", "falcons in pairs"), document("b", "one falcon")])?;
+/// let searcher = Searcher::open(folder.path())?;
+/// let only_b = searcher.filter(["b"])?;
+/// let answer = searcher.search(&Query::new("falcon").filter(only_b))?;
+/// assert_eq!(searcher.id(answer.hits[0].document)?, "b");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Searcher {
     index: Arc<Index>,
     cpu: Cpu,
-    /// What answers instead of the processor.
+    /// Answers instead of the calling thread.
     executor: Option<Box<dyn Executor + Send + Sync>>,
 }
 
 /// Why a query was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// There is no plan for it.
+    /// The query cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is no plan for a query of a batch.
+    /// A query of a batch cannot be planned.
     #[error("query {number}: {error}")]
     Query {
         /// Which query, counting from 1.
@@ -37,25 +51,9 @@ pub enum SearchError {
         /// Why.
         error: PlanError,
     },
-    /// The plan did not run.
+    /// The index cannot be read.
     #[error(transparent)]
-    Executor(#[from] ExecutorError),
-}
-
-/// What the index stores of a document.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct StoredDocument {
-    /// Its external id.
-    pub id: String,
-    /// Its stored fields with their names, in the order of the index.
-    pub fields: Vec<(String, String)>,
-}
-
-impl StoredDocument {
-    /// A stored field by name.
-    pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(field, _)| field == name).map(|(_, text)| text.as_str())
-    }
+    Index(#[from] IndexError),
 }
 
 impl Searcher {
@@ -69,9 +67,9 @@ impl Searcher {
         Searcher { cpu: Cpu::new(Arc::clone(&index), 1), index, executor: None }
     }
 
-    /// Leaves queries to an executor of the same index instead of the calling thread; batches go to it whole.
-    pub fn with_executor(self, executor: Box<dyn Executor + Send + Sync>) -> Searcher {
-        Searcher { executor: Some(executor), ..self }
+    /// Answers with an executor of the same index instead of the calling thread; it gets whole batches.
+    pub fn with_executor(self, executor: impl Executor + Send + Sync + 'static) -> Searcher {
+        Searcher { executor: Some(Box::new(executor)), ..self }
     }
 
     /// The index.
@@ -84,7 +82,7 @@ impl Searcher {
         Planner::new(&self.index).plan(query)
     }
 
-    /// Answers a query, on this thread unless there is an executor.
+    /// Answers a query, on the calling thread unless there is an executor.
     pub fn search(&self, query: &Query) -> Result<Answer, SearchError> {
         let start = Instant::now();
         let plan = self.plan(query)?;
@@ -99,8 +97,8 @@ impl Searcher {
         Ok(answer)
     }
 
-    /// Answers many queries on up to `threads` threads, one query a thread at a time, or plans them there for the
-    /// executor, if there is one; answers stand in their order.
+    /// Answers many queries: `answers[i]` belongs to `queries[i]`. Up to `threads` threads answer a query each, or plan
+    /// queries for the executor, if there is one.
     pub fn search_batch(&self, queries: &[Query], threads: usize) -> Result<Vec<Answer>, SearchError> {
         let numbered: Vec<(usize, &Query)> = (1..).zip(queries).collect();
         let plan =
@@ -131,22 +129,29 @@ impl Searcher {
         self.index.id(document)
     }
 
-    /// What the index stores of a document.
-    pub fn document(&self, document: DocId) -> Result<StoredDocument, IndexError> {
-        let fields = self.index.stored(document)?;
-        let fields = fields.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        Ok(StoredDocument { id: self.index.id(document)?, fields })
+    /// The documents with these external ids, as a filter for queries. Ids that the index does not have are ignored: no hit
+    /// can have them.
+    pub fn filter<I: AsRef<str>>(&self, ids: impl IntoIterator<Item = I>) -> Result<DocumentSet, IndexError> {
+        let found = ids.into_iter().map(|id| self.index.find(id.as_ref()));
+        found.filter_map(Result::transpose).collect()
     }
 
-    /// Up to about `longest` characters of a stored document around the words of a query: of its field `text`, or of
-    /// the last one stored; empty where none is.
-    pub fn snippet(&self, query: &Query, document: &StoredDocument, longest: usize) -> Result<Snippet, PlanError> {
-        let text = document.field("text").or_else(|| document.fields.last().map(|(_, text)| text.as_str()));
+    /// A document as the index stores it: its external id and its stored fields.
+    pub fn document(&self, document: DocId) -> Result<Document, IndexError> {
+        let fields = self.index.stored(document)?;
+        let fields = fields.into_iter().map(|(name, text)| (name.to_owned().into(), text)).collect();
+        Ok(Document { id: self.index.id(document)?, fields })
+    }
+
+    /// A passage of about `longest` characters around the words of a query, from the stored field `text` or else the last
+    /// stored field; empty if no field is stored.
+    pub fn snippet(&self, query: &Query, document: &Document, longest: usize) -> Result<Snippet, PlanError> {
+        let text = document.get("text").or_else(|| document.fields.last().map(|(_, text)| text.as_str()));
         let terms = query.terms(self.index.analyzer())?.into_iter().map(|term| term.term).collect();
         Ok(Snippet::new(text.unwrap_or(""), &terms, self.index.analyzer(), longest))
     }
 
-    /// Why a document has its score for a query; `None` where the index has no such document.
+    /// Why a document has its score for a query; `None` if the index has no such document.
     pub fn explain(&self, query: &Query, document: DocId) -> Result<Option<Explanation>, PlanError> {
         Ok(Explanation::new(&self.plan(query)?, &self.index, document)?)
     }

@@ -4,13 +4,13 @@
 //! asked of a small collection and of one that is many times larger, after a first time that makes a workspace grow.
 #![expect(unsafe_code, reason = "a counting allocator is an implementation of an unsafe trait")]
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Bitmap, DocId, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, DocId, DocumentSet, Index, Mode, Plan, Query, ScoreModel};
 use lanner_index::TermId;
+use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Column;
 use lanner_index::text::Analyzer;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -170,7 +170,7 @@ fn queries() -> Vec<Query> {
 fn check(dense: bool) {
     let indexes = [SMALL, LARGE].map(|documents| build_index(documents, dense, CodecName::Bitpack));
     let executors = indexes.clone().map(|index| Cpu::new(index, 1));
-    let filter: Arc<Bitmap> = Arc::new((0..LARGE).filter(|document| document % 400 != 200).map(DocId).collect());
+    let filter: Arc<DocumentSet> = Arc::new((0..LARGE).filter(|document| document % 400 != 200).map(DocId).collect());
     let mut most = 0;
     for query in queries() {
         for query in [query.clone(), query.filter(Arc::clone(&filter))] {

@@ -1,12 +1,12 @@
 //! Queries over damaged lists: whatever a byte says, an answer or an error and never a panic; and where verification
 //! finds nothing wrong, the right answer.
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
 #[cfg(simulator)]
 use lanner::internals::executors::GpuExecutor;
 use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
+use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
 use lanner_index::text::Analyzer;
@@ -148,7 +148,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().report(report);
-        search_all(&Searcher::new(index).with_executor(Box::new(device)), &STEPS)
+        search_all(&Searcher::new(index).with_executor(device), &STEPS)
     };
     let bitpack = Some(CodecName::Bitpack);
     for (section, codec, step) in
@@ -165,10 +165,7 @@ fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().upload_lists().report(report);
-        search_all(
-            &Searcher::new(index).with_executor(Box::new(device)),
-            &[Algorithm::Exhaustive, Algorithm::SkipSearch],
-        )
+        search_all(&Searcher::new(index).with_executor(device), &[Algorithm::Exhaustive, Algorithm::SkipSearch])
     };
     for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {
         check_each(Section::LongLists, Some(codec), step, &search);

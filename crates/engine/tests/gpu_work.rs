@@ -3,12 +3,12 @@
 
 mod device;
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::internals::executors::{Executor, GpuExecutor};
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Index, Mode, Plan, Query};
+use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::list::{SHARED_HEADER_BYTES, UNIT};
 use lanner_index::open::ListSpan;
 use std::sync::Arc;

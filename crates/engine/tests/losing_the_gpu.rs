@@ -1,17 +1,17 @@
 //! Losing the GPU costs speed, not answers: every call of a device fails in turn, in every way, on the simulator.
 #![cfg(simulator)]
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::internals::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::internals::query::answer::Place;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Answer, DocId, DocumentSet, Hit, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::simulator::Simulator;
+use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -702,7 +702,7 @@ fn assert_refusal(run: &Run<'_>) {
 fn a_plan_that_no_device_answers_is_counted_apart() {
     let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
-    let filter: Arc<Bitmap> = Arc::new((10..20).map(DocId).collect());
+    let filter: Arc<DocumentSet> = Arc::new((10..20).map(DocId).collect());
     let query = Query::new("falcon water").filter(filter);
     let plan = Planner::new(&questions.index).plan(&query).unwrap();
     let expected = Cpu::new(Arc::clone(&questions.index), 1).run(std::slice::from_ref(&plan)).unwrap();

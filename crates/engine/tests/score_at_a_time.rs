@@ -1,12 +1,12 @@
 //! Score-at-a-time beyond what the agreement tests ask: every variant, the budget, and what it refuses.
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::internals::algorithms::score_at_a_time::{self, Accumulators, Decoding, Heap, Options};
 use lanner::internals::algorithms::{Known, Task, Workspace};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Bitmap, DocId, Hit, Index, Mode, Plan, Query, ScoreModel, Searcher};
+use lanner::{Algorithm, DocId, DocumentSet, Hit, Index, Mode, Plan, Query, ScoreModel, Searcher};
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::Analyzer;
 use std::sync::{Arc, OnceLock};
 
@@ -77,7 +77,7 @@ fn run(plan: &Plan, options: &Options, workspace: &mut Workspace) -> Vec<Hit> {
 #[test]
 fn every_variant_gives_the_answer_of_the_exhaustive_algorithm() {
     let mut workspace = Workspace::default();
-    let filter: Arc<Bitmap> = Arc::new((0..DOCUMENTS).step_by(3).map(DocId).collect());
+    let filter: Arc<DocumentSet> = Arc::new((0..DOCUMENTS).step_by(3).map(DocId).collect());
     for text in TEXTS {
         for k in [1, 3, 10, 1000, 5000] {
             for query in [query(text).k(k), query(text).k(k).filter(Arc::clone(&filter))] {

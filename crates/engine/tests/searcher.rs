@@ -1,8 +1,8 @@
 //! The searcher from outside: plans as text, explanations that add up, refused queries, damaged files.
 
-use lanner::build::{BuildOptions, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
-use lanner::{Algorithm, Bitmap, DocId, Index, Mode, Query, ScoreModel, Searcher};
+use lanner::{Algorithm, DocId, DocumentSet, Index, Mode, Query, ScoreModel, Searcher};
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ fn plans_print_as_in_the_golden_files() {
     assert_golden("or.txt", &plan(Query::new("water falcons^2.5 water at dawn unknown").k(50)));
     assert_golden("and-or.txt", &plan(Query::new("hunting water").mode(Mode::AndOr)));
     assert_golden("nothing.txt", &plan(Query::new("hunting unknown").mode(Mode::And)));
-    let filter: Arc<Bitmap> = Arc::new((10..20).map(DocId).collect());
+    let filter: Arc<DocumentSet> = Arc::new((10..20).map(DocId).collect());
     assert_golden("impact.txt", &plan(Query::new("pairs dawn").score(ScoreModel::Impact).filter(filter)));
     let rank = ScoreModel::RankBm25 { alpha: 0.3 };
     assert_golden("rank.txt", &plan(Query::new("pairs dawn").score(rank).algorithm(Algorithm::Exhaustive)));
@@ -83,8 +83,8 @@ fn every_hit_is_explained_by_weights_that_add_up_to_its_score() {
                 let explanation = searcher.explain(&query, hit.document).unwrap().unwrap();
                 let terms = explanation.terms.iter().filter_map(|term| term.posting.as_ref());
                 let rank = explanation.static_part.map_or(0, |part| part.weight);
-                assert_eq!(terms.map(|posting| posting.weight).sum::<u32>() + rank, hit.score);
-                assert_eq!((explanation.score, explanation.matches), (hit.score, true));
+                assert_eq!(terms.map(|posting| posting.weight).sum::<u32>() + rank, hit.units);
+                assert_eq!((explanation.score, explanation.matches), (hit.units, true));
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
 use crate::whole_file::stdout;
-use lanner::internals::query::plan::{Stage, Width, decimal};
+use lanner::internals::query::plan::{Stage, Width};
 use lanner::{Explanation, Plan, Searcher};
 use serde::Serialize;
 use std::io::Write;
@@ -104,7 +104,7 @@ fn described(plan: &Plan) -> DescribedPlan<'_> {
         document_frequency: list.document_frequency,
         query_weight: list.query_weight,
         idf: list.idf,
-        bound: decimal(plan.score, list.bound),
+        bound: plan.score.score(list.bound),
         bound_units: list.bound,
     });
     let stages = plan.stages.iter().map(|Stage { operation, algorithm }| DescribedStage {
@@ -119,12 +119,12 @@ fn described(plan: &Plan) -> DescribedPlan<'_> {
         end_document: plan.range.end,
         lists: lists.collect(),
         missing: &plan.missing,
-        largest_score: decimal(plan.score, plan.largest_score),
+        largest_score: plan.score.score(plan.largest_score),
         accumulator_bits: match plan.width {
             Width::Bits16 => 16,
             Width::Bits32 => 32,
         },
-        seed: plan.seed.map(|seed| decimal(plan.score, seed)),
+        seed: plan.seed.map(|seed| plan.score.score(seed)),
         block_bounds_hold: plan.block_bounds_hold,
         stages: stages.collect(),
     }

@@ -5,9 +5,9 @@ use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count, counted, duration, parse_bytes};
 use crate::terminal::tell;
 use crate::whole_file::stdout;
-use lanner::build::{BuildOptions, BuildReport, Order, Weights, build, build_from_ciff};
-use lanner::corpus::{Corpus, CorpusOptions, Format};
+use lanner_index::build::{BuildOptions, BuildReport, Order, Weights, build, build_from_ciff};
 use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::corpus::{Corpus, CorpusOptions, Format};
 use lanner_index::format::dense::DENSE_SHARE;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
@@ -193,6 +193,7 @@ impl Arguments {
             strict: self.strict,
             ranks: self.rank.clone(),
             order: self.order,
+            ..defaults
         }
     }
 }

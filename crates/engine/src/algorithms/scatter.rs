@@ -434,7 +434,7 @@ mod tests {
     use super::super::weigher::Frequencies;
     use super::*;
     use crate::query::Query;
-    use crate::query::bitmap::Bitmap;
+    use crate::query::document_set::DocumentSet;
     use crate::query::planner::Planner;
     use lanner_index::build::{BuildOptions, Quiet, build};
     use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -492,14 +492,14 @@ mod tests {
         let chunks = Cell::new(0);
         let mut scatter = Scatter::open(&task, Frequencies::new(&plan, index), &mut workspace).unwrap();
         scatter.run(CountingLanes(&chunks));
-        (workspace.top.take().len(), chunks.get())
+        (workspace.top.len(), chunks.get())
     }
 
     #[test]
     fn a_query_with_fewer_than_k_hits_collects_only_chunks_that_have_postings() {
         let index = index();
         assert_eq!(collected(&index, &Query::new("rare")), (3, 3));
-        let nothing = Query::new("frequent").filter(Arc::new(Bitmap::default()));
+        let nothing = Query::new("frequent").filter(Arc::new(DocumentSet::default()));
         assert_eq!(collected(&index, &nothing), (0, 102), "100 chunks, and two with one document");
     }
 }

@@ -1,7 +1,9 @@
 //! The best k hits, in the order that settles ties: higher score first, then the smaller document.
 
 use crate::query::answer::Hit;
+use crate::query::score::ScoreModel;
 use lanner_index::DocId;
+use std::cmp::Reverse;
 
 /// Keeps the best k of the hits it is given.
 ///
@@ -31,8 +33,8 @@ fn key(document: DocId, score: u32) -> u64 {
 }
 
 /// The hit of a key.
-pub(crate) fn hit(key: u64) -> Hit {
-    Hit { document: DocId(!(key as u32)), score: (key >> 32) as u32 }
+pub(crate) fn hit(key: u64, model: ScoreModel) -> Hit {
+    Hit::new(DocId(!(key as u32)), (key >> 32) as u32, model)
 }
 
 impl TopK {
@@ -53,7 +55,7 @@ impl TopK {
 
     /// Takes the hits of an earlier stage, whose documents will not come again.
     pub fn keep(&mut self, earlier: &[Hit]) {
-        earlier.iter().for_each(|hit| _ = self.push(hit.document, hit.score));
+        earlier.iter().for_each(|hit| _ = self.push(hit.document, hit.units));
         self.has_earlier = !earlier.is_empty();
     }
 
@@ -105,25 +107,22 @@ impl TopK {
     }
 
     /// Moves the hits out, best first; what was allocated stays for the next query.
-    pub fn take(&mut self) -> Vec<Hit> {
+    pub fn take(&mut self, model: ScoreModel) -> Vec<Hit> {
         if self.keys.len() > self.k {
             self.cut();
         }
         self.keys.sort_unstable_by(|a, b| b.cmp(a));
-        let hits = self.keys.iter().map(|&key| hit(key)).collect();
+        let hits = self.keys.iter().map(|&key| hit(key, model)).collect();
         self.keys.clear();
         hits
     }
 
     /// The best `k` of several answers over disjoint documents: parts of a plan, devices, shards.
     pub fn merge<A: AsRef<[Hit]>>(k: usize, answers: impl IntoIterator<Item = A>) -> Vec<Hit> {
-        let mut top = TopK::new(k);
-        for answer in answers {
-            for hit in answer.as_ref() {
-                top.push(hit.document, hit.score);
-            }
-        }
-        top.take()
+        let mut hits: Vec<Hit> = answers.into_iter().flat_map(|answer| answer.as_ref().to_vec()).collect();
+        hits.sort_unstable_by_key(|hit| Reverse(key(hit.document, hit.units)));
+        hits.truncate(k);
+        hits
     }
 }
 
@@ -131,14 +130,13 @@ impl TopK {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::cmp::Reverse;
 
     fn hits_of(pairs: &[(u32, u32)]) -> Vec<Hit> {
-        pairs.iter().map(|&(document, score)| Hit { document: DocId(document), score }).collect()
+        pairs.iter().map(|&(document, score)| Hit::new(DocId(document), score, ScoreModel::Impact)).collect()
     }
 
     fn sorted(mut hits: Vec<Hit>, k: usize) -> Vec<Hit> {
-        hits.sort_by_key(|hit| (Reverse(hit.score), hit.document));
+        hits.sort_by_key(|hit| (Reverse(hit.units), hit.document));
         hits.truncate(k);
         hits
     }
@@ -146,7 +144,9 @@ mod tests {
     /// Distinct documents in any order, with scores that collide.
     fn some_hits() -> impl Strategy<Value = Vec<Hit>> {
         let scores = prop::collection::hash_map(0u32..500, 0u32..8, 0..200);
-        scores.prop_map(|scores| scores.into_iter().map(|(d, score)| Hit { document: DocId(d), score }).collect())
+        scores.prop_map(|scores| {
+            scores.into_iter().map(|(d, score)| Hit::new(DocId(d), score, ScoreModel::Impact)).collect()
+        })
     }
 
     proptest! {
@@ -155,10 +155,10 @@ mod tests {
             let mut top = TopK::new(k);
             for hit in &hits {
                 let threshold = top.threshold();
-                let raised = top.push(hit.document, hit.score);
+                let raised = top.push(hit.document, hit.units);
                 prop_assert!(top.threshold() >= threshold && (raised || top.threshold() == threshold));
             }
-            prop_assert_eq!(top.take(), sorted(hits, k));
+            prop_assert_eq!(top.take(ScoreModel::Impact), sorted(hits, k));
         }
 
         #[test]
@@ -170,12 +170,12 @@ mod tests {
             let mut top = TopK::default();
             top.reset(k, seed);
             for hit in &hits {
-                if hit.score >= top.threshold_in_order() {
-                    top.push(hit.document, hit.score);
+                if hit.units >= top.threshold_in_order() {
+                    top.push(hit.document, hit.units);
                 }
             }
-            hits.retain(|hit| hit.score >= seed);
-            prop_assert_eq!(top.take(), sorted(hits, k));
+            hits.retain(|hit| hit.units >= seed);
+            prop_assert_eq!(top.take(ScoreModel::Impact), sorted(hits, k));
         }
 
         #[test]
@@ -197,14 +197,14 @@ mod tests {
         assert!(!top.push(DocId(0), 4) && !top.push(DocId(1), 5) && top.len() == 1);
         assert!(top.push(DocId(2), 5));
         assert_eq!((top.threshold(), top.threshold_in_order()), (5, 6));
-        assert_eq!(top.take(), hits_of(&[(1, 5), (2, 5)]));
+        assert_eq!(top.take(ScoreModel::Impact), hits_of(&[(1, 5), (2, 5)]));
     }
 
     #[test]
     fn room_is_made_for_hits_and_not_for_k() {
         let mut top = TopK::new(usize::MAX);
         top.push(DocId(7), 1);
-        assert_eq!(top.take(), hits_of(&[(7, 1)]));
+        assert_eq!(top.take(ScoreModel::Impact), hits_of(&[(7, 1)]));
         top.reset(0, 0);
         assert!(!top.push(DocId(7), u32::MAX));
         assert!(top.is_empty());
@@ -214,9 +214,9 @@ mod tests {
     fn a_second_query_reuses_the_memory_of_the_first() {
         let mut top = TopK::new(1000);
         (0..5000).for_each(|document| _ = top.push(DocId(document), document));
-        let (capacity, hits) = (top.keys.capacity(), top.take());
+        let (capacity, hits) = (top.keys.capacity(), top.take(ScoreModel::Impact));
         top.reset(1000, 0);
         (0..5000).for_each(|document| _ = top.push(DocId(document), document));
-        assert_eq!((top.keys.capacity(), top.len(), top.take()), (capacity, 1000, hits));
+        assert_eq!((top.keys.capacity(), top.len(), top.take(ScoreModel::Impact)), (capacity, 1000, hits));
     }
 }

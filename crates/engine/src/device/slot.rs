@@ -12,9 +12,10 @@ use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
 use super::upload::UploadPlan;
 use crate::algorithms::topk::hit;
-use crate::query::answer::{Answer, Step, Work};
+use crate::query::answer::{Answer, Hit, Step, Work};
 use crate::query::cost::SMALL_BATCH;
 use crate::query::plan::Plan;
+use crate::query::score::ScoreModel;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
@@ -48,6 +49,7 @@ struct InFlight {
     request: Request,
     /// Whether the request is for one plan that has further stages.
     has_more_stages: bool,
+    model: ScoreModel,
     batch: Batch,
     layout: Layout,
     bytes_uploaded: u64,
@@ -117,6 +119,7 @@ impl Slot {
         self.in_flight = Some(InFlight {
             has_more_stages: request.stages.end < plans[0].stages.len(),
             request: request.clone(),
+            model: plans[0].score,
             bytes_uploaded: uploaded as u64,
             is_single: single.is_some(),
             launches: launches.iter().map(|launch| launch.name).collect(),
@@ -253,7 +256,7 @@ impl InFlight {
         Ok(None)
     }
 
-    fn hits(&self, bytes: &[u8], query: usize) -> Result<Vec<crate::query::answer::Hit>, GpuError> {
+    fn hits(&self, bytes: &[u8], query: usize) -> Result<Vec<Hit>, GpuError> {
         let (row, found) = (&self.batch.queries[query], count(bytes, query));
         if found > row.k {
             let reason = format!("{found} hits where {} were asked for", row.k);
@@ -261,7 +264,7 @@ impl InFlight {
         }
         let first = self.layout.answers_keys + 8 * row.answer as usize;
         let keys = bytes[first..first + 8 * found as usize].as_chunks().0;
-        Ok(keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect())
+        Ok(keys.iter().map(|key| hit(u64::from_le_bytes(*key), self.model)).collect())
     }
 
     /// The work done for the stages of a plan.

@@ -1,6 +1,6 @@
 //! The CPU: one query on each thread, or one query split among all threads.
 
-use super::{Executor, ExecutorError, map_in_threads};
+use super::{Executor, map_in_threads};
 use crate::algorithms::topk::TopK;
 use crate::algorithms::{Known, Task, Workspace};
 use crate::query::answer::{Answer, Place, Step};
@@ -42,7 +42,7 @@ impl Cpu {
             let start = Instant::now();
             let known = Known::new(std::mem::take(&mut answer.hits));
             answer.work += Task { plan, stage: &stage, index: &self.index, known: &known }.run(workspace)?;
-            answer.hits = workspace.top.take();
+            answer.hits = workspace.top.take(plan.score);
             answer.exact = workspace.is_exact;
             let name = stage.algorithm.name();
             answer.trace.steps.push(Step { name, place: Place::Cpu, duration: start.elapsed() });
@@ -56,7 +56,7 @@ impl Cpu {
 
 impl Executor for Cpu {
     /// One query on each thread; a single query is split by ranges of documents if that is faster.
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, ExecutorError> {
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError> {
         match plans {
             [plan] if self.is_split(plan) => Ok(vec![self.answer_in_parts(plan)?]),
             plans => self.answer_all(plans),
@@ -65,7 +65,7 @@ impl Executor for Cpu {
 }
 
 impl Cpu {
-    fn answer_all(&self, plans: &[Plan]) -> Result<Vec<Answer>, ExecutorError> {
+    fn answer_all(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError> {
         let answers =
             map_in_threads(plans, self.threads, || self.borrow(), |borrowed, plan| self.answer_with(borrowed, plan));
         answers.into_iter().collect()
@@ -77,8 +77,8 @@ impl Cpu {
     }
 
     /// Answers a plan on this thread.
-    pub(crate) fn answer_with(&self, borrowed: &mut Borrowed<'_>, plan: &Plan) -> Result<Answer, ExecutorError> {
-        Ok(self.answer(plan, borrowed.workspace.as_mut().expect("there until it is returned"))?)
+    pub(crate) fn answer_with(&self, borrowed: &mut Borrowed<'_>, plan: &Plan) -> Result<Answer, IndexError> {
+        self.answer(plan, borrowed.workspace.as_mut().expect("there until it is returned"))
     }
 
     fn is_split(&self, plan: &Plan) -> bool {
@@ -86,7 +86,7 @@ impl Cpu {
     }
 
     /// Splits the documents of a plan among the threads and merges the answers of the parts, stage by stage.
-    fn answer_in_parts(&self, plan: &Plan) -> Result<Answer, ExecutorError> {
+    fn answer_in_parts(&self, plan: &Plan) -> Result<Answer, IndexError> {
         let mut answer = Answer { exact: true, ..Answer::default() };
         for staged in plan.staged() {
             let start = Instant::now();

@@ -1,7 +1,7 @@
 //! The GPU: a session answers batches of plans on it, and the papers' algorithms run step by step. Whatever fails, the CPU
 //! answers, and the device is opened again later.
 
-use super::{Cpu, Executor, ExecutorError};
+use super::{Cpu, Executor};
 use crate::device::SmallBatches;
 use crate::device::queue::{needs_work, runs_in_batches};
 use crate::device::session::{Failure, Session, Usage};
@@ -251,7 +251,7 @@ impl OpenDevice {
 }
 
 impl Executor for GpuExecutor {
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, ExecutorError> {
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError> {
         let mut answers: Vec<Option<Answer>> = plans.iter().map(|_| None).collect();
         let (supported, unsupported): (Vec<usize>, Vec<usize>) =
             (0..plans.len()).partition(|&number| self.supports(&plans[number]));

@@ -15,14 +15,6 @@ use lanner_index::format::IndexError;
 
 /// Answers batches of plans.
 pub trait Executor {
-    /// Answers every plan: `answers[i]` belongs to `plans[i]`.
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, ExecutorError>;
-}
-
-/// Why a batch was not answered.
-#[derive(Debug, thiserror::Error)]
-pub enum ExecutorError {
-    /// The index cannot be read.
-    #[error(transparent)]
-    Index(#[from] IndexError),
+    /// Answers every plan: `answers[i]` belongs to `plans[i]`. It fails only if the index cannot be read.
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError>;
 }

@@ -183,7 +183,7 @@ impl StepRun<'_> {
             selection::cpu(&mut best, k as usize);
             self.note("select", Place::Cpu, start.elapsed());
         }
-        Ok(best.into_iter().map(hit).collect())
+        Ok(best.into_iter().map(|key| hit(key, self.plan.score)).collect())
     }
 
     /// Starts a step: the commands between this and [`StepRun::end`]. No buffer may grow in between.

@@ -1,5 +1,6 @@
 //! What comes back for a plan: the hits, the work done and where each step ran.
 
+use super::score::ScoreModel;
 use lanner_index::DocId;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -20,12 +21,23 @@ pub struct Answer {
 }
 
 /// A document that answers a query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Hit {
-    /// The document.
+    /// The document. Its number belongs to this build of the index; [`Searcher::ids`](crate::Searcher::ids) gives the
+    /// external id.
     pub document: DocId,
-    /// Its score in units, of which 65,536 make 1.0 (impacts are whole units).
-    pub score: u32,
+    /// Its score.
+    pub score: f32,
+    /// The same score as the integer that was computed and that decides the ranking; 65,536 units make 1.0, and units of
+    /// impacts are whole.
+    pub units: u32,
+}
+
+impl Hit {
+    /// A document with its score in units of a model.
+    pub fn new(document: DocId, units: u32, model: ScoreModel) -> Hit {
+        Hit { document, score: model.score(units) as f32, units }
+    }
 }
 
 /// Work done for an answer.
@@ -105,10 +117,10 @@ mod tests {
     #[test]
     fn an_answer_is_written_as_json_with_times_in_microseconds() {
         let step = Step { name: "maxscore", place: Place::Cpu, duration: Duration::from_nanos(1500) };
-        let hits = vec![Hit { document: DocId(3), score: 70_000 }];
+        let hits = vec![Hit::new(DocId(3), 98_304, ScoreModel::Bm25)];
         let answer = Answer { hits, exact: true, work: Work::default(), trace: Trace { steps: vec![step] } };
         let json = serde_json::to_string(&answer).unwrap();
-        let expected = "{\"hits\":[{\"document\":3,\"score\":70000}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
+        let expected = "{\"hits\":[{\"document\":3,\"score\":1.5,\"units\":98304}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
                         \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0},\
                         \"trace\":{\"steps\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"microseconds\":1.5}]}}";
         assert_eq!(json, expected);

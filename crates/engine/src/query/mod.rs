@@ -1,13 +1,13 @@
 //! A query as a user states it: text, how its terms combine, how many hits, and how they are scored.
 
 pub mod answer;
-pub mod bitmap;
 pub mod cost;
+pub mod document_set;
 pub mod plan;
 pub mod planner;
 pub mod score;
 
-use bitmap::Bitmap;
+use document_set::DocumentSet;
 use hashbrown::HashTable;
 use lanner_index::format::lexicon;
 use lanner_index::text::{Analyzer, Scratch};
@@ -187,7 +187,7 @@ pub struct Query {
     /// How the answer is found.
     pub algorithm: Algorithm,
     /// The documents that may be hits; `None` lets all pass.
-    pub filter: Option<Arc<Bitmap>>,
+    pub filter: Option<Arc<DocumentSet>>,
     /// The most postings that score-at-a-time looks at, strongest first; the answer says whether that was all.
     pub budget: Option<u64>,
 }
@@ -219,9 +219,9 @@ impl Query {
         Query { algorithm, ..self }
     }
 
-    /// Lets only some documents be hits.
-    pub fn filter(self, filter: Arc<Bitmap>) -> Query {
-        Query { filter: Some(filter), ..self }
+    /// Lets only these documents be hits; [`Searcher::filter`](crate::Searcher::filter) makes a set from external ids.
+    pub fn filter(self, filter: impl Into<Arc<DocumentSet>>) -> Query {
+        Query { filter: Some(filter.into()), ..self }
     }
 
     /// Stops score-at-a-time after so many postings.

@@ -1,12 +1,11 @@
 //! A plan: all that an executor needs to answer a query, as plain data that can be printed and split.
 
-use crate::query::bitmap::Bitmap;
+use crate::query::document_set::DocumentSet;
 use crate::query::score::ScoreModel;
 use crate::query::{Algorithm, Mode};
 use lanner_index::TermId;
 use lanner_index::format::list::STORED_K;
 use lanner_index::open::ListSpan;
-use lanner_index::weight::ONE;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ pub struct Plan {
     /// A score that at least k documents reach in an OR of the whole collection; one equal to it enters.
     pub seed: Option<u32>,
     /// The documents that may be hits, besides `range`; `None` lets all pass.
-    pub filter: Option<Arc<Bitmap>>,
+    pub filter: Option<Arc<DocumentSet>>,
     /// The most postings that score-at-a-time looks at; `None` looks at all.
     pub budget: Option<u64>,
     /// What runs, one after the other, until one of them has k hits; none where no document can be a hit.
@@ -156,14 +155,6 @@ impl Plan {
     }
 }
 
-/// Units as a decimal number: a score of BM25 has 16 fractional bits, one of impacts has none.
-pub fn decimal(model: ScoreModel, units: u32) -> f64 {
-    match model {
-        ScoreModel::Impact => f64::from(units),
-        ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => f64::from(units) / f64::from(ONE),
-    }
-}
-
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { k, mode, score, range, .. } = self;
@@ -224,7 +215,7 @@ impl Plan {
     }
 
     fn write_scores(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |units: u32| format!("{units} ({:.5})", decimal(self.score, units));
+        let shown = |units: u32| format!("{units} ({:.5})", self.score.score(units));
         let bits = match self.width {
             Width::Bits16 => 16,
             Width::Bits32 => 32,

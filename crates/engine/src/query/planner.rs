@@ -21,12 +21,10 @@ pub enum PlanError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// BM25 needs frequencies.
-    #[error(
-        "the index has no frequencies, which {0} needs; score by impact, or rebuild the index with 'lanner index --weights tf'"
-    )]
+    #[error("the index has no frequencies, which {0} needs; score by impact, or rebuild the index with frequencies")]
     NoFrequencies(ScoreModel),
     /// The impact model needs impacts.
-    #[error("the index has no impacts; score by bm25, or rebuild the index with 'lanner index --weights tf,impact'")]
+    #[error("the index has no impacts; score by bm25, or rebuild the index with impacts")]
     NoImpacts,
     /// Impacts made from the documents of one shard do not compare with those of another.
     #[error(
@@ -34,7 +32,7 @@ pub enum PlanError {
     )]
     ForeignImpacts,
     /// The rank model needs ranks.
-    #[error("the index has no static ranks; score by bm25, or rebuild the index with 'lanner index --rank FILE'")]
+    #[error("the index has no static ranks; score by bm25, or rebuild the index with static ranks")]
     NoRanks,
     /// A share that is none.
     #[error("the share {0} of the static rank is out of range; give one from 0 to 1")]
@@ -65,7 +63,7 @@ pub enum PlanError {
     NotByImpact(ScoreModel),
     /// Score-at-a-time needs lists in the order of impacts.
     #[error(
-        "the index has no impact-ordered lists, which score-at-a-time needs; choose another algorithm, or rebuild the index with 'lanner index --weights tf,impact --impact-ordered'"
+        "the index has no impact-ordered lists, which score-at-a-time needs; choose another algorithm, or rebuild the index with impact-ordered lists"
     )]
     NoImpactOrder,
     /// A budget is kept by one algorithm alone.
@@ -399,7 +397,7 @@ mod tests {
         assert_eq!(seed(&Query::new("").k(1000), &lists[..1]), None, "a weight of 0 is not known");
         assert_eq!(seed(&Query::new("").mode(Mode::And), &lists), None);
         assert_eq!(seed(&Query::new("").mode(Mode::AndOr), &lists), Some(60));
-        assert_eq!(seed(&Query::new("").filter(Default::default()), &lists), None);
+        assert_eq!(seed(&Query::new("").filter(crate::query::document_set::DocumentSet::default()), &lists), None);
     }
 
     #[test]

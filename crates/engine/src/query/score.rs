@@ -33,6 +33,14 @@ impl ScoreModel {
             ScoreModel::Impact => Column::Impact,
         }
     }
+
+    /// A number of units as a score: 65,536 units make 1.0, and units of impacts are whole.
+    pub fn score(&self, units: u32) -> f64 {
+        match self {
+            ScoreModel::Impact => f64::from(units),
+            ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => f64::from(units) / f64::from(ONE),
+        }
+    }
 }
 
 /// The static part of a score in units: `alpha · rank · 65536`, each operation in single precision, rounded half to

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::random::for_each;
 use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, Bitmap, DocId, Mode, ScoreModel};
+use lanner::{Algorithm, Answer, DocId, DocumentSet, Mode, ScoreModel};
 use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn tied() -> impl Strategy<Value = Collection> {
         .prop_map(|(contents, filter)| {
             let texts = ["frequent rare", "rare scarce", "frequent rare scarce", "scarce frequent unknown"];
             let mut asks: Vec<Ask> = texts.into_iter().map(Ask::plain).collect();
-            asks.push(Ask::plain("frequent rare").filtered(filter.into_iter().map(DocId).collect::<Bitmap>()));
+            asks.push(Ask::plain("frequent rare").filtered(filter.into_iter().map(DocId).collect::<DocumentSet>()));
             Collection::new("whitespace", Bm25 { k1: 0.9, b: 0.0 }, contents).with_asks(asks)
         })
         .no_shrink()

@@ -1,10 +1,10 @@
 //! A collection that is known to both sides: the oracle, and an index for each codec.
 
-use lanner::build::{BuildOptions, Order, Quiet, build};
-use lanner::corpus::{Corpus, CorpusOptions};
 use lanner::internals::oracle::{Oracle, Question};
-use lanner::{Bitmap, Hit, Index, Mode, Query, ScoreModel};
+use lanner::{DocumentSet, Hit, Index, Mode, Query, ScoreModel};
+use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Content {
 #[derive(Clone, Debug)]
 pub struct Ask {
     words: Vec<(String, f64)>,
-    pub filter: Option<Arc<Bitmap>>,
+    pub filter: Option<Arc<DocumentSet>>,
 }
 
 impl Ask {
@@ -62,7 +62,7 @@ impl Ask {
         Ask::weighted(vec![(text.to_owned(), 1.0)])
     }
 
-    pub fn filtered(self, filter: Bitmap) -> Ask {
+    pub fn filtered(self, filter: DocumentSet) -> Ask {
         Ask { filter: Some(Arc::new(filter)), ..self }
     }
 

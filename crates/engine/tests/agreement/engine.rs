@@ -3,10 +3,11 @@
 use crate::collection::{Collection, Lists};
 use crate::device;
 use lanner::internals::algorithms::lanes::SimdLevel;
+use lanner::internals::algorithms::topk::TopK;
 use lanner::internals::algorithms::{Known, Task, Workspace};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel, TopK};
+use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -263,7 +264,7 @@ impl Engine {
                 for stage in &plan.stages {
                     let known = Known::new(std::mem::take(&mut hits));
                     Task { plan: &plan, stage, index: &index, known: &known }.run(&mut workspace).unwrap();
-                    hits = workspace.top.take();
+                    hits = workspace.top.take(plan.score);
                     if hits.len() >= case.k {
                         break;
                     }
@@ -342,16 +343,16 @@ impl Engine {
         let answers = executor.run(&cases.iter().map(plan).collect::<Vec<Plan>>());
         for (case, answer) in cases.iter().zip(answers) {
             let mut candidates = collection.candidates(case.ask, case.mode, case.k, case.score);
-            let last = candidates.get(case.k.wrapping_sub(1)).map_or(0, |hit| hit.score);
+            let last = candidates.get(case.k.wrapping_sub(1)).map_or(0, |hit| hit.units);
             let number = |document| index.id(document).unwrap().parse().unwrap();
             let mut hits: Vec<Hit> =
                 answer.hits.iter().map(|hit| Hit { document: lanner::DocId(number(hit.document)), ..*hit }).collect();
-            hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.score), hit.document));
+            hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.units), hit.document));
             hits.dedup();
             assert_eq!(hits.len(), case.k.min(candidates.len()), "{self:?} {case:?}");
-            let is_free = |hit: &Hit| hit.score == last && candidates.contains(hit);
+            let is_free = |hit: &Hit| hit.units == last && candidates.contains(hit);
             hits.retain(|hit| !is_free(hit));
-            candidates.retain(|hit| hit.score > last);
+            candidates.retain(|hit| hit.units > last);
             candidates.truncate(case.k);
             assert_eq!(hits, candidates, "{self:?} bisected {case:?} {:?}", collection.asks[case.ask].query().text);
         }

@@ -8,7 +8,7 @@ use lanner::internals::executors::GpuExecutor;
 use lanner::internals::query::LARGEST_WEIGHT;
 use lanner::internals::query::answer::Work;
 use lanner::internals::query::planner::{PlanError, Planner};
-use lanner::{Algorithm, Bitmap, DocId, Mode, Query, ScoreModel, Searcher};
+use lanner::{Algorithm, DocId, DocumentSet, Mode, Query, ScoreModel, Searcher};
 use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;
 use lanner_index::weight::Bm25;
@@ -43,7 +43,7 @@ fn spread(count: u32) -> Ask {
 }
 
 fn asks() -> Vec<Ask> {
-    let third: Bitmap = (0..DOCUMENTS).step_by(3).map(DocId).collect();
+    let third: DocumentSet = (0..DOCUMENTS).step_by(3).map(DocId).collect();
     let plain = [
         "",
         "unknown",
@@ -65,7 +65,7 @@ fn asks() -> Vec<Ask> {
     asks.push(Ask::weighted(vec![("third".to_owned(), 1000.0), ("all".to_owned(), 0.001), ("rare".to_owned(), 2.5)]));
     asks.push(Ask::plain("all late").filtered(third.clone()));
     asks.push(Ask::plain("all half third").filtered(third));
-    asks.push(Ask::plain("all").filtered(Bitmap::default()));
+    asks.push(Ask::plain("all").filtered(DocumentSet::default()));
     asks.push(spread(2));
     asks.push(spread(60));
     asks
@@ -256,7 +256,7 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
 fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     let index = nasty().index(Lists::Sparse(CodecName::Bitpack));
     let executor = GpuExecutor::new(Arc::clone(&index), Box::new(|| Ok(device::open(5))));
-    let searcher = Searcher::new(index).with_executor(Box::new(executor));
+    let searcher = Searcher::new(index).with_executor(executor);
     let decoded = |algorithm| {
         let query = Query::new("rare all").mode(Mode::And).algorithm(algorithm);
         let answer = searcher.search(&query).unwrap();

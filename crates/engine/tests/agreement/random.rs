@@ -2,7 +2,7 @@
 
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::{Engine, Runs};
-use lanner::{Algorithm, Bitmap, DocId};
+use lanner::{Algorithm, DocId, DocumentSet};
 use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     (prop::collection::vec((word(), weight), 0..6), filter).prop_map(|(words, filter)| {
         let ask = Ask::weighted(words);
         match filter {
-            Some(documents) => ask.filtered(documents.into_iter().map(DocId).collect::<Bitmap>()),
+            Some(documents) => ask.filtered(documents.into_iter().map(DocId).collect::<DocumentSet>()),
             None => ask,
         }
     })

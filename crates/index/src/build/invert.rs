@@ -5,7 +5,7 @@
 
 use super::dictionary::Dictionary;
 use super::documents::{DocumentRows, StoredBlocks};
-use crate::corpus::{Batch, Document, Problem};
+use crate::corpus::{Batch, ParsedDocument, Problem};
 use crate::format::varint;
 use crate::text::{Analyzer, Scratch};
 
@@ -107,7 +107,7 @@ impl Inverter {
         inverted
     }
 
-    fn add(&mut self, document: &Document<'_>, inverted: &mut Inverted) {
+    fn add(&mut self, document: &ParsedDocument<'_>, inverted: &mut Inverted) {
         let number = inverted.documents;
         let length = if self.learned {
             self.add_vector(document, number, inverted)
@@ -120,7 +120,7 @@ impl Inverter {
         inverted.stored.push(&document.stored);
     }
 
-    fn add_text(&mut self, document: &Document<'_>, number: u32, inverted: &mut Inverted) -> u32 {
+    fn add_text(&mut self, document: &ParsedDocument<'_>, number: u32, inverted: &mut Inverted) -> u32 {
         let Inverter { analyzer, scratch, pairs, .. } = self;
         let mut length = 0u32;
         for text in &document.indexed {
@@ -134,7 +134,7 @@ impl Inverter {
     }
 
     /// A learned weight travels as the bits of its `f32` in the place of the frequency; zeros are those of 0.
-    fn add_vector(&mut self, document: &Document<'_>, number: u32, inverted: &mut Inverted) -> u32 {
+    fn add_vector(&mut self, document: &ParsedDocument<'_>, number: u32, inverted: &mut Inverted) -> u32 {
         let mut length = 0u32;
         for (term, weight) in &document.vector {
             let weight = weight.min(MAX_LEARNED);

@@ -5,8 +5,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::document::Document;
 use super::format::Format;
-use super::schema::{Schema, TEXT, TITLE};
+use super::schema::Schema;
 use super::{json, text, trec, tsv};
 
 /// Consecutive records of the input, not parsed yet.
@@ -27,7 +28,7 @@ pub(super) enum Content {
         schema: Arc<Schema>,
         /// The number of the first document, from 1.
         first_number: u64,
-        documents: Vec<(String, String, String)>,
+        documents: Vec<Document>,
     },
 }
 
@@ -61,7 +62,7 @@ pub(super) enum PartKind {
 
 /// A document as the build needs it. It borrows from the batch and is valid during one visit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document<'a> {
+pub struct ParsedDocument<'a> {
     /// The file it comes from.
     pub source: &'a str,
     /// The line of that file on which it begins, from 1.
@@ -76,7 +77,7 @@ pub struct Document<'a> {
     pub vector: Vec<(&'a str, f32)>,
 }
 
-impl Document<'_> {
+impl ParsedDocument<'_> {
     /// Makes a problem out of this document, for a caller that cannot use it.
     pub fn problem(&self, what: impl Into<String>) -> Problem {
         Problem { source: self.source.to_owned(), line: self.line, what: what.into() }
@@ -102,11 +103,11 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-pub(super) type Visit<'v> = dyn FnMut(Result<&Document<'_>, Problem>) + 'v;
+pub(super) type Visit<'v> = dyn FnMut(Result<&ParsedDocument<'_>, Problem>) + 'v;
 
 impl Batch {
     /// Parses every record in order; a malformed record becomes a [`Problem`] and does not stop the others.
-    pub fn documents(&self, visit: &mut dyn FnMut(Result<&Document<'_>, Problem>)) {
+    pub fn documents(&self, visit: &mut dyn FnMut(Result<&ParsedDocument<'_>, Problem>)) {
         match &self.content {
             Content::Memory { schema, first_number, documents } => {
                 deliver_from_memory(*first_number, documents, &mut Delivery::new(schema, visit));
@@ -126,9 +127,7 @@ impl Batch {
     pub fn bytes(&self) -> usize {
         match &self.content {
             Content::Bytes { bytes, .. } => bytes.len(),
-            Content::Memory { documents, .. } => {
-                documents.iter().map(|(id, title, text)| id.len() + title.len() + text.len()).sum()
-            }
+            Content::Memory { documents, .. } => documents.iter().map(Document::bytes).sum(),
         }
     }
 }
@@ -146,17 +145,17 @@ fn deliver_part(part: &Part, bytes: &[u8], delivery: &mut Delivery<'_, '_>) {
     }
 }
 
-fn deliver_from_memory(first_number: u64, documents: &[(String, String, String)], delivery: &mut Delivery<'_, '_>) {
+fn deliver_from_memory(first_number: u64, documents: &[Document], delivery: &mut Delivery<'_, '_>) {
     delivery.source = "memory";
-    for ((id, title, text), number) in documents.iter().zip(first_number..) {
-        if id.trim().is_empty() {
+    for (document, number) in documents.iter().zip(first_number..) {
+        if document.id.trim().is_empty() {
             delivery.problem(number, "the id is empty".to_owned());
             continue;
         }
+        let names = &delivery.schema.names;
         let slot = |slot| match slot {
-            TITLE => Some(title.as_str()),
-            TEXT => Some(text.as_str()),
-            _ => Some(id.as_str()),
+            0 => Some(document.id.as_str()),
+            _ => document.get(&names[slot]),
         };
         delivery.document(number, slot, &[]);
     }
@@ -193,7 +192,7 @@ impl<'b, 'v> Delivery<'b, 'v> {
         indexed.extend(schema.indexed.iter().filter_map(|at| slot(*at)));
         stored.extend(schema.stored.iter().map(|at| slot(*at).unwrap_or("")));
         vector.extend(weights.iter().map(|(term, weight)| (&**term, *weight)));
-        let document = Document { source: self.source, line, id: slot(0).unwrap_or(""), indexed, stored, vector };
+        let document = ParsedDocument { source: self.source, line, id: slot(0).unwrap_or(""), indexed, stored, vector };
         (self.visit)(Ok(&document));
         self.indexed = emptied(document.indexed);
         self.stored = emptied(document.stored);

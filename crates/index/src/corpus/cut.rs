@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::{Content, Part, PartKind};
 use super::decompress::{BUFFER_BYTES, Decompressed};
+use super::document::Document;
 use super::error::CorpusError;
 use super::files::{self, FoundFile};
 use super::format::Format;
@@ -28,7 +29,7 @@ pub(super) const LIMITS: Limits = Limits { batch_bytes: 1 << 20, batch_files: 1 
 
 /// Documents that are in memory already.
 pub(super) struct MemoryCutter {
-    pub(super) documents: Box<dyn Iterator<Item = (String, String, String)> + Send>,
+    pub(super) documents: Box<dyn Iterator<Item = Document> + Send>,
     pub(super) schema: Arc<Schema>,
     pub(super) documents_cut: u64,
 }
@@ -43,7 +44,7 @@ impl MemoryCutter {
             let Some(document) = self.documents.next() else {
                 break;
             };
-            bytes += document.0.len() + document.1.len() + document.2.len();
+            bytes += document.bytes();
             taken.push(document);
         }
         self.documents_cut += taken.len() as u64;

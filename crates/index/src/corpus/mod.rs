@@ -10,6 +10,7 @@ mod batch;
 pub mod ciff;
 mod cut;
 mod decompress;
+mod document;
 mod error;
 mod files;
 mod format;
@@ -28,8 +29,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use batch::{Batch, Document, Problem};
+pub use batch::{Batch, ParsedDocument, Problem};
 pub use decompress::{open_text, read_text};
+pub use document::Document;
 pub use error::{CorpusError, Damage};
 pub use format::{Format, UnknownFormat};
 pub use left_out::{LeftOut, Reason};
@@ -123,16 +125,15 @@ impl Corpus {
         })
     }
 
-    /// A collection of (id, title, text) from memory, cut by the same rule as files are.
-    ///
-    /// `options.format` is ignored; the fields are `title` and `text`.
+    /// A collection from memory, cut by the same rule as files are. `options.format` is ignored.
     pub fn from_documents<I>(documents: I, options: CorpusOptions) -> Result<Corpus, CorpusError>
     where
-        I: IntoIterator<Item = (String, String, String)>,
+        I: IntoIterator<Item: Into<Document> + 'static>,
         I::IntoIter: Send + 'static,
     {
-        let schema = Schemas::new(options.clone()).of(Format::Text)?;
-        let cutter = MemoryCutter { documents: Box::new(documents.into_iter()), schema, documents_cut: 0 };
+        let schema = Schemas::new(options.clone()).of(Format::Jsonl)?;
+        let documents = Box::new(documents.into_iter().map(Into::into));
+        let cutter = MemoryCutter { documents, schema, documents_cut: 0 };
         Ok(Corpus {
             supply: Supply::Memory(cutter),
             options,

@@ -66,7 +66,7 @@ fn check_scores(searcher: &Searcher, bisected: &Searcher, texts: &[String], race
     for (text, &mode) in texts.iter().flat_map(|text| race.part.modes.iter().map(move |mode| (text, mode))) {
         let query = Query::new(text.clone()).mode(mode).k(k);
         let scores = |searcher: &Searcher| -> Result<Vec<u32>, BenchError> {
-            Ok(searcher.search(&query)?.hits.iter().map(|hit| hit.score).collect())
+            Ok(searcher.search(&query)?.hits.iter().map(|hit| hit.units).collect())
         };
         let (found, expected) = (scores(bisected)?, scores(searcher)?);
         if found != expected {

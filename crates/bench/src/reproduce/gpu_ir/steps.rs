@@ -166,7 +166,7 @@ impl Conjunction {
     fn new(ground: &Ground, lists: Vec<usize>, (plan, hits): (Plan, Vec<Hit>)) -> Result<Conjunction, BenchError> {
         let mut expected: Vec<u32> = hits.iter().map(|hit| hit.document.0).collect();
         expected.sort_unstable();
-        let key = |hit: &Hit| u64::from(hit.score) << 32 | u64::from(!hit.document.0);
+        let key = |hit: &Hit| u64::from(hit.units) << 32 | u64::from(!hit.document.0);
         let mut keys: Vec<u64> = hits.iter().map(key).collect();
         let best = keys[..keys.len().min(K)].to_vec();
         keys.sort_unstable_by_key(|key| !(*key as u32));

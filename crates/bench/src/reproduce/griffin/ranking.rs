@@ -59,7 +59,7 @@ fn results(ground: &Ground) -> Result<Vec<Results>, BenchError> {
     let plans = ground.plan(&spread(&several, 2 * QUERIES), Mode::And, ground.index.documents() as usize)?;
     let mut results = Vec::new();
     for hits in ground.hits(&plans)?.into_iter().filter(|hits| !hits.is_empty()).take(QUERIES) {
-        let key = |hit: &Hit| u64::from(hit.score) << 32 | u64::from(!hit.document.0);
+        let key = |hit: &Hit| u64::from(hit.units) << 32 | u64::from(!hit.document.0);
         // By document, as intersections leave them.
         let mut keys: Vec<u64> = hits.iter().map(key).collect();
         let best = keys[..keys.len().min(K)].to_vec();

@@ -254,6 +254,6 @@ impl Runner<'_> {
             How::Exhaustive => task.run(&mut self.workspace)?,
             How::ScoreAtATime(options) => score_at_a_time::run(&task, &options, &mut self.workspace, &mut NoCounts)?,
         };
-        Ok(self.workspace.top.take())
+        Ok(self.workspace.top.take(ScoreModel::Impact))
     }
 }

@@ -1,15 +1,18 @@
-//! A set of documents, one bit each: what a filter lets through.
+//! A set of documents, one bit each, for filters.
 
 use lanner_index::DocId;
 
-/// A set of documents.
+/// A set of documents, as a filter of a query: only documents in the set can be hits.
+///
+/// Document numbers belong to one build of an index; [`Searcher::filter`](crate::Searcher::filter) makes a set from
+/// external ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bitmap {
+pub struct DocumentSet {
     /// `words[i]`: documents `64 i` to `64 i + 63`, the least significant bit first.
     words: Vec<u64>,
 }
 
-impl Bitmap {
+impl DocumentSet {
     /// Adds a document.
     pub fn insert(&mut self, document: DocId) {
         let word = document.0 as usize / 64;
@@ -31,11 +34,11 @@ impl Bitmap {
     }
 }
 
-impl FromIterator<DocId> for Bitmap {
+impl FromIterator<DocId> for DocumentSet {
     fn from_iter<I: IntoIterator<Item = DocId>>(documents: I) -> Self {
-        let mut bitmap = Bitmap::default();
-        documents.into_iter().for_each(|document| bitmap.insert(document));
-        bitmap
+        let mut set = DocumentSet::default();
+        documents.into_iter().for_each(|document| set.insert(document));
+        set
     }
 }
 
@@ -44,12 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bitmap_holds_what_was_inserted_and_nothing_else() {
+    fn a_set_holds_what_was_inserted_and_nothing_else() {
         let inserted = [0, 1, 63, 64, 1000, 99_999].map(DocId);
-        let bitmap: Bitmap = inserted.into_iter().collect();
-        let held: Vec<DocId> = (0..200_000).map(DocId).filter(|&document| bitmap.contains(document)).collect();
+        let set: DocumentSet = inserted.into_iter().collect();
+        let held: Vec<DocId> = (0..200_000).map(DocId).filter(|&document| set.contains(document)).collect();
         assert_eq!(held, inserted);
-        assert_eq!(bitmap.count(), 6);
-        assert!(!bitmap.contains(DocId(u32::MAX)));
+        assert_eq!(set.count(), 6);
+        assert!(!set.contains(DocId(u32::MAX)));
     }
 }
