@@ -71,7 +71,7 @@ fn variants() -> Vec<Options> {
 fn run(plan: &Plan, options: &Options, workspace: &mut Workspace) -> Vec<Hit> {
     let task = Task { plan, stage: &plan.stages[0], index: index(), known: &Known::default() };
     score_at_a_time::run(&task, options, workspace, &mut NoCounts).unwrap();
-    workspace.top.take()
+    workspace.top.take(ScoreModel::Impact)
 }
 
 #[test]
