@@ -1,25 +1,34 @@
-//! Why a command ended early.
+//! Why a command failed.
 
+use crate::quantity::count;
 use std::error::Error;
 use std::io;
 
-/// What ends a command.
+/// The reason why a command ends early.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something that the user should read, in one line.
+    /// An error in one line, for the user.
     Message(String),
-    /// Nobody reads the output any more, as in `lanner search … | head -1`: nothing to say, nothing went wrong.
+    /// The reader of the output has closed the pipe, as in `lanner search … | head -1`, which is not an error.
     ClosedPipe,
 }
 
 impl Failure {
-    /// A failure with a message of its own.
+    /// Makes a failure with a message.
     pub fn new(message: impl Into<String>) -> Failure {
         Failure::Message(message.into())
     }
+
+    /// Fails if any of the queries did, each of which has been reported where its answer would be.
+    pub fn of_queries(failed: u64, queries: u64) -> Result<(), Failure> {
+        match failed {
+            0 => Ok(()),
+            _ => Err(Failure::new(format!("{} of {} queries failed", count(failed), count(queries)))),
+        }
+    }
 }
 
-/// Any error becomes its message, unless a closed pipe is behind it.
+/// Turns any error into its message, unless its cause is a closed pipe.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);

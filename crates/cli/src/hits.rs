@@ -1,8 +1,9 @@
-//! Answers as people and programs read them.
+//! Answers as text for people and as JSON for programs.
 
 use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
+use crate::whole_file::write_json_line;
 use lanner::internals::query::answer::{Step, Work};
 use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
 use serde::Serialize;
@@ -10,22 +11,22 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Characters of a snippet, and of a line of it.
+/// The lengths of a snippet, of a line and of a title, in characters.
 const SNIPPET: usize = 180;
 const LINE: usize = 96;
 const TITLE: usize = 96;
 const INDENT: &str = "      ";
 
-/// An answer with what it took.
+/// An answer and the time it took.
 pub struct Answered {
     /// The answer.
     pub answer: Answer,
-    /// From the text of the query to the hits; without ids, titles and snippets.
+    /// The time from the text of the query to the hits, without ids, titles and snippets.
     pub time: Duration,
 }
 
 impl Answered {
-    /// How many hits in what time.
+    /// Describes the number of hits and the time in words.
     pub fn outcome(&self) -> String {
         let found = match self.answer.hits.len() {
             0 => "no hits".to_owned(),
@@ -36,27 +37,27 @@ impl Answered {
     }
 }
 
-/// Answers a query on this thread.
+/// Answers a query and measures the time.
 pub fn answer(searcher: &Searcher, query: &Query) -> Result<Answered, Failure> {
     let start = Instant::now();
     let answer = searcher.search(query)?;
     Ok(Answered { answer, time: start.elapsed() })
 }
 
-/// Writes answers for one index and one score model.
+/// Writes answers from one index, scored by one model.
 pub struct Presenter<'a> {
-    /// Where documents come from.
+    /// The index that the hits come from.
     pub searcher: &'a Searcher,
-    /// What scores mean.
+    /// The score model, which decides how scores are printed.
     pub model: ScoreModel,
-    /// How matches are marked.
+    /// How matches are highlighted.
     pub style: Style,
-    /// Whether steps and work are shown.
+    /// Whether to show steps and work.
     pub trace: bool,
 }
 
 impl Presenter<'_> {
-    /// Hits with rank, score, id, title and snippet, then the time.
+    /// Writes hits with rank, score, id, title and snippet, then the time.
     pub fn write_text(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
         self.write_hits(query, &answered.answer.hits, out)?;
         writeln!(out, "{}", self.style.faint(&answered.outcome()))?;
@@ -66,7 +67,7 @@ impl Presenter<'_> {
         Ok(())
     }
 
-    /// Hits with rank, score, id, title and snippet.
+    /// Writes hits with rank, score, id, title and snippet.
     pub fn write_hits(&self, query: &Query, hits: &[Hit], out: &mut impl Write) -> Result<(), Failure> {
         (1..).zip(hits).try_for_each(|(rank, hit)| self.write_hit(query, rank, hit, out))
     }
@@ -94,14 +95,19 @@ impl Presenter<'_> {
         }
     }
 
-    /// The answer as one line of JSON, with titles and snippets.
+    /// Writes the answer as one line of JSON, with titles and snippets.
     pub fn write_json(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
         let hits = (1..).zip(&answered.answer.hits);
         let hits = hits.map(|(rank, hit)| self.described_hit(query, rank, hit)).collect::<Result<Vec<_>, Failure>>()?;
         self.write_line(None, query, answered, hits, out)
     }
 
-    /// The answer to a query of a log as one line of JSON: ids and exact scores alone.
+    /// Writes an error as one line of JSON, in the place of the answer to a query.
+    pub fn write_error(&self, id: Option<&str>, query: &str, error: &str, out: &mut impl Write) -> Result<(), Failure> {
+        write_json_line(&ErrorLine { id, query, error }, out)
+    }
+
+    /// Writes the answer to a query of a log as one line of JSON, with ids and exact scores only.
     pub fn write_log_line(
         &self,
         id: &str,
@@ -136,9 +142,7 @@ impl Presenter<'_> {
             work: self.trace.then_some(&answer.work),
             trace: self.trace.then_some(&answer.trace.steps),
         };
-        serde_json::to_writer(&mut *out, &line).map_err(std::io::Error::from)?;
-        writeln!(out)?;
-        Ok(())
+        write_json_line(&line, out)
     }
 
     fn plain_hit(&self, rank: usize, hit: &Hit, id: String) -> HitLine {
@@ -153,6 +157,14 @@ impl Presenter<'_> {
         let has_text = !document.fields.is_empty();
         Ok(HitLine { title, snippet: has_text.then_some(snippet), ..self.plain_hit(rank, hit, document.id) })
     }
+}
+
+#[derive(Serialize)]
+struct ErrorLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    query: &'a str,
+    error: &'a str,
 }
 
 #[derive(Serialize)]
@@ -176,7 +188,7 @@ struct AnswerLine<'a> {
 struct HitLine {
     rank: usize,
     id: String,
-    /// Exact: `units` divided by a power of two.
+    /// The exact score: `units` divided by a power of two.
     score: f64,
     units: u32,
     document: u32,
@@ -202,7 +214,7 @@ fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A snippet in lines, broken at spaces, its matches marked.
+/// Breaks a snippet into lines at spaces and highlights its matches.
 fn snippet_lines(snippet: &Snippet, style: Style) -> Vec<String> {
     if snippet.text.trim().is_empty() {
         return Vec::new();
@@ -234,7 +246,7 @@ fn snippet_lines(snippet: &Snippet, style: Style) -> Vec<String> {
     lines
 }
 
-/// A word that starts at `start`, with the parts of it that match marked.
+/// Returns the word that begins at byte `start` of the snippet, with the parts that match highlighted.
 fn mark_word(word: &str, start: usize, matches: &[std::ops::Range<usize>], style: Style) -> String {
     let mut marked = String::new();
     let mut rest = 0;

@@ -1,5 +1,6 @@
 //! The program `lanner`: reads the command line, runs one command, and turns what went wrong into one line.
 
+mod advice;
 mod commands;
 mod demo_text;
 mod executor_options;
@@ -10,6 +11,7 @@ mod progress;
 mod quantity;
 mod query_log;
 mod query_options;
+mod run_file;
 mod terminal;
 #[cfg(unix)]
 mod truncation;

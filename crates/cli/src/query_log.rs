@@ -1,15 +1,16 @@
-//! A whole log of queries, answered on several threads or as one batch, and written as a TREC run or as JSON.
+//! A query log, answered on several threads or as one batch, and written as a TREC run or as JSON.
 
 use crate::failure::Failure;
 use crate::hits::{Answered, Presenter, answer};
 use crate::progress::Meter;
-use crate::quantity::{count, duration};
+use crate::quantity::{count, counted, duration};
 use crate::query_options::QueryOptions;
+use crate::run_file::RunFile;
 use crate::terminal::tell;
-use crate::whole_file::{Output, stdout};
+use crate::whole_file::stdout;
 use lanner::SearchError;
-use lanner::eval::{RunHit, RunWriter, Topic, TopicFormat, Topics};
-use lanner::{Ids, Query, Searcher};
+use lanner::eval::{Topic, TopicFormat, Topics};
+use lanner::{Answer, Ids, Query, Searcher};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-/// What to answer and where to write it.
+/// The queries to answer and where to write the answers.
 pub struct QueryLog<'a> {
     /// The index, and how answers are written as JSON.
     pub presenter: Presenter<'a>,
@@ -29,11 +30,11 @@ pub struct QueryLog<'a> {
     pub format: Option<TopicFormat>,
     /// The run to write, or `-`.
     pub run: Option<&'a Path>,
-    /// The run's name.
+    /// The tag of the run.
     pub tag: &'a str,
     /// Whether to write JSON to standard output.
     pub json: bool,
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Whether the executor gets all queries at once.
     pub is_batch: bool,
@@ -41,55 +42,48 @@ pub struct QueryLog<'a> {
     pub quiet: bool,
 }
 
-/// The answer to a query of the log: its place, the query, and the hits with their ids.
-struct Finished {
-    place: usize,
-    result: Result<(Query, Answered, Ids), Failure>,
-}
+/// A query with its answer and the ids of its hits, or why it was not answered.
+type Outcome = Result<(Query, Answered, Ids), Failure>;
 
 /// Where answers go, in the order of the log.
 struct Sinks<'a> {
-    run: Option<RunWriter<Output>>,
+    run: Option<RunFile>,
     json: Option<BufWriter<StdoutLock<'static>>>,
     presenter: &'a Presenter<'a>,
+    /// The times of the queries that were answered.
     times: Vec<Duration>,
     hits: u64,
+    failed: u64,
 }
 
 impl QueryLog<'_> {
-    /// Answers all queries.
+    /// Answers all queries. A query that fails has an error in the place of its answer, and the command fails at the end.
     pub fn answer(&self) -> Result<(), Failure> {
-        let is_stdout = self.run == Some(Path::new("-"));
         if self.run.is_none() && !self.json {
             return Err(Failure::new("--queries needs --run OUT for a TREC run, or --json for lines of JSON"));
         }
-        if is_stdout && self.json {
-            return Err(Failure::new("the run and the JSON cannot both go to standard output; give --run a file"));
-        }
         let topics = self.topics()?;
-        let unit = self.presenter.model.score(1);
-        let run = match self.run {
-            Some(path) => Some(RunWriter::new(Output::create(path)?, self.tag, unit)?),
-            None => None,
-        };
+        let run = self.run.map(|path| RunFile::create(path, self.tag, self.presenter.model)).transpose()?;
         let json = self.json.then(stdout);
-        let mut sinks = Sinks { run, json, presenter: &self.presenter, times: Vec::new(), hits: 0 };
+        let mut sinks = Sinks { run, json, presenter: &self.presenter, times: Vec::new(), hits: 0, failed: 0 };
         let start = Instant::now();
         match self.is_batch {
             true => self.answer_batch(&topics, &mut sinks)?,
             false => self.answer_topics(&topics, &mut sinks)?,
         }
-        let (times, hits) = sinks.finish()?;
+        let wall = start.elapsed();
+        sinks.flush()?;
+        let Sinks { times, hits, failed, .. } = sinks;
         let summary = match self.is_batch {
-            true => batch_summary(topics.len(), hits, start.elapsed()),
-            false => summary(times, hits, start.elapsed(), self.threads),
+            true => batch_summary(times.len(), hits, wall),
+            false => summary(times, hits, wall, self.threads),
         };
-        match (is_stdout || self.json, self.quiet) {
+        match (self.run == Some(Path::new("-")) || self.json, self.quiet) {
             (_, true) => {}
             (true, false) => tell(&summary),
             (false, false) => writeln!(io::stdout(), "{summary}")?,
         }
-        Ok(())
+        Failure::of_queries(failed, topics.len() as u64)
     }
 
     fn topics(&self) -> Result<Vec<Topic>, Failure> {
@@ -105,16 +99,36 @@ impl QueryLog<'_> {
         let searcher: &Searcher = self.presenter.searcher;
         let queries = topics.iter().map(|topic| self.options.query(&topic.text)).collect::<Result<Vec<_>, _>>()?;
         let start = Instant::now();
-        let answers = searcher.search_batch(&queries, self.threads).map_err(|error| match error {
-            SearchError::Query { number, error } => named(&topics[number - 1], error.into()),
-            error => error.into(),
-        })?;
+        let answers = self.search_batch(&queries)?;
         let time = start.elapsed();
-        for ((topic, query), answer) in topics.iter().zip(&queries).zip(answers) {
-            let ids = searcher.ids(&answer.hits)?;
-            sinks.write(&topic.id, query, &Answered { answer, time }, &ids)?;
+        for ((topic, query), answer) in topics.iter().zip(queries).zip(answers) {
+            let outcome = answer.and_then(|answer| {
+                let ids = searcher.ids(&answer.hits)?;
+                Ok((query, Answered { answer, time }, ids))
+            });
+            sinks.write(topic, outcome)?;
         }
         Ok(())
+    }
+
+    /// Answers queries as one batch, in which those without a plan are left out.
+    fn search_batch(&self, queries: &[Query]) -> Result<Vec<Result<Answer, Failure>>, Failure> {
+        let searcher: &Searcher = self.presenter.searcher;
+        match searcher.search_batch(queries, self.threads) {
+            Ok(answers) => return Ok(answers.into_iter().map(Ok).collect()),
+            // The batch is planned again below to find all queries like this one.
+            Err(SearchError::Query { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let plans: Vec<_> = queries.iter().map(|query| searcher.plan(query)).collect();
+        let good: Vec<Query> =
+            queries.iter().zip(&plans).filter(|(_, plan)| plan.is_ok()).map(|(query, _)| query.clone()).collect();
+        let mut answers = searcher.search_batch(&good, self.threads)?.into_iter();
+        let answer_of = |plan: Result<_, _>| match plan {
+            Ok(_) => Ok(answers.next().expect("a batch has an answer for each query")),
+            Err(error) => Err(Failure::from(error)),
+        };
+        Ok(plans.into_iter().map(answer_of).collect())
     }
 
     fn answer_topics(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
@@ -127,20 +141,13 @@ impl QueryLog<'_> {
                 scope.spawn(move || self.work(topics, next, is_over, &sender));
             }
             drop(sender);
-            // Answers that came before those of earlier queries.
+            // Outcomes that arrived before those of earlier queries.
             let mut waiting = BTreeMap::new();
             let mut written = 0;
-            for Finished { place, result } in receiver {
-                waiting.insert(place, result);
-                while let Some(result) = waiting.remove(&written) {
-                    let topic: &Topic = &topics[written];
-                    let taken = result
-                        .map_err(|failure| named(topic, failure))
-                        .and_then(|(query, answered, ids)| sinks.write(&topic.id, &query, &answered, &ids));
-                    if taken.is_err() {
-                        is_over.store(true, Ordering::Relaxed);
-                        return taken;
-                    }
+            for (position, outcome) in receiver {
+                waiting.insert(position, outcome);
+                while let Some(outcome) = waiting.remove(&written) {
+                    sinks.write(&topics[written], outcome).inspect_err(|_| is_over.store(true, Ordering::Relaxed))?;
                     written += 1;
                     meter.answered(written as u64, topics.len() as u64);
                 }
@@ -149,20 +156,20 @@ impl QueryLog<'_> {
         })
     }
 
-    fn work(&self, topics: &[Topic], next: &AtomicUsize, is_over: &AtomicBool, sender: &Sender<Finished>) {
+    /// Answers topics until none is left, and sends each outcome with its position in the log.
+    fn work(&self, topics: &[Topic], next: &AtomicUsize, is_over: &AtomicBool, sender: &Sender<(usize, Outcome)>) {
         while !is_over.load(Ordering::Relaxed) {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(topic) = topics.get(place) else {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            let Some(topic) = topics.get(position) else {
                 return;
             };
-            let result = self.answer_topic(topic);
-            if sender.send(Finished { place, result }).is_err() {
+            if sender.send((position, self.answer_topic(topic))).is_err() {
                 return;
             }
         }
     }
 
-    fn answer_topic(&self, topic: &Topic) -> Result<(Query, Answered, Ids), Failure> {
+    fn answer_topic(&self, topic: &Topic) -> Outcome {
         let searcher: &Searcher = self.presenter.searcher;
         let query = self.options.query(&topic.text)?;
         let answered = answer(searcher, &query)?;
@@ -171,37 +178,44 @@ impl QueryLog<'_> {
     }
 }
 
-/// A failure with the query it is about.
-fn named(topic: &Topic, failure: Failure) -> Failure {
-    match failure {
-        Failure::Message(message) => Failure::new(format!("query {}: {message}", topic.id)),
-        Failure::ClosedPipe => Failure::ClosedPipe,
-    }
-}
-
 impl Sinks<'_> {
-    fn write(&mut self, id: &str, query: &Query, answered: &Answered, ids: &Ids) -> Result<(), Failure> {
+    /// Writes the answer to a query, or the error in its place: an object in the JSON, a line on standard error beside
+    /// the run.
+    fn write(&mut self, topic: &Topic, outcome: Outcome) -> Result<(), Failure> {
+        let (query, answered, ids) = match outcome {
+            Ok(answered) => answered,
+            Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+            Err(Failure::Message(message)) => {
+                self.failed += 1;
+                if self.run.is_some() {
+                    tell(&format!("error: query {}: {message}", topic.id));
+                }
+                return match &mut self.json {
+                    Some(json) => self.presenter.write_error(Some(&topic.id), &topic.text, &message, json),
+                    None => Ok(()),
+                };
+            }
+        };
         if let Some(run) = &mut self.run {
-            let hits = answered.answer.hits.iter().zip(ids.iter());
-            run.write_query(id, hits.map(|(hit, document)| RunHit { document, units: hit.units }))?;
+            run.write(&topic.id, &answered.answer.hits, &ids)?;
         }
         if let Some(json) = &mut self.json {
-            self.presenter.write_log_line(id, query, answered, ids, json)?;
+            self.presenter.write_log_line(&topic.id, &query, &answered, &ids, json)?;
         }
         self.times.push(answered.time);
         self.hits += ids.len() as u64;
         Ok(())
     }
 
-    /// Makes the output whole and returns the times and the number of hits.
-    fn finish(self) -> Result<(Vec<Duration>, u64), Failure> {
-        if let Some(run) = self.run {
-            run.finish()?.finish()?;
+    /// Makes the output visible.
+    fn flush(&mut self) -> Result<(), Failure> {
+        if let Some(run) = self.run.take() {
+            run.finish()?;
         }
-        if let Some(mut json) = self.json {
+        if let Some(json) = &mut self.json {
             json.flush()?;
         }
-        Ok((self.times, self.hits))
+        Ok(())
     }
 }
 
@@ -210,17 +224,17 @@ fn summary(mut times: Vec<Duration>, hits: u64, wall: Duration, threads: usize) 
     let mean = times.iter().sum::<Duration>() / times.len().max(1) as u32;
     let [p50, p95, p99] = [50, 95, 99].map(|percent| duration(percentile(&times, percent)));
     format!(
-        "{} queries, {} hits in {} on {} ({}/s)\ntime a query: mean {}, p50 {p50}, p95 {p95}, p99 {p99}",
+        "{} queries, {} hits in {} on {} ({}/s)\ntime per query: mean {}, p50 {p50}, p95 {p95}, p99 {p99}",
         count(times.len() as u64),
         count(hits),
         duration(wall),
-        crate::quantity::counted(threads as u64, "thread"),
+        counted(threads as u64, "thread"),
         rate(times.len(), wall),
         duration(mean),
     )
 }
 
-/// No query of a batch has a time of its own.
+/// A batch has one time, not one for each query.
 fn batch_summary(queries: usize, hits: u64, wall: Duration) -> String {
     let (time, rate) = (duration(wall), rate(queries, wall));
     format!("{} queries, {} hits in {time} as one batch ({rate}/s)", count(queries as u64), count(hits))
@@ -230,7 +244,7 @@ fn rate(queries: usize, wall: Duration) -> String {
     count((queries as f64 / wall.as_secs_f64().max(1e-9)) as u64)
 }
 
-/// The least of the sorted times that so many percent do not exceed.
+/// Returns the nearest-rank percentile of sorted times.
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()

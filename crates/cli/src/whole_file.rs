@@ -1,19 +1,20 @@
-//! Output that appears under its name only when it is whole.
+//! Output files that appear under their names only when they are complete.
 
 use crate::failure::Failure;
+use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
-/// Standard output, or a file that is written beside its name and renamed when it is finished.
+/// Standard output, or a file that is written under a temporary name and renamed when it is finished.
 pub enum Output {
-    /// Standard output; also a device or a pipe that the user named.
+    /// Standard output, or a device or pipe that the user named.
     Direct(Box<dyn Write>),
-    /// A file in the making.
+    /// A file that is not finished.
     Partial(PartialFile),
 }
 
-/// A file in the making. Dropped unfinished, it is removed; killed, it leaves `NAME.partial`, which the next run reuses.
+/// An unfinished file, removed when dropped. A killed process leaves `NAME.partial` behind, which the next run reuses.
 pub struct PartialFile {
     writer: BufWriter<File>,
     partial: PathBuf,
@@ -22,7 +23,7 @@ pub struct PartialFile {
 }
 
 impl Output {
-    /// Opens `-` or a path.
+    /// Opens a path, or standard output for `-`.
     pub fn create(path: &Path) -> Result<Output, Failure> {
         if path == Path::new("-") {
             return Ok(Output::Direct(Box::new(stdout())));
@@ -36,13 +37,13 @@ impl Output {
                 let file = File::options().write(true).open(path).map_err(refused)?;
                 Ok(Output::Direct(Box::new(BufWriter::new(file))))
             }
-            // A link stays a link: what it points to is replaced.
+            // The file that a link points to is replaced, not the link.
             Ok(_) => PartialFile::create(path.canonicalize().map_err(refused)?),
             Err(_) => PartialFile::create(path.to_owned()),
         }
     }
 
-    /// Makes what was written visible.
+    /// Makes the output visible.
     pub fn finish(self) -> Result<(), Failure> {
         match self {
             Output::Direct(mut writer) => Ok(writer.flush()?),
@@ -94,15 +95,21 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What cannot be removed now is overwritten by the next run.
+            // If this fails, the next run overwrites the file.
             let _ = fs::remove_file(&self.partial);
         }
     }
 }
 
-/// Standard output with a buffer: a line of its own is not worth a system call.
+/// Returns standard output with a buffer, to save a system call for each line.
 pub fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Writes a value as one line of JSON.
+pub fn write_json_line(value: &impl Serialize, out: &mut impl Write) -> Result<(), Failure> {
+    serde_json::to_writer(&mut *out, value).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
 }
 
 #[cfg(test)]

@@ -126,7 +126,6 @@ fn the_formats_of_real_query_logs_are_detected() {
     let Some(data) = data_folder() else { return };
     for (file, format, count) in [
         ("queries/tb05_efficiency.50k.txt", TopicFormat::Lines, 50_000),
-        ("queries/mq07.10k.txt", TopicFormat::Colon, 10_000),
         ("queries/msmarco_dev.6980.tsv", TopicFormat::Tsv, 6_980),
         ("queries/search_benchmark_game.962.jsonl", TopicFormat::JsonLines, 962),
         ("judged/cranfield/queries.tsv", TopicFormat::Tsv, 225),
@@ -134,4 +133,12 @@ fn the_formats_of_real_query_logs_are_detected() {
         let topics = Topics::open(&data.join(file), None).unwrap();
         assert_eq!((topics.format, topics.topics.len()), (format, count), "{file}");
     }
+    // The Million Query log has a query in Latin-1, and is read once it is converted.
+    let log = data.join("queries/mq07.10k.txt");
+    let message = Topics::open(&log, None).unwrap_err().to_string();
+    assert_eq!(message, format!("{}:8109: not valid UTF-8; convert the file to UTF-8", log.display()));
+    let converted: String = fs::read(&log).unwrap().into_iter().map(char::from).collect();
+    let topics = Topics::read(&log, converted.as_bytes(), None).unwrap();
+    assert_eq!((topics.format, topics.topics.len()), (TopicFormat::Colon, 10_000));
+    assert_eq!(topics.topics[8108].text, "the history of the piñata");
 }

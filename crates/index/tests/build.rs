@@ -253,9 +253,48 @@ fn a_repeated_id_keeps_the_first_document_or_stops_a_strict_build() {
 }
 
 #[test]
-fn empty_documents_and_an_empty_collection_are_indexed() {
+fn a_build_without_documents_or_with_too_many_skipped_records_keeps_the_old_index() {
     let folder = tempfile::tempdir().unwrap();
-    let report = build_index(folder.path(), Vec::new(), &options()).unwrap();
+    build_index(folder.path(), documents(10, 5), &options()).unwrap();
+    let rebuild = |bad: std::ops::Range<usize>, options: &BuildOptions| {
+        let mut rows = documents(20, 5);
+        rows[bad].iter_mut().for_each(|row| row.0.clear());
+        let result = build_index(folder.path(), rows, options).map(|report| (report.documents, report.skipped()));
+        let index = Index::open(folder.path()).unwrap();
+        index.verify().unwrap();
+        (result.map_err(|error| error.to_string()), index.documents())
+    };
+    let error = "3 of 20 records skipped, more than 10%, the first at memory:1: the id is empty".to_owned();
+    assert_eq!(rebuild(0..3, &options()), (Err(error), 10));
+    let error = "no usable document: 20 records skipped, the first at memory:1: the id is empty".to_owned();
+    assert_eq!(rebuild(0..20, &BuildOptions { max_skipped: 1.0, ..options() }), (Err(error), 10));
+    assert_eq!(rebuild(0..2, &options()), (Ok((18, 2)), 18));
+    assert_eq!(rebuild(0..3, &BuildOptions { max_skipped: 0.15, ..options() }), (Ok((17, 3)), 17));
+    let error = build_index(folder.path(), Vec::new(), &options()).unwrap_err();
+    assert!(matches!(error, BuildError::Empty { skipped: 0, .. }), "{error}");
+    let error = rebuild(0..20, &BuildOptions { allow_empty: true, ..options() });
+    assert_eq!(error.1, 17, "an empty index is allowed, skipped records are not");
+    let both = BuildOptions { allow_empty: true, max_skipped: 1.0, ..options() };
+    assert_eq!(rebuild(0..20, &both), (Ok((0, 20)), 0));
+    for max_skipped in [-0.1, 1.1, f64::NAN] {
+        let error = build_index(folder.path(), documents(3, 5), &BuildOptions { max_skipped, ..options() });
+        assert!(matches!(error, Err(BuildError::Options(_))), "{max_skipped}");
+    }
+}
+
+#[test]
+fn repeated_ids_count_as_skipped_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = documents(20, 5);
+    rows[7..10].iter_mut().for_each(|row| row.0 = "doc-3".to_owned());
+    let error = build_index(folder.path(), rows, &options()).unwrap_err().to_string();
+    assert!(error.starts_with("3 of 20 records skipped, more than 10%, the first at document 8: the id"), "{error}");
+}
+
+#[test]
+fn empty_documents_are_indexed_and_an_empty_collection_where_it_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = build_index(folder.path(), Vec::new(), &BuildOptions { allow_empty: true, ..options() }).unwrap();
     assert_eq!((report.documents, report.terms), (0, 0));
     Index::open(folder.path()).unwrap().verify().unwrap();
     let empty = |id: &str| (id.to_owned(), String::new(), String::new());

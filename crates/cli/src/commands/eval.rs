@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::quantity::count;
 use crate::terminal::tell;
-use crate::whole_file::stdout;
+use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::{Measure, Qrels, Run, evaluate};
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,8 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let evaluation = evaluate(&qrels, &run, &measures);
     let mut out = stdout();
     if arguments.json {
-        serde_json::to_writer(&mut out, &evaluation).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        write_json_line(&evaluation, &mut out)?;
     } else if arguments.per_query {
         write!(out, "{}", evaluation.per_query_table())?;
     } else {

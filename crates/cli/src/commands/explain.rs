@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
-use crate::whole_file::stdout;
+use crate::whole_file::{stdout, write_json_line};
 use lanner::internals::query::plan::{Stage, Width};
 use lanner::{Explanation, Plan, Searcher};
 use serde::Serialize;
@@ -44,8 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = stdout();
     if arguments.json {
         let explained = Explained { query: &query.text, plan: described(&plan), explanation };
-        serde_json::to_writer(&mut out, &explained).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        write_json_line(&explained, &mut out)?;
     } else {
         write!(out, "{plan}")?;
         if let (Some(explanation), Some(id)) = (explanation, &arguments.doc) {

@@ -1,13 +1,14 @@
-//! `lanner index`: a collection in, an index out.
+//! `lanner index`: builds an index of a collection.
 
+use crate::advice::advised;
 use crate::failure::Failure;
 use crate::progress::BuildMeter;
-use crate::quantity::{bytes, count, counted, duration, parse_bytes};
+use crate::quantity::{bytes, count, counted, duration, parse_bytes, parse_share};
 use crate::terminal::tell;
-use crate::whole_file::stdout;
+use crate::whole_file::{stdout, write_json_line};
 use lanner_index::build::{BuildOptions, BuildReport, Order, Weights, build, build_from_ciff};
 use lanner_index::codec::{CodecName, Codecs};
-use lanner_index::corpus::{Corpus, CorpusOptions, Format};
+use lanner_index::corpus::{Corpus, CorpusOptions, Format, LeftOut};
 use lanner_index::format::dense::DENSE_SHARE;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
@@ -17,74 +18,83 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// Skipped records that the summary names one by one.
+/// How many skipped records the summary names one by one.
 const NAMED_PROBLEMS: usize = 5;
+/// How many kinds of files that were left out the summary names.
+const NAMED_KINDS: usize = 8;
 
-/// Build an index of a collection; an index that is there already is replaced when the new one is whole
+/// Build an index of a collection; an existing index is replaced when the new one is complete
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A file, a folder, or `-` for standard input; plain, gzip or zstd
     #[arg(long, value_name = "PATH")]
     input: PathBuf,
-    /// The folder of the index; made if it is not there
+    /// The index folder; created if it does not exist
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// jsonl, tsv, trec, beir, text or ciff [default: found from names and content]
+    /// jsonl, tsv, trec, beir, text or ciff [default: found for each file from its name and content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<InputFormat>,
     /// english, simple, whitespace, pretokenized, or a chain such as words+lowercase+stop+porter [default: english]
     #[arg(long, value_name = "NAME", value_parser = Analyzer::parse)]
     analyzer: Option<Analyzer>,
-    /// Worker threads [default: all cores]
+    /// The number of worker threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// How much memory the build may use, at least 32MiB
+    /// The memory that the build may use, at least 32MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
     memory: usize,
     #[arg(long, value_name = "NAME", help = codec_help())]
     codec: Option<Codecs>,
-    /// The order of documents: given, or bisection for smaller lists and faster queries, which takes time and memory
+    /// The order of documents: given, or bisection for smaller lists and faster queries at the cost of time and memory
     #[arg(long, value_name = "ORDER", default_value = "given")]
     order: Order,
-    /// What postings carry: tf, impact or tf,impact [default: tf, or impact with --vector-field]
+    /// The weights to store: tf, impact or tf,impact [default: tf, or impact with --vector-field]
     #[arg(long, value_name = "LIST")]
     weights: Option<Weights>,
-    /// Store long lists again in the order of impacts, for score-at-a-time
+    /// Store a second, impact-ordered copy of long lists, for score-at-a-time
     #[arg(long)]
     impact_ordered: bool,
-    /// Static ranks: a file with an id and a number a line
+    /// A file of static ranks with an id and a number on each line; plain, gzip or zstd
     #[arg(long, value_name = "FILE")]
     rank: Option<PathBuf>,
-    /// How slowly a frequency saturates in BM25
+    /// The parameter k1 of BM25: how slowly the weight of a frequency saturates
     #[arg(long, default_value_t = 0.9, allow_negative_numbers = true)]
     k1: f64,
-    /// How much a document's length counts in BM25, from 0 to 1
+    /// The parameter b of BM25: how much the length of a document counts, from 0 to 1
     #[arg(long, default_value_t = 0.4, allow_negative_numbers = true)]
     b: f64,
     /// Fields to index, separated by commas [default: title,text]
     #[arg(long, value_name = "LIST")]
     fields: Option<String>,
-    /// Fields to keep for showing hits, separated by commas, or none [default: title,text]
+    /// Fields to store for showing hits, separated by commas, or none [default: title,text]
     #[arg(long, value_name = "LIST")]
     store: Option<String>,
-    /// The field of a document's id [default: id, or _id in BEIR]
+    /// The field with the id of a document [default: id, or _id in BEIR]
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
-    /// The field of term weights, for input that is already tokenized
+    /// The field with term weights, for input that is already tokenized
     #[arg(long, value_name = "FIELD")]
     vector_field: Option<String>,
     /// Stop at the first malformed record or repeated id instead of skipping it
     #[arg(long)]
     strict: bool,
-    /// No progress and no summary
+    /// The largest share of records that may be skipped, such as 0.1 or 10%; with more, the build fails and the old
+    /// index stays
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share, allow_negative_numbers = true)]
+    max_skipped: f64,
+    /// Build an empty index if the input has no document, instead of failing
+    #[arg(long)]
+    allow_empty: bool,
+    /// Show no progress and no summary
     #[arg(long)]
     quiet: bool,
-    /// The summary as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A format of documents, or postings.
+/// A format of documents, or CIFF, which has postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InputFormat {
     Documents(Format),
@@ -112,8 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let summary = Summary { report, seconds: start.elapsed().as_secs_f64() };
     if arguments.json {
         let mut out = stdout();
-        serde_json::to_writer(&mut out, &summary).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        write_json_line(&summary, &mut out)?;
         out.flush()?;
         return Ok(());
     }
@@ -147,13 +156,13 @@ impl Arguments {
             return Err(Failure::new("a CIFF file cannot come from standard input; save it to a file first"));
         }
         let meter = BuildMeter::new(self.quiet, None);
-        Ok(build_from_ciff(&self.index, &self.input, &self.build_options(), &meter)?)
+        build_from_ciff(&self.index, &self.input, &self.build_options(), &meter).map_err(advised)
     }
 
     fn build_documents(&self) -> Result<BuildReport, Failure> {
-        let corpus = Corpus::open(&self.input, self.corpus_options())?;
+        let corpus = Corpus::open(&self.input, self.corpus_options()).map_err(|error| advised(error.into()))?;
         let meter = BuildMeter::new(self.quiet, None);
-        Ok(build(&self.index, corpus, &self.build_options(), &meter)?)
+        build(&self.index, corpus, &self.build_options(), &meter).map_err(advised)
     }
 
     fn corpus_options(&self) -> CorpusOptions {
@@ -174,7 +183,7 @@ impl Arguments {
     fn build_options(&self) -> BuildOptions {
         let defaults = BuildOptions::default();
         let is_tokenized = self.vector_field.is_some();
-        // Learned weights are impacts, and their terms are not to be stemmed again.
+        // Learned weights are impacts, and their terms must not be stemmed again.
         let weights = self.weights.unwrap_or(Weights { frequencies: !is_tokenized, impacts: is_tokenized });
         let usual = || match is_tokenized {
             true => Analyzer::parse("pretokenized").expect("a known name"),
@@ -191,38 +200,39 @@ impl Arguments {
             impact_ordered: self.impact_ordered,
             bm25: Bm25 { k1: self.k1, b: self.b },
             strict: self.strict,
+            max_skipped: self.max_skipped,
+            allow_empty: self.allow_empty,
             ranks: self.rank.clone(),
             order: self.order,
-            ..defaults
         }
     }
 }
 
-/// Names separated by commas; none for an empty text or `none`.
 fn codec_help() -> String {
     let names = CodecName::names();
     format!(
-        "{names}; for both streams or each: documents=bitpack,weights=raw; packs all lists [default: bitpack, and \
-         bitmaps for terms of at least one in {DENSE_SHARE} documents]"
+        "{names}, for both columns or for each: documents=bitpack,weights=raw; makes all lists sparse [default: \
+         bitpack, and dense lists for terms in at least one of {DENSE_SHARE} documents]"
     )
 }
 
+/// Splits names at commas; none for an empty text or `none`.
 fn parse_list(text: &str) -> Vec<String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     if text.trim() == "none" { Vec::new() } else { names.map(str::to_owned).collect() }
 }
 
-/// What a build has made and how long it took.
+/// The report of a build and how long it took.
 #[derive(Serialize)]
 pub struct Summary {
-    /// What the build says.
+    /// The report.
     #[serde(flatten)]
     pub report: BuildReport,
-    /// From the command to the finished index.
+    /// The time from the start of the command to the finished index.
     pub seconds: f64,
 }
 
-/// The summary as a small table.
+/// Writes the summary as a small table.
 pub fn write_summary(summary: &Summary, index: &Path, out: &mut impl Write) -> Result<(), Failure> {
     let Summary { report, seconds } = summary;
     let rate = report.documents as f64 / seconds.max(1e-9);
@@ -236,12 +246,18 @@ pub fn write_summary(summary: &Summary, index: &Path, out: &mut impl Write) -> R
     if report.runs > 0 {
         writeln!(out, "runs        {} spilled to disk to stay within the memory", count(report.runs))?;
     }
+    if !report.left_out.is_empty() {
+        let mut kinds: Vec<String> = report.left_out.iter().take(NAMED_KINDS).map(LeftOut::to_string).collect();
+        let more: u64 = report.left_out.iter().skip(NAMED_KINDS).map(|kind| kind.count).sum();
+        kinds.extend((more > 0).then(|| format!("and {} more", count(more))));
+        writeln!(out, "left out    {}", kinds.join(", "))?;
+    }
     Ok(())
 }
 
-/// Says on standard error what was left out.
+/// Warns on standard error of skipped records and missing ranks.
 fn warn_of_skipped(report: &BuildReport, quiet: bool) {
-    let skipped = report.malformed + report.duplicates;
+    let skipped = report.skipped();
     if skipped > 0 {
         let (malformed, repeated) = (count(report.malformed), count(report.duplicates));
         let records = counted(skipped, "record");
@@ -253,13 +269,7 @@ fn warn_of_skipped(report: &BuildReport, quiet: bool) {
         }
     }
     if report.unranked > 0 {
-        tell(&format!(
-            "warning: {} not named in the file of ranks; their rank is 0",
-            counted(report.unranked, "document")
-        ));
-    }
-    if report.documents == 0 {
-        tell("warning: the index is empty; check --input and --format");
+        tell(&format!("warning: {} not in the file of ranks; their rank is 0", counted(report.unranked, "document")));
     }
 }
 

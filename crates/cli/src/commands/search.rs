@@ -1,4 +1,4 @@
-//! `lanner search`: one query, a whole log, or line after line.
+//! `lanner search`: answers one query, a query log, or lines from standard input.
 
 use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
@@ -6,48 +6,50 @@ use crate::hits::{Presenter, answer};
 use crate::quantity::counted;
 use crate::query_log::QueryLog;
 use crate::query_options::QueryOptions;
+use crate::run_file::RunFile;
 use crate::terminal::{Style, tell};
 use crate::whole_file::stdout;
 use lanner::Searcher;
 use lanner::eval::TopicFormat;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Answer a query, a whole log of queries, or, without a query, line after line from standard input
+/// Answer a query, a query log, or, without either, each line of standard input
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of the index
+    /// The index folder
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     #[command(flatten)]
     options: QueryOptions,
     #[command(flatten)]
     executor: ExecutorOptions,
-    /// As JSON, one line an answer, with exact scores
+    /// Print JSON, one line per answer, with exact scores
     #[arg(long)]
     json: bool,
-    /// Show which step ran where, and the work done
+    /// Show the steps of each query, where they ran, and the work done
     #[arg(long)]
     trace: bool,
-    /// Answer all queries of a file (`-` for standard input): TREC topics, `qid<TAB>text`, JSON lines, or one a line
+    /// Answer all queries of a file (`-` for standard input), plain, gzip or zstd: TREC topics, `qid<TAB>text`, JSON
+    /// lines, or one query per line
     #[arg(long, value_name = "FILE", conflicts_with = "query")]
     queries: Option<PathBuf>,
-    /// How the file holds its queries: tsv, colon, lines, trec, trec-description or jsonl [default: found from content]
+    /// The format of the queries: tsv, colon, lines, trec, trec-description or jsonl [default: found from the content]
     #[arg(long, value_name = "FORMAT", requires = "queries")]
     query_format: Option<TopicFormat>,
-    /// Write a TREC run (`-` for standard output)
-    #[arg(long, value_name = "OUT", requires = "queries")]
+    /// Write a TREC run (`-` for standard output); a query given as an argument has the id 1
+    #[arg(long, value_name = "OUT")]
     run: Option<PathBuf>,
-    /// The name of the run in its last column
-    #[arg(long, default_value = "lanner", requires = "queries")]
+    /// The tag of the run, in its last column
+    #[arg(long, default_value = "lanner", requires = "run")]
     tag: String,
-    /// Threads for the queries of a file [default: all cores]
+    /// Threads that answer the queries of a file [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// No progress, and no summary of a file of queries
+    /// Show no progress, and no summary of a query log
     #[arg(long)]
     quiet: bool,
-    /// The words of the query; word^2.5 weighs one
+    /// The words of the query; word^2.5 gives a word a weight
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
 }
@@ -56,8 +58,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.map_or(cores, usize::from);
+    if arguments.json && arguments.is_run_on_stdout() {
+        return Err(Failure::new("the run and the JSON cannot both go to standard output; give --run a file"));
+    }
     let searcher = arguments.executor.apply(Searcher::open(&arguments.index)?, threads)?;
-    // A plan without words tells the score model and refuses options that no query could have.
+    // The plan of an empty query has the score model, and fails on options that are wrong for every query.
     let model = searcher.plan(&arguments.options.query("")?)?.score;
     let style = Style::of_stdout();
     let presenter = Presenter { searcher: &searcher, model, style, trace: arguments.trace };
@@ -82,9 +87,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     answer_one(arguments, &presenter, &arguments.query.join(" "))
 }
 
+impl Arguments {
+    fn is_run_on_stdout(&self) -> bool {
+        self.run.as_deref() == Some(Path::new("-"))
+    }
+}
+
 fn answer_one(arguments: &Arguments, presenter: &Presenter<'_>, text: &str) -> Result<(), Failure> {
     let query = arguments.options.query(text)?;
     let answered = answer(presenter.searcher, &query)?;
+    if let Some(path) = &arguments.run {
+        let hits = &answered.answer.hits;
+        let mut run = RunFile::create(path, &arguments.tag, presenter.model)?;
+        run.write("1", hits, &presenter.searcher.ids(hits)?)?;
+        run.finish()?;
+    }
+    if arguments.is_run_on_stdout() {
+        return Ok(());
+    }
     let mut out = stdout();
     match arguments.json {
         true => presenter.write_json(&query, &answered, &mut out)?,
@@ -94,36 +114,62 @@ fn answer_one(arguments: &Arguments, presenter: &Presenter<'_>, text: &str) -> R
     Ok(())
 }
 
-/// Answers each line until the end of the input or `:quit`; what is wrong with one does not end the others.
+/// Answers each line until the end of the input or `:quit`. A line that fails has an error in the place of its answer,
+/// and the command fails at the end, unless somebody has read the error in a terminal.
 fn answer_lines(arguments: &Arguments, presenter: &Presenter<'_>) -> Result<(), Failure> {
-    let is_talk = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if is_talk {
+    if arguments.run.is_some() {
+        let advice = "--run needs a query or --queries; for queries from standard input give --queries -";
+        return Err(Failure::new(advice));
+    }
+    let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if is_interactive {
         let documents = counted(u64::from(presenter.searcher.index().documents()), "document");
         tell(&format!("{documents}; type a query, or :quit to leave"));
     }
-    let mut lines = io::stdin().lock();
+    let (mut lines, mut line) = (io::stdin().lock(), Vec::new());
+    let (mut asked, mut failed) = (0, 0);
     loop {
-        if is_talk {
+        if is_interactive {
             write!(io::stdout(), "> ")?;
             io::stdout().flush()?;
         }
-        let mut line = Vec::new();
+        line.clear();
         if lines.read_until(b'\n', &mut line)? == 0 {
             break;
         }
         let text = String::from_utf8_lossy(&line);
         match text.trim() {
-            "" => continue,
-            ":quit" | ":q" => return Ok(()),
-            text => match answer_one(arguments, presenter, text) {
-                Err(Failure::Message(message)) => tell(&format!("error: {message}")),
-                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
-                Ok(()) => {}
-            },
+            // In JSON a blank line is a query without words, so that there is an answer for each line.
+            "" if is_interactive || !arguments.json => continue,
+            ":quit" | ":q" => return Failure::of_queries(if is_interactive { 0 } else { failed }, asked),
+            text => {
+                asked += 1;
+                failed += u64::from(!answer_line(arguments, presenter, text, str::from_utf8(&line).is_ok())?);
+            }
         }
     }
-    if is_talk {
+    if is_interactive {
         writeln!(io::stdout())?;
+        return Ok(());
     }
-    Ok(())
+    Failure::of_queries(failed, asked)
+}
+
+/// Answers a line, or reports why it cannot be answered; returns whether it was answered.
+fn answer_line(arguments: &Arguments, presenter: &Presenter<'_>, text: &str, is_utf8: bool) -> Result<bool, Failure> {
+    let answered = match is_utf8 {
+        true => answer_one(arguments, presenter, text),
+        false => Err(Failure::new("not valid UTF-8; convert the query to UTF-8")),
+    };
+    match answered {
+        Ok(()) => Ok(true),
+        Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
+        Err(Failure::Message(message)) => {
+            match arguments.json {
+                true => presenter.write_error(None, text, &message, &mut io::stdout())?,
+                false => tell(&format!("error: {message}")),
+            }
+            Ok(false)
+        }
+    }
 }

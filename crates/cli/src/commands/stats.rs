@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::list_sizes::{ColumnBytes, ListSizes};
 use crate::quantity::{bytes, count};
-use crate::whole_file::stdout;
+use crate::whole_file::{stdout, write_json_line};
 use lanner::Index;
 use lanner_index::codec::Codecs;
 use lanner_index::format::manifest::Manifest;
@@ -32,8 +32,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let report = Report::new(&index)?;
     let mut out = stdout();
     if arguments.json {
-        serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        write_json_line(&report, &mut out)?;
     } else {
         report.write(&mut out)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::quantity::{bytes, count, duration};
-use crate::whole_file::stdout;
+use crate::whole_file::{stdout, write_json_line};
 use lanner::Index;
 use lanner_index::open::Verified;
 use serde::Serialize;
@@ -39,8 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = stdout();
     if arguments.json {
         let report = Report { verified, generation, seconds: time.as_secs_f64() };
-        serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        write_json_line(&report, &mut out)?;
     } else {
         let Verified { documents, terms, postings, .. } = verified;
         writeln!(out, "{}: generation {generation} is sound", arguments.index.display())?;

@@ -44,14 +44,14 @@ fn malformed_lines_are_skipped_and_counted_or_stop_a_strict_build() {
         "bad.jsonl",
         format!("{BIRDS}{{\"id\":\"x\"\n{{\"text\":\"no id\"}}\n{{\"id\":\"last\",\"text\":\"ok\"}}\n"),
     );
-    let outcome = place.run("index --input bad.jsonl --index birds");
+    let outcome = place.run("index --input bad.jsonl --index birds --max-skipped 25%");
     assert!(
         outcome.stderr.starts_with("warning: 2 records skipped (2 malformed, 0 with an id seen before)\n"),
         "{outcome:?}"
     );
     assert!(outcome.stderr.contains("bad.jsonl:6: ") && outcome.stderr.contains("bad.jsonl:7: "), "{outcome:?}");
     assert!(outcome.succeeded().contains("documents   6\n"));
-    let report = place.run("index --input bad.jsonl --index birds --json").json();
+    let report = place.run("index --input bad.jsonl --index birds --max-skipped 25% --json").json();
     assert_eq!((report["malformed"].as_u64(), report["problems"].as_array().unwrap().len()), (Some(2), 2));
     let before = verified(&place.path("birds"));
     let error = place.run("index --input bad.jsonl --index birds --strict").error();
@@ -63,7 +63,7 @@ fn malformed_lines_are_skipped_and_counted_or_stop_a_strict_build() {
 fn of_documents_with_one_id_the_first_stays_or_a_strict_build_stops() {
     let place = Place::new();
     place.write("in.tsv", "a\tfirst\nb\tother\na\tsecond\n");
-    let outcome = place.run("index --input in.tsv --index i --quiet");
+    let outcome = place.run("index --input in.tsv --index i --quiet --max-skipped 0.34");
     assert_eq!(outcome.stderr, "warning: 1 record skipped (0 malformed, 1 with an id seen before)\n");
     assert_eq!(place.run("search --index i --json first").json()["hits"][0]["id"], "a");
     assert_eq!(place.run("search --index i --json second").json()["hits"], serde_json::json!([]));
@@ -75,7 +75,7 @@ fn of_documents_with_one_id_the_first_stays_or_a_strict_build_stops() {
 fn bytes_that_are_not_utf8_make_a_line_malformed() {
     let place = Place::new();
     place.write("in.tsv", b"a\tone\nb\ttwo \xff\xfe\nc\tthree\n");
-    let outcome = place.run("index --input in.tsv --index i");
+    let outcome = place.run("index --input in.tsv --index i --max-skipped 0.34");
     assert!(outcome.stderr.contains("in.tsv:2: ") && outcome.stderr.contains("UTF-8"), "{outcome:?}");
     assert_eq!(verified(&place.path("i")).0, 2);
 }
@@ -90,11 +90,11 @@ fn documents_without_words_are_documents() {
 }
 
 #[test]
-fn an_empty_input_gives_an_empty_index_and_a_warning() {
+fn an_empty_input_gives_an_empty_index_where_it_is_allowed() {
     let place = Place::new();
     place.write("in.jsonl", "");
-    let outcome = place.run("index --input in.jsonl --index i --format jsonl");
-    assert_eq!(outcome.stderr, "warning: the index is empty; check --input and --format\n");
+    let outcome = place.run("index --input in.jsonl --index i --allow-empty");
+    assert_eq!((outcome.stderr.as_str(), outcome.status), ("", Some(0)));
     assert_eq!(verified(&place.path("i")).0, 0);
     assert!(place.run("search --index i word").succeeded().starts_with("no hits in "));
     assert!(place.run("stats --index i").succeeded().contains("documents       0\n"));

@@ -1,20 +1,17 @@
-//! What can go wrong while judgements, runs and query logs are read or written.
+//! Errors of reading judgements, runs and query logs, and of writing runs.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of this module: one line that names the place and says what to do.
+use lanner_index::corpus::CorpusError;
+
+/// Why judgements, runs or queries cannot be read or written: one line that says where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    /// The file could not be opened or read to its end.
-    #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// A line does not have the form its format asks for.
+    /// The file cannot be read, or is not text.
+    #[error(transparent)]
+    Input(#[from] CorpusError),
+    /// A line does not have the form of its format.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         /// The file.
@@ -46,7 +43,7 @@ pub enum EvalError {
         /// The format as it was given.
         name: String,
     },
-    /// An id that cannot stand in a run, whose columns are separated by white space.
+    /// An id that a run cannot hold, since white space separates its columns.
     #[error(
         "{kind} '{}' is empty or has white space or control characters, which a TREC run cannot hold; rename it",
         id.escape_debug()
@@ -64,12 +61,12 @@ pub enum EvalError {
     NotInRankOrder {
         /// The query.
         query: String,
-        /// The document that stands too low.
+        /// The document with the higher score.
         document: String,
         /// Its rank, counted from 1.
         rank: usize,
     },
-    /// The value of one score unit makes scores that 32-bit floats cannot hold.
+    /// With this value of one unit, scores overflow 32-bit floats.
     #[error("a score unit of {unit} is not usable; it must be above 0 and at most 7.9e28")]
     UnusableUnit {
         /// The value of one unit.

@@ -1,8 +1,10 @@
 //! Relevance judgements (qrels), as TREC and BEIR write them.
 
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::io::Read;
 use std::path::Path;
+
+use lanner_index::corpus::{open_text, read_text};
 
 use super::by_query::ByQuery;
 use super::error::EvalError;
@@ -22,18 +24,22 @@ pub struct Qrels {
 impl Qrels {
     /// Reads the file at `path`; see [`Qrels::read`].
     pub fn open(path: &Path) -> Result<Self, EvalError> {
-        Qrels::read(path, lines::open(path)?)
+        Qrels::parse(path, &open_text(path)?)
     }
 
-    /// Reads judgements; `path` only names the source in errors.
+    /// Reads judgements, plain, gzip or zstd; `path` only names the source in errors.
     ///
     /// Each line is `query iteration document grade`, separated by white space, or, after the
     /// header `query-id corpus-id score`, `query document grade` separated by tabs. A judgement
     /// may be repeated, but not with another grade.
-    pub fn read(path: &Path, reader: impl BufRead) -> Result<Self, EvalError> {
+    pub fn read(path: &Path, reader: impl Read) -> Result<Self, EvalError> {
+        Qrels::parse(path, &read_text(path, reader)?)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, EvalError> {
         let mut judgements = ByQuery::new();
         let mut format = None;
-        lines::for_each_line(path, reader, |line, _| {
+        lines::for_each_line(path, text, |line| {
             let format = match format {
                 Some(format) => format,
                 None if line.split_ascii_whitespace().eq(BEIR_HEADER) => {
@@ -56,7 +62,7 @@ impl Qrels {
         Ok(Qrels { judgements })
     }
 
-    /// The number of queries with judgements.
+    /// Returns the number of queries with judgements.
     pub fn queries(&self) -> usize {
         self.judgements.len()
     }
@@ -66,12 +72,12 @@ impl Qrels {
         self.judgements.get(query).is_some()
     }
 
-    /// The grade of a document for a query, where it was judged.
+    /// Returns the grade of a document for a query, or `None` if it was not judged.
     pub fn grade(&self, query: &str, document: &str) -> Option<i32> {
         self.judgements.get(query)?.get(document).copied()
     }
 
-    /// Queries in the order of the file, with the grades of their documents.
+    /// Iterates over the queries in the order of the file, with the grades of their documents.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &HashMap<String, i32>)> {
         self.judgements.iter()
     }
@@ -84,7 +90,7 @@ enum QrelsFormat {
 }
 
 impl QrelsFormat {
-    /// Query, document and grade of a line.
+    /// Splits a line into query, document and grade.
     fn parse(self, line: &str) -> Result<(&str, &str, i32), String> {
         let (query, document, grade) = match self {
             QrelsFormat::Trec => {
@@ -98,7 +104,7 @@ impl QrelsFormat {
             QrelsFormat::Beir => parse_beir(line)?,
         };
         let grade =
-            grade.parse().map_err(|_| format!("grade '{}' is not a whole number of 32 bits", grade.escape_debug()))?;
+            grade.parse().map_err(|_| format!("grade '{}' is not an integer of 32 bits", grade.escape_debug()))?;
         Ok((query, document, grade))
     }
 }
@@ -155,7 +161,7 @@ mod tests {
             problem("1 0 a 1\n1 0 b\n"),
             "qrels.txt:2: 3 columns, expected 4: query iteration document grade (or, for BEIR, the header 'query-id corpus-id score' first)"
         );
-        assert_eq!(problem("1 0 a 1.5\n"), "qrels.txt:1: grade '1.5' is not a whole number of 32 bits");
+        assert_eq!(problem("1 0 a 1.5\n"), "qrels.txt:1: grade '1.5' is not an integer of 32 bits");
         assert_eq!(
             Qrels::read(Path::new("q"), &b"1 0 a 1\n1 0 \xff 1\n"[..]).unwrap_err().to_string(),
             "q:2: not valid UTF-8; convert the file to UTF-8"
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn a_missing_file_is_named() {
         let message = Qrels::open(Path::new("no/such/file")).unwrap_err().to_string();
-        assert!(message.starts_with("no/such/file: cannot be read: "));
+        assert!(message.starts_with("no/such/file: cannot be opened: "));
     }
 
     proptest! {

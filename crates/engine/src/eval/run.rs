@@ -1,9 +1,11 @@
-//! TREC runs: `query Q0 document rank score tag`, one hit a line.
+//! TREC runs: `query Q0 document rank score tag`, one hit per line.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, Write};
+use std::io::{Read, Write};
 use std::path::Path;
+
+use lanner_index::corpus::{open_text, read_text};
 
 use super::by_query::ByQuery;
 use super::error::EvalError;
@@ -11,7 +13,7 @@ use super::lines;
 
 /// The hits of a run by query, as read from a file.
 ///
-/// Only scores count: as in `trec_eval`, the rank column is not looked at.
+/// Only scores count: like `trec_eval`, this ignores the rank column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     scores: ByQuery<f64>,
@@ -20,15 +22,19 @@ pub struct Run {
 impl Run {
     /// Reads the file at `path`; see [`Run::read`].
     pub fn open(path: &Path) -> Result<Self, EvalError> {
-        Run::read(path, lines::open(path)?)
+        Run::parse(path, &open_text(path)?)
     }
 
-    /// Reads a run; `path` only names the source in errors.
+    /// Reads a run, plain, gzip or zstd; `path` only names the source in errors.
     ///
-    /// A run may be empty (no query had a hit); a document may come once for a query.
-    pub fn read(path: &Path, reader: impl BufRead) -> Result<Self, EvalError> {
+    /// A run may be empty, if no query had a hit. A document may occur once for each query.
+    pub fn read(path: &Path, reader: impl Read) -> Result<Self, EvalError> {
+        Run::parse(path, &read_text(path, reader)?)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, EvalError> {
         let mut scores = ByQuery::new();
-        lines::for_each_line(path, reader, |line, _| {
+        lines::for_each_line(path, text, |line| {
             let [query, _, document, _, score, _] = lines::fields(line)
                 .map_err(|count| format!("{count} columns, expected 6: query Q0 document rank score tag"))?;
             let score = parse_score(score)?;
@@ -40,17 +46,17 @@ impl Run {
         Ok(Run { scores })
     }
 
-    /// The number of queries with hits.
+    /// Returns the number of queries with hits.
     pub fn queries(&self) -> usize {
         self.scores.len()
     }
 
-    /// The scores of a query's documents, where it has hits.
+    /// Returns the scores of a query's documents, or `None` if it has no hits.
     pub fn hits(&self, query: &str) -> Option<&HashMap<String, f64>> {
         self.scores.get(query)
     }
 
-    /// Queries in the order of the file, with the scores of their documents.
+    /// Iterates over the queries in the order of the file, with the scores of their documents.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &HashMap<String, f64>)> {
         self.scores.iter()
     }
@@ -63,20 +69,20 @@ fn parse_score(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A hit to be written: a document and its exact score in units.
+/// A hit to write: a document and its exact score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunHit<'a> {
     /// The document's external id.
     pub document: &'a str,
-    /// Its score, in units of fixed point.
+    /// Its score in units.
     pub units: u32,
 }
 
 /// Writes a TREC run whose scores strictly decrease when they are read as 32-bit floats.
 ///
-/// Evaluation tools read scores as 32-bit floats and settle ties in their own way, so equal
-/// scores would lose the engine's order. Within ties, and where two exact scores fall on one
-/// float, a printed score is therefore the next float below the one before it.
+/// Evaluation tools read scores as 32-bit floats and break ties in their own way, so equal scores
+/// would lose the engine's ranking. Within ties, and where two exact scores round to the same
+/// float, each printed score is therefore the next float below the one before it.
 pub struct RunWriter<W: Write> {
     output: W,
     tag: String,
@@ -95,7 +101,7 @@ impl<W: Write> RunWriter<W> {
         Ok(RunWriter { output, tag: tag.to_owned(), unit, lines: String::new() })
     }
 
-    /// Writes the hits of one query, which come in rank order; on an error, none of them.
+    /// Writes the hits of one query, sorted by rank; on an error it writes none of them.
     pub fn write_query<'a>(
         &mut self,
         query: &str,
@@ -132,8 +138,8 @@ impl<W: Write> RunWriter<W> {
     }
 }
 
-/// The fewest digits that give back the same 32-bit float; very large and very small
-/// magnitudes in scientific notation.
+/// Formats a score with the fewest digits that parse to the same 32-bit float, in scientific
+/// notation if it is very large or very small.
 fn format_score(score: f32) -> String {
     if score == 0.0 || (1e-5..1e16).contains(&score.abs()) { format!("{score}") } else { format!("{score:e}") }
 }

@@ -1,16 +1,13 @@
 //! Query logs and TREC topics: the queries of a whole experiment, from one file.
 //!
-//! The format is detected from the first line that is not blank, and every other line must
-//! follow it, so that a wrong guess is an error and never a silently wrong query:
+//! The format is detected from the first line that is not blank, and all other lines must have
+//! the same format, so that a wrong guess is an error and never a silently wrong query:
 //!
 //! 1. it begins with `<`, and `<top>` occurs in the file: TREC topics ([`TopicFormat::Trec`]);
 //! 2. it begins with `{`: JSON lines ([`TopicFormat::JsonLines`]);
 //! 3. it has a tab after an id without white space: [`TopicFormat::Tsv`];
 //! 4. it begins with digits and a colon: [`TopicFormat::Colon`];
-//! 5. anything else: one query a line ([`TopicFormat::Lines`]).
-//!
-//! Logs hold what people typed, the Million Query log among them bytes that are not UTF-8: such
-//! bytes are read as U+FFFD, which parts words, so that the query is answered by its other words.
+//! 5. anything else: one query per line ([`TopicFormat::Lines`]).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,10 +15,11 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
+use lanner_index::corpus::{open_text, read_text};
 use serde::Deserialize;
 
 use super::error::EvalError;
-use super::{lines, trec_topics};
+use super::trec_topics;
 
 /// A query of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +33,19 @@ pub struct Topic {
 /// How a file holds its queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopicFormat {
-    /// `id<TAB>text`, one query a line; blank lines are skipped.
+    /// `id<TAB>text`, one query per line; blank lines are skipped.
     Tsv,
     /// `id:text` with an id of digits, as in the Million Query track; blank lines are skipped.
     Colon,
-    /// The query alone; its id is the number of its line, from 1. A blank line is a query
-    /// without words.
+    /// The text alone; the id of a query is its line number, from 1. A blank line is a query without
+    /// words.
     Lines,
     /// TREC topics, `<top> <num> Number: 301 <title> text ... </top>`; the title is the query.
     Trec,
-    /// TREC topics, of which the description (`<desc> Description: text`) is the query.
+    /// TREC topics; the description (`<desc> Description: text`) is the query.
     TrecDescription,
-    /// One JSON object a line: the id in `_id`, `qid` or `id` (the line's number where there is
-    /// none), the text in `query` or `text`. BEIR's `queries.jsonl` is such a file.
+    /// One JSON object per line: the id in `_id`, `qid` or `id` (the line number if there is none),
+    /// the text in `query` or `text`. BEIR's `queries.jsonl` is such a file.
     JsonLines,
 }
 
@@ -80,27 +78,27 @@ impl FromStr for TopicFormat {
     }
 }
 
-/// The queries of a file, in its order; there is at least one.
+/// The queries of a file, at least one, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topics {
-    /// How the file was read.
+    /// The format of the file.
     pub format: TopicFormat,
     /// Its queries.
     pub topics: Vec<Topic>,
 }
 
 impl Topics {
-    /// Reads the file at `path` in `format`, or in the one its content shows.
+    /// Reads the file at `path` in `format`, or in the format that its content shows.
     pub fn open(path: &Path, format: Option<TopicFormat>) -> Result<Self, EvalError> {
-        Topics::read(path, lines::open(path)?, format)
+        Topics::parse(path, &open_text(path)?, format)
     }
 
-    /// Reads queries; `path` only names the source in errors.
-    pub fn read(path: &Path, mut reader: impl Read, format: Option<TopicFormat>) -> Result<Self, EvalError> {
-        let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).map_err(|source| EvalError::Read { path: path.to_owned(), source })?;
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    /// Reads queries, plain, gzip or zstd; `path` only names the source in errors.
+    pub fn read(path: &Path, reader: impl Read, format: Option<TopicFormat>) -> Result<Self, EvalError> {
+        Topics::parse(path, &read_text(path, reader)?, format)
+    }
+
+    fn parse(path: &Path, text: &str, format: Option<TopicFormat>) -> Result<Self, EvalError> {
         let topics =
             parse(text, format).map_err(|(line, problem)| EvalError::Line { path: path.to_owned(), line, problem })?;
         if topics.topics.is_empty() {
@@ -135,7 +133,7 @@ fn parse(text: &str, format: Option<TopicFormat>) -> Result<Topics, Problem> {
             return Err((*line, problem));
         }
         if !seen.insert(topic.id.as_str()) {
-            let problem = format!("query id '{}' comes twice; rename one of the two", topic.id);
+            let problem = format!("query id '{}' occurs twice; rename one of the two", topic.id);
             return Err((*line, problem));
         }
     }
@@ -143,7 +141,7 @@ fn parse(text: &str, format: Option<TopicFormat>) -> Result<Topics, Problem> {
     Ok(Topics { format, topics })
 }
 
-/// The format of a text, by the rules at the head of this file.
+/// Detects the format of a text by the rules at the head of this file.
 fn detect(text: &str) -> TopicFormat {
     let first = text.lines().find(|line| !line.trim().is_empty());
     let first = first.unwrap_or_default();
@@ -189,14 +187,14 @@ impl Topic {
     }
 }
 
-/// The id and the text around the first tab, where the id is not empty.
+/// Splits a line at its first tab into an id, which must not be empty, and a text.
 fn split_tab(line: &str) -> Option<(&str, &str)> {
     let (id, text) = line.split_once('\t')?;
     let id = id.trim();
     (!id.is_empty()).then_some((id, text))
 }
 
-/// The digits and the text around the first colon.
+/// Splits a line at its first colon into an id of digits and a text.
 fn split_colon(line: &str) -> Option<(&str, &str)> {
     let (id, text) = line.split_once(':')?;
     let id = id.trim();
@@ -204,7 +202,7 @@ fn split_colon(line: &str) -> Option<(&str, &str)> {
     digits.then_some((id, text))
 }
 
-/// A line of JSON; other fields are left alone.
+/// A line of JSON; other fields are ignored.
 #[derive(Deserialize)]
 struct JsonTopic {
     _id: Option<JsonId>,
@@ -223,7 +221,7 @@ enum JsonId {
 
 fn parse_json(line: &str, number: usize) -> Result<Topic, String> {
     let topic: JsonTopic = serde_json::from_str(line)
-        .map_err(|error| format!("not a JSON object with an id (text or whole number) and a text: {error}"))?;
+        .map_err(|error| format!("not a JSON object with an id (a string or an integer) and a text: {error}"))?;
     let id = match topic._id.or(topic.qid).or(topic.id) {
         Some(JsonId::Text(id)) => id,
         Some(JsonId::Number(id)) => id.to_string(),
@@ -326,7 +324,7 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_without_white_space() {
-        assert_eq!(problem("1\ta\n1\tb\n", None), "log:2: query id '1' comes twice; rename one of the two");
+        assert_eq!(problem("1\ta\n1\tb\n", None), "log:2: query id '1' occurs twice; rename one of the two");
         assert_eq!(problem("1\ta\nx y\tb\n", None), "log:2: query id 'x y' is empty or has white space; rename it");
         assert_eq!(
             problem("{\"id\": \"\", \"text\": \"a\"}\n", None),
@@ -343,9 +341,11 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf_8_become_replacement_characters() {
-        let topics = Topics::read(Path::new("log"), &b"1:a\n2:caf\xe9 bar\n"[..], None).unwrap();
-        assert_eq!(topics.topics[1], Topic::new("2", "caf\u{fffd} bar"));
+    fn bytes_that_are_not_text_are_refused_with_their_position() {
+        let problem = |bytes: &[u8]| Topics::read(Path::new("log"), bytes, None).unwrap_err().to_string();
+        assert_eq!(problem(b"1:a\n2:caf\xe9 bar\n"), "log:2: not valid UTF-8; convert the file to UTF-8");
+        let binary = "log: a NUL at byte 3: a binary file where text is expected; check that it is the right file";
+        assert_eq!(problem(b"1:a\0"), binary);
     }
 
     #[test]

@@ -190,7 +190,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// A malformed record in a strict build.
-    #[error("{0}; mend it, or leave out --strict to skip such records")]
+    #[error("{0}")]
     Malformed(Problem),
     /// No record of the input was usable.
     #[error("no usable document: {}", why_empty(*skipped, first, left_out))]
@@ -215,7 +215,7 @@ pub enum BuildError {
         first: String,
     },
     /// An id that occurs twice in a strict build.
-    #[error("the id {id:?} occurs again at document {document}; mend it, or leave out --strict to keep the first")]
+    #[error("the id {id:?} occurs again at document {document}")]
     Duplicate {
         /// The id.
         id: String,

@@ -36,7 +36,7 @@ pub enum CorpusError {
         damage: Damage,
     },
     /// Neither the name nor the content tells the format.
-    #[error("{path}: cannot tell the format; name it with --format jsonl|tsv|trec|beir|text|ciff")]
+    #[error("{path}: cannot tell the format")]
     UnclearFormat {
         /// The input.
         path: String,
@@ -72,7 +72,7 @@ pub enum CorpusError {
         line: u64,
     },
     /// A record is longer than any record should be.
-    #[error("{path}:{line}: a record of more than {limit} bytes; is the file really {format}? choose with --format")]
+    #[error("{path}:{line}: a record of more than {limit} bytes; the file is probably not {format}")]
     RecordTooLong {
         /// The file.
         path: String,
@@ -94,7 +94,7 @@ pub enum CorpusError {
         known: String,
     },
     /// Term weights were asked for from a format that has none.
-    #[error("{format} input has no term weights; give them as JSON lines (--format jsonl)")]
+    #[error("{format} input has no term weights; give them as JSON lines")]
     NoVectors {
         /// The format.
         format: Format,
