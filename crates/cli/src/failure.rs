@@ -1,5 +1,8 @@
 //! Why a command ended early.
 
+use lanner_index::build::BuildError;
+use lanner_index::format::IndexError;
+use lanner_index::open::ExportError;
 use std::error::Error;
 use std::io;
 
@@ -19,7 +22,7 @@ impl Failure {
     }
 }
 
-/// Any error becomes its message, unless a closed pipe is behind it.
+/// Any error becomes its message, with the options to use if there are some, unless a closed pipe is behind it.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
@@ -29,8 +32,25 @@ impl<E: Error + 'static> From<E> for Failure {
             }
             cause = current.source();
         }
-        Failure::Message(error.to_string())
+        Failure::Message(match advice(&error) {
+            Some(options) => format!("{error} ({options})"),
+            None => error.to_string(),
+        })
     }
+}
+
+/// The options of the program that do what an error of the library asks for.
+fn advice(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(IndexError::Missing { path }) = error.downcast_ref() {
+        return Some(format!("lanner index --input PATH --index {}", path.display()));
+    }
+    let options = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(BuildError::Malformed(_) | BuildError::Duplicate { .. }), _) => "leave out --strict",
+        (Some(BuildError::OrderMemory { .. }), _) => "--order given",
+        (_, Some(ExportError::NoFrequencies)) => "--weights tf or --weights tf,impact",
+        _ => return None,
+    };
+    Some(options.to_owned())
 }
 
 #[cfg(test)]
