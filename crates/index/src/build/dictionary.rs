@@ -1,5 +1,6 @@
 //! The terms of a batch or a run, numbered by first occurrence.
 
+use crate::format::lexicon::hash;
 use hashbrown::HashTable;
 
 /// Terms of up to this many bytes are identified by their key and length alone.
@@ -112,25 +113,12 @@ fn key(term: &[u8]) -> u64 {
     }
 }
 
-const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-
 /// Hashes a key and a length to 64 bits.
 #[inline]
 fn spread(key: u64, length: u32) -> u64 {
-    let product = u128::from(key ^ u64::from(length).wrapping_mul(0xD6E8_FEB8_6659_FD93)) * u128::from(FACTOR);
+    let mixed = key ^ u64::from(length).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    let product = u128::from(mixed) * 0x9E37_79B9_7F4A_7C15;
     (product as u64) ^ (product >> 64) as u64
-}
-
-/// A hash of any bytes: eight at a time, multiplied and folded.
-pub fn hash(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut state = FACTOR ^ bytes.len() as u64;
-    for word in words {
-        state = spread(state ^ u64::from_le_bytes(*word), 1);
-    }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    spread(state ^ u64::from_le_bytes(last), 2)
 }
 
 #[cfg(test)]

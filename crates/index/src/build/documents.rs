@@ -1,10 +1,10 @@
 //! The data of documents besides postings: ids, lengths, ranks, and stored fields in compressed blocks.
 
 use super::BuildError;
-use super::dictionary::hash;
 use super::numbering::renumber;
 use super::write::{SegmentWriter, Spool};
 use crate::codec::{BLOCK, CodecName};
+use crate::format::lexicon::hash;
 use crate::format::segment::Section;
 use crate::format::varint;
 use crate::open::IDS_IN_GROUP;

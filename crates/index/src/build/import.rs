@@ -3,12 +3,12 @@
 //! Lists arrive term by term in any order. They are collected into batches like inverted documents, except that every
 //! batch covers all documents. Document lengths come from the file, and statistics from the lengths.
 
-use super::dictionary::hash;
 use super::documents::{DocumentRows, StoredBlocks};
 use super::folder::IndexFolder;
 use super::invert::{Inverted, TermRow, pack_postings};
 use super::{BuildError, BuildOptions, BuildReport, Collected, Progress, segment};
 use crate::corpus::ciff::{CiffReader, List};
+use crate::format::lexicon::hash;
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;

@@ -131,16 +131,6 @@ impl Spool {
     }
 }
 
-impl Write for Spool {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
-    }
-}
-
 /// Reads a spool.
 pub struct SpoolReader {
     path: PathBuf,

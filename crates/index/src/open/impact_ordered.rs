@@ -44,21 +44,11 @@ impl<'a> ImpactOrdered<'a> {
         self.postings
     }
 
-    /// The number of segments.
-    pub fn len(&self) -> usize {
-        self.layout.segments
-    }
-
-    /// Whether there is no segment.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The segments, highest impact first.
     pub fn segments(self) -> impl Iterator<Item = ImpactSegment<'a>> {
         let payload = &self.bytes[self.layout.payload()..];
         let mut start = 0;
-        (0..self.len()).map(move |number| {
+        (0..self.layout.segments).map(move |number| {
             let end = SEGMENT_UNIT * self.number(self.layout.end(), number) as usize;
             let documents = payload.get(start..end).unwrap_or(&[]);
             start = end;
