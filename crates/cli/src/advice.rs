@@ -1,23 +1,85 @@
-//! What to do about an error of a build, in terms of the options of the command.
+//! What to do about an error of the library, in terms of the options of the program.
 
-use crate::failure::Failure;
-use lanner_index::build::BuildError;
+use lanner::{BuildError, GpuError, IndexError, PlanError, SearchError};
+
 use lanner_index::corpus::CorpusError;
+use lanner_index::open::ExportError;
+use std::error::Error;
 
-/// Turns an error of a build into a failure with advice.
-pub fn advised(error: BuildError) -> Failure {
-    let advice = match &error {
+/// Advice to append to the message of an error, if there is some.
+pub fn advice(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref() {
+        return of_index(error);
+    }
+    let advice = if let Some(error) = error.downcast_ref() {
+        return of_build(error);
+    } else if let Some(error) = error.downcast_ref() {
+        of_corpus(error)?
+    } else if let Some(SearchError::Plan(error) | SearchError::Query { error, .. }) = error.downcast_ref() {
+        of_plan(error)?
+    } else if let Some(error) = error.downcast_ref() {
+        of_plan(error)?
+    } else if let Some(error) = error.downcast_ref() {
+        of_gpu(error)?
+    } else if let Some(ExportError::NoFrequencies) = error.downcast_ref() {
+        "build it with --weights tf or --weights tf,impact"
+    } else {
+        return None;
+    };
+    Some(advice.to_owned())
+}
+
+fn of_index(error: &IndexError) -> Option<String> {
+    match error {
+        IndexError::Missing { path } => Some(format!("try 'lanner index --input PATH --index {}'", path.display())),
+        _ => None,
+    }
+}
+
+fn of_build(error: &BuildError) -> Option<String> {
+    let advice = match error {
+        BuildError::Index(error) => return of_index(error),
+        BuildError::Corpus(error) => of_corpus(error)?,
         BuildError::Empty { .. } => {
             "check --input, --format and --id-field, or give --allow-empty if you want an empty index"
         }
         BuildError::TooManySkipped { .. } => {
             "correct the input, check --format and --id-field, or allow more with --max-skipped"
         }
-        BuildError::Corpus(CorpusError::UnclearFormat { .. }) => "name it with --format jsonl|tsv|trec|beir|text|ciff",
-        BuildError::Corpus(CorpusError::RecordTooLong { .. }) => "name the format with --format",
         BuildError::Malformed(_) => "correct it, or leave out --strict to skip such records",
         BuildError::Duplicate { .. } => "correct it, or leave out --strict to keep the first",
-        _ => return error.into(),
+        BuildError::OrderMemory { .. } => "the option is --order given",
+        _ => return None,
     };
-    Failure::new(format!("{error}; {advice}"))
+    Some(advice.to_owned())
+}
+
+fn of_corpus(error: &CorpusError) -> Option<&'static str> {
+    match error {
+        CorpusError::UnclearFormat { .. } => Some("name it with --format jsonl|tsv|trec|beir|text|ciff"),
+        CorpusError::RecordTooLong { .. } => Some("name the format with --format"),
+        _ => None,
+    }
+}
+
+fn of_plan(error: &PlanError) -> Option<&'static str> {
+    match error {
+        PlanError::NoFrequencies(_) => Some("the options are --score impact, and lanner index --weights tf"),
+        PlanError::NoImpacts => Some("the options are --score bm25, and lanner index --weights tf,impact"),
+        PlanError::NoRanks => Some("the options are --score bm25, and lanner index --rank FILE"),
+        PlanError::NoImpactOrder => {
+            Some("the options are --algorithm, and lanner index --weights tf,impact --impact-ordered")
+        }
+        _ => None,
+    }
+}
+
+fn of_gpu(error: &GpuError) -> Option<&'static str> {
+    match error {
+        GpuError::NoDriver { .. } | GpuError::OldDriver { .. } | GpuError::NoDevice { .. } => {
+            Some("or search with --executor cpu")
+        }
+        GpuError::OutOfMemory { .. } | GpuError::OverBudget { .. } => Some("--gpu-memory sets how much it may use"),
+        _ => None,
+    }
 }

@@ -1,5 +1,6 @@
 //! Why a command failed.
 
+use crate::advice::advice;
 use crate::quantity::count;
 use std::error::Error;
 use std::io;
@@ -28,7 +29,7 @@ impl Failure {
     }
 }
 
-/// Turns any error into its message, unless its cause is a closed pipe.
+/// Turns any error into its message, with advice on the options of the program, unless its cause is a closed pipe.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
@@ -38,7 +39,10 @@ impl<E: Error + 'static> From<E> for Failure {
             }
             cause = current.source();
         }
-        Failure::Message(error.to_string())
+        Failure::Message(match advice(&error) {
+            Some(advice) => format!("{error}; {advice}"),
+            None => error.to_string(),
+        })
     }
 }
 

@@ -62,6 +62,7 @@ pub mod eval;
 pub use executors::{Executor, GpuExecutor};
 pub use explain::Explanation;
 pub use index_builder::IndexBuilder;
+pub use lanner_gpu::error::GpuError;
 pub use lanner_index::DocId;
 pub use lanner_index::build::{BuildError, BuildOptions, BuildReport};
 pub use lanner_index::corpus::{CorpusOptions, Document};

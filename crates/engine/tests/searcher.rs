@@ -98,7 +98,7 @@ fn hits_come_with_ids_fields_and_passages() {
     let hit = searcher.search(&query).unwrap().hits[0];
     let document = searcher.document(hit.document).unwrap();
     assert_eq!(document.id, searcher.id(hit.document).unwrap());
-    assert_eq!(document.field("title"), Some("Title 5"));
+    assert_eq!(document.get("title"), Some("Title 5"));
     let snippet = searcher.snippet(&query, &document, 40).unwrap();
     assert_eq!(&snippet.text[snippet.matches[0].clone()], "dawn");
 }

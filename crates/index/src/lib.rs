@@ -1,6 +1,6 @@
 //! The index of Lanner: analyzers, collections, codecs, the build and the file format.
 //!
-//! Modules in order; each knows only those before it (the `tidy` test keeps it so):
+//! Modules in order; each uses only those before it, which the `tidy` test checks:
 //! [`text`], [`codec`], [`weight`], [`format`](mod@format), [`corpus`], [`open`], [`build`].
 
 pub mod text;
@@ -17,10 +17,10 @@ pub mod open;
 
 pub mod build;
 
-/// The number of a document: its place in the index's order.
+/// The number of a document: its position in the document order of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct DocId(pub u32);
 
-/// The number of a term: its place in the order of all terms.
+/// The number of a term: its position among all terms of the index, sorted by their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct TermId(pub u64);

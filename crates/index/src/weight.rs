@@ -1,13 +1,13 @@
-//! The weight of a posting: one fixed sequence of operations that gives the same integer on every processor.
+//! The weight of a posting: one fixed sequence of operations that gives the same integer on every CPU and GPU.
 //!
-//! A score is a `u32` in fixed point with [`FRACTION_BITS`] fractional bits. The weight of a posting is split in
-//! two: its *saturation* `s = tf / (tf + norm)`, which depends on the document and the index alone, and the `idf`
-//! of the query's term. Every operation is rounded to nearest even and is therefore monotone, so the weight made
-//! from the largest saturation of a set of postings is exactly the largest weight of the set, whatever the idf.
-//! That is why bounds and k-th weights are stored as saturations: query weights and document frequencies from
-//! elsewhere leave them valid.
+//! A score is a `u32` in fixed point with [`FRACTION_BITS`] fractional bits. The weight of a posting has two factors:
+//! its *saturation* `s = tf / (tf + norm)`, which depends only on the document and the index, and the `idf` of the
+//! query term. Every operation rounds to nearest even and is therefore monotone, so the largest saturation of a set of
+//! postings gives exactly the largest weight of the set, whatever the idf. That is why bounds and k-th weights are
+//! stored as saturations: they stay valid under any query weight and any document frequency, such as those of a larger
+//! collection.
 //!
-//! BM25 as in Robertson and Zaragoza (2009) without the constant factor k1 + 1; idf and length code as Lucene's.
+//! BM25 is that of Robertson and Zaragoza (2009) without the constant factor k1 + 1; idf and length codes are Lucene's.
 
 /// Fractional bits of a score: a score of 65,536 units is 1.0.
 pub const FRACTION_BITS: u32 = 16;
@@ -48,7 +48,7 @@ impl Bm25 {
     }
 }
 
-/// The norms of the 256 length codes: all that scoring needs to know of a document's length.
+/// The norm of each of the 256 length codes: all that scoring needs to know about the length of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Norms {
     table: [f32; 256],
@@ -61,7 +61,7 @@ impl Norms {
         self.table[usize::from(code)]
     }
 
-    /// The norms in the order of their codes.
+    /// All norms, indexed by length code.
     pub fn table(&self) -> &[f32; 256] {
         &self.table
     }
@@ -87,10 +87,10 @@ pub fn units(idf: f32, saturation: f32) -> u32 {
     rounded((idf * saturation) * ONE).max(1)
 }
 
-/// A number that is not negative, rounded half to even; the largest `u32` if it is greater.
+/// Rounds a non-negative number half to even and saturates at `u32::MAX`.
 #[inline]
 fn rounded(number: f32) -> u32 {
-    /// From here on a float has no fraction: adding it to a smaller number rounds that one to the last bit.
+    /// An `f32` of this size has no fractional bits: adding it to a smaller number rounds that number to an integer.
     const WHOLE: f32 = (1 << 23) as f32;
     match number < WHOLE {
         true => (number + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits()),
@@ -98,38 +98,38 @@ fn rounded(number: f32) -> u32 {
     }
 }
 
-/// The weight of an impact under a query weight: their product rounded half to even, at least 1.
+/// The weight of a posting with an impact, in units: query weight times impact, rounded half to even, at least 1.
 #[inline]
 pub fn impact_units(query_weight: f32, impact: u32) -> u32 {
     rounded(query_weight * impact as f32).max(1)
 }
 
-/// A saturation as 16 bits, rounded up so that it stays a bound.
+/// Encodes a saturation in 16 bits, rounded up so that it stays an upper bound.
 pub fn saturation_code(saturation: f32) -> u16 {
     let code = (f64::from(saturation) * 65535.0).ceil() as u16;
-    // The quotient in `saturation_of` is rounded: step up until it bounds what it was made from.
+    // `saturation_of` rounds its quotient: step up until it is at least the saturation.
     (code..=u16::MAX).find(|&code| saturation_of(code) >= saturation).unwrap_or(u16::MAX)
 }
 
-/// The saturation a 16-bit code stands for: at least what it was made from.
+/// Decodes a 16-bit code into a saturation, at least the one that was encoded.
 #[inline]
 pub fn saturation_of(code: u16) -> f32 {
     f32::from(code) / 65535.0
 }
 
-/// A saturation as 8 bits, rounded up so that it stays a bound.
+/// Encodes a saturation in 8 bits, rounded up so that it stays an upper bound.
 pub fn chunk_saturation_code(saturation: f32) -> u8 {
     let code = (f64::from(saturation) * 255.0).ceil() as u8;
     (code..=u8::MAX).find(|&code| chunk_saturation_of(code) >= saturation).unwrap_or(u8::MAX)
 }
 
-/// The saturation an 8-bit code stands for: at least what it was made from.
+/// Decodes an 8-bit code into a saturation, at least the one that was encoded.
 #[inline]
 pub fn chunk_saturation_of(code: u8) -> f32 {
     f32::from(code) / 255.0
 }
 
-/// The 8-bit code of a length, as Lucene's `SmallFloat.intToByte4`: exact up to 40, then 4 significant bits.
+/// The 8-bit code of a length, as in Lucene's `SmallFloat.intToByte4`: exact up to 40, then 4 significant bits.
 pub fn length_code(length: u32) -> u8 {
     if length < FREE_CODES {
         return length as u8;
@@ -137,7 +137,7 @@ pub fn length_code(length: u32) -> u8 {
     (FREE_CODES + u32::from(float_code(length - FREE_CODES))) as u8
 }
 
-/// The length a code stands for: the smallest of those that share it.
+/// The smallest length that has a code.
 pub fn length_of(code: u8) -> u32 {
     let code = u32::from(code);
     if code < FREE_CODES {
@@ -146,7 +146,8 @@ pub fn length_of(code: u8) -> u32 {
     FREE_CODES.saturating_add(float_length(code - FREE_CODES))
 }
 
-/// Codes that the 4-bit floats of 31-bit lengths leave free; small lengths use them directly.
+/// Floats with 4 significant bits need only 232 codes for 31-bit lengths; the smallest lengths use the other 24
+/// directly.
 const FREE_CODES: u32 = 24;
 
 fn float_code(length: u32) -> u8 {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn golden_weights() {
-        // Made with exact fractions, rounded to single precision after each operation.
+        // Computed with exact fractions, rounded to single precision after each operation.
         let norms = Bm25::default().norms(100.0);
         assert_eq!(norms.of(length_code(0)).to_bits(), 0.54f32.to_bits());
         assert_eq!(norms.of(length_code(40)).to_bits(), 0.684f32.to_bits());

@@ -1,4 +1,4 @@
-//! What a build makes of its input: the same bytes every time, and a decided answer to everything odd.
+//! Builds give the same bytes every time, and odd input has a defined result.
 
 mod support;
 
@@ -61,7 +61,7 @@ fn an_index_holds_exactly_the_postings_of_its_documents() {
             let backwards = (0..rows.len() as u32).rev().map(DocId);
             let ids = index.ids(backwards).unwrap();
             assert!(ids.iter().eq(rows.iter().rev().map(|(id, ..)| id)));
-            assert!(index.ids([DocId(0), DocId(rows.len() as u32)].into_iter()).is_err(), "there is no such document");
+            assert!(index.ids([DocId(0), DocId(rows.len() as u32)].into_iter()).is_err(), "no such document");
             for (number, (id, title, text)) in rows.iter().enumerate().step_by(37) {
                 let document = DocId(number as u32);
                 assert_eq!(index.id(document).unwrap(), *id);
@@ -77,7 +77,7 @@ fn an_index_holds_exactly_the_postings_of_its_documents() {
 #[test]
 fn files_are_the_same_bytes_for_any_threads_and_memory() {
     let folder = tempfile::tempdir().unwrap();
-    // Enough text that the smallest memory does not hold it.
+    // Too much text for the smallest memory.
     let rows: Vec<_> = documents(90_000, 90_000);
     let asked = BuildOptions { impacts: true, impact_ordered: true, ..options() };
     let mut first: Option<Vec<u8>> = None;
@@ -240,7 +240,7 @@ fn a_repeated_id_keeps_the_first_document_or_stops_a_strict_build() {
         assert_eq!(index.id(document).unwrap(), *id);
         assert_eq!(index.stored(document).unwrap(), [("title", title.clone()), ("text", text.clone())]);
     }
-    // The index is the one that the kept documents alone would have given.
+    // The index is that of the kept documents alone.
     let other = tempfile::tempdir().unwrap();
     build_index(other.path(), kept, &options()).unwrap();
     let other = Index::open(other.path()).unwrap();
@@ -323,8 +323,8 @@ fn learned_weights_become_impacts() {
         "{\"id\":\"a\",\"vector\":{\"x\":7,\"y\":255}}\n{\"id\":\"b\",\"vector\":{\"x\":1}}\n\
                                {\"id\":\"c\",\"text\":\"x x\",\"vector\":{}}\n",
     );
-    assert_eq!(postings(&index, "x", Column::Impact), [(0, 7), (1, 1)], "whole weights stay as they are");
-    assert_eq!([0, 1, 2].map(|document| index.length(DocId(document))), [262, 1, 0], "text beside a vector is none");
+    assert_eq!(postings(&index, "x", Column::Impact), [(0, 7), (1, 1)], "integer weights are kept");
+    assert_eq!([0, 1, 2].map(|document| index.length(DocId(document))), [262, 1, 0], "text beside a vector is ignored");
     assert_eq!(postings(&index, "y", Column::Impact), [(0, 255)]);
     assert_eq!(postings(&index, "y", Column::Frequency), [(0, 255)]);
     let index =
@@ -400,7 +400,7 @@ fn a_second_writer_is_refused_and_a_foreign_folder_is_left_alone() {
         let error = build_index(folder.path(), documents(3, 5), &options()).unwrap_err();
         assert!(matches!(error, BuildError::Index(IndexError::Foreign { .. })), "{name}: {error}");
         assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"precious");
-        // Beside an index it is left alone, too, unless it has the very name of what a dead writer leaves.
+        // Beside an index it is left alone too, unless it has the name of the folder that a dead writer leaves.
         if name != "building" {
             fs::write(path.join(name), "precious").unwrap();
             build_index(&path, documents(4, 5), &options()).unwrap();

@@ -1,4 +1,5 @@
-//! Every byte of a small index flipped in turn, and every truncation: an error that names the place, never a panic.
+//! Flips a bit of every byte of a small index and tries every truncation: each gives an error that names file and
+//! section.
 
 mod support;
 
@@ -16,7 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 use support::{Row, build_index, documents, options};
 
-/// Reads everything through the same calls that queries use; errors are fine, panics are not.
+/// Reads everything through the calls that queries use; errors are fine, panics are not.
 fn use_all(index: &Index) {
     let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
     for term in 0..index.segment().header().terms.min(300) {
@@ -67,7 +68,7 @@ fn use_all(index: &Index) {
     let _ = index.find("doc-7");
 }
 
-/// The error of opening or verifying what now lies in the folder, after everything was read through it.
+/// The error of opening, reading or verifying the index in a folder.
 fn error_of(folder: &Path) -> Option<IndexError> {
     match Index::open(folder) {
         Err(error) => Some(error),
@@ -85,7 +86,7 @@ fn names_file_and_section(error: &IndexError, file: &str) -> bool {
     }
 }
 
-/// Its long lists are all dense, or none is.
+/// Builds an index whose long lists are all dense, or all in blocks.
 fn small_index(folder: &Path, dense: bool) {
     let ranks = folder.join("ranks.tsv");
     fs::write(&ranks, "doc-1\t0.5\ndoc-0\t2\n").unwrap();
@@ -120,12 +121,12 @@ fn every_flipped_byte_of_lists_in_blocks_is_found_and_named() {
     flip(&index, file, entry.offset as usize..(entry.offset + entry.length) as usize);
 }
 
-/// Flips a bit of each of some bytes of a file in turn, and leaves the file as it was.
-fn flip(index: &Path, file: &str, places: Range<usize>) {
+/// Flips a bit of each byte of a range in turn, checks the error, and restores the file.
+fn flip(index: &Path, file: &str, range: Range<usize>) {
     let whole = fs::read(index.join(file)).unwrap();
-    for at in places {
+    for at in range {
         let mut bytes = whole.clone();
-        // A bit of its own for each byte, so that all eight are tried.
+        // Another bit in each byte, so that all eight are tried.
         bytes[at] ^= 1 << (at % 8);
         fs::write(index.join(file), &bytes).unwrap();
         let error = error_of(index);
@@ -153,7 +154,7 @@ fn every_truncation_is_found_and_named() {
 }
 
 #[test]
-fn a_segment_of_another_index_is_noticed() {
+fn a_segment_of_another_index_is_refused() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     build_index(one.path(), documents(50, 20), &options()).unwrap();
     build_index(other.path(), documents(51, 20), &options()).unwrap();
@@ -161,7 +162,7 @@ fn a_segment_of_another_index_is_noticed() {
     assert!(names_file_and_section(&error_of(one.path()).unwrap(), "segment-00000001"));
 }
 
-/// Changes the long lists and makes all checksums right again; then what verification says.
+/// Builds an index, damages its long lists, corrects all checksums, and returns the error of verification.
 fn planted(documents: Vec<Row>, options: &BuildOptions, plant: impl FnOnce(&mut [u8])) -> Option<IndexError> {
     let folder = tempfile::tempdir().unwrap();
     build_index(folder.path(), documents, options).unwrap();
@@ -181,12 +182,12 @@ fn planted(documents: Vec<Row>, options: &BuildOptions, plant: impl FnOnce(&mut 
     error_of(folder.path())
 }
 
-/// A threshold starts at a k-th weight, so one that is too large would keep hits out. No checksum tells: all are right.
+/// A k-th weight seeds the threshold, so one that is too large would lose hits. Here all checksums are correct.
 #[test]
 fn a_kth_weight_that_is_not_the_kth_fails_verification() {
     for dense in [true, false] {
         let error = planted(documents(300, 12), &BuildOptions { dense, ..options() }, |lists| {
-            // In a long list's header the largest saturation is followed by the tenth.
+            // In the header of a long list the largest saturation comes before the tenth largest.
             assert_ne!(lists[8..12], lists[12..16], "the tenth is not the largest");
             lists.copy_within(8..12, 12);
         });
@@ -194,10 +195,10 @@ fn a_kth_weight_that_is_not_the_kth_fails_verification() {
     }
 }
 
-/// What is sent of a list to a device is cut where the next block begins, even if that one has no bytes to be misread.
+/// An upload to a device takes a block up to the start of the next one, even if that one has no bytes.
 #[test]
 fn a_block_that_begins_before_the_other_ends_fails_verification() {
-    // The second of three blocks: all of its documents follow each other, and have the word once.
+    // The documents of the second of three blocks are consecutive and contain the word once: it packs into no bytes.
     let times = |number: usize| if number / BLOCK == 1 { 1 } else { 1 + number % 2 };
     let row = |number: usize| (number.to_string(), String::new(), "w0 ".repeat(times(number)));
     let rows = (0..3 * BLOCK).map(row).collect::<Vec<Row>>();
@@ -212,7 +213,7 @@ fn a_block_that_begins_before_the_other_ends_fails_verification() {
     }
 }
 
-/// One long list, of every document: its frequencies are 1 and 2, and here and there 40.
+/// One long list with every document; frequencies are 1 and 2, and now and then 40.
 fn one_dense_list() -> Vec<Row> {
     let times = |number: u32| if number % 200 == 9 { 40 } else { 1 + number % 2 };
     let row = |number: u32| (number.to_string(), String::new(), "w0 ".repeat(times(number) as usize));
@@ -272,10 +273,10 @@ fn another_format_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_folder_without_an_index_says_how_to_make_one() {
+fn a_folder_without_an_index_is_an_error_that_says_so() {
     let folder = tempfile::tempdir().unwrap();
     for path in [folder.path().to_owned(), folder.path().join("nowhere")] {
         let error = Index::open(&path).err().unwrap();
-        assert!(error.to_string().contains("make one with 'lanner index"), "{error}");
+        assert!(error.to_string().contains("no index here; build one"), "{error}");
     }
 }

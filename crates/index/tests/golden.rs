@@ -1,6 +1,6 @@
-//! The bytes of an index, pinned: what was written before must open, and the same input must still give it.
+//! Golden indexes: those of earlier versions must open, and the same input must still give the same bytes.
 //!
-//! `UPDATE=1` writes the files anew, for a change of the format that is meant (see docs/format.md).
+//! `UPDATE=1` rewrites the files, after a deliberate change of the format (see docs/format.md).
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::{build_index, documents, options};
 
 const FILES: [&str; 2] = ["manifest-00000001", "segment-00000001"];
 
-/// The kept indexes: with bitmaps, as by default, with lists in the order of impacts too, and by every codec alone.
+/// The golden indexes: with dense lists (the default), with impact-ordered lists too, and one per codec without either.
 fn indexes() -> Vec<(String, BuildOptions)> {
     let dense = BuildOptions { impacts: true, ..options() };
     let impact_ordered = BuildOptions { impact_ordered: true, ..dense.clone() };
@@ -29,7 +29,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
 }
 
-/// Short lists, long ones, impacts, ranks and stored fields; the last block of lists unfinished.
+/// An index with short and long lists, impacts, ranks and stored fields; the last block of a list is not full.
 fn build_golden(folder: &Path, options: &BuildOptions) {
     let ranks = folder.join("ranks.tsv");
     fs::write(&ranks, "doc-3\t1\ndoc-5\t0.25\n").unwrap();
@@ -46,7 +46,7 @@ fn a_build_gives_the_golden_bytes() {
             let built = fs::read(folder.path().join("index").join(file)).unwrap();
             if std::env::var_os("UPDATE").is_some() {
                 fs::create_dir_all(golden(&name)).unwrap();
-                // In one step: the other test may have mapped the file.
+                // Replace the file by a rename: the other test may have mapped it.
                 let new = golden(&name).join(format!("{file}.new"));
                 fs::write(&new, &built).unwrap();
                 fs::rename(new, golden(&name).join(file)).unwrap();

@@ -1,4 +1,4 @@
-//! An index whose documents are in another order: the same documents with the same postings, under other numbers.
+//! Indexes in another document order have the same documents and postings, under other numbers.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn bisection() -> BuildOptions {
     BuildOptions { order: Order::Bisection, ..options() }
 }
 
-/// Documents about a hundred things, each followed by one about something else.
+/// Documents about a hundred topics, shuffled.
 fn mixed(count: u32) -> Vec<Row> {
     let mut rows = documents(count, 3000);
     for (number, row) in rows.iter_mut().enumerate() {
@@ -47,7 +47,7 @@ fn postings(index: &Index, column: Column) -> BTreeMap<(u64, String), u32> {
     found
 }
 
-/// What is known of every document, by external id.
+/// Length, rank and stored fields of every document, by external id.
 type Facts = BTreeMap<String, (u32, Option<f32>, Vec<(String, String)>)>;
 
 fn facts(index: &Index) -> Facts {
@@ -69,7 +69,7 @@ fn assert_same_but_for_numbers(given: &Index, ordered: &Index) {
     assert_eq!(given.manifest().order, Order::Given);
     assert_eq!(ordered.manifest().order, Order::Bisection);
     assert_eq!(given.statistics(), ordered.statistics());
-    assert_ne!(ids(given), ids(ordered), "the order is another");
+    assert_ne!(ids(given), ids(ordered), "the order differs");
     assert_eq!(facts(given), facts(ordered));
     for column in [Column::Frequency, Column::Impact] {
         assert!(postings(given, column) == postings(ordered, column), "{column:?}");
@@ -86,7 +86,7 @@ fn a_bisected_index_holds_the_same_under_other_numbers() {
     let ranks = folder.path().join("ranks.tsv");
     fs::write(&ranks, "doc-1\t0.5\ndoc-600\t2\n").unwrap();
     let mut rows = mixed(900);
-    // Ids that occurred before are left out before anything is ordered.
+    // Documents with repeated ids are dropped before anything is ordered.
     rows[3].0 = "doc-1".to_owned();
     rows[700].0 = "doc-1".to_owned();
     let build = |name: &str, options: BuildOptions| {
@@ -137,7 +137,7 @@ fn segment(folder: &Path) -> Vec<u8> {
 #[test]
 fn bisected_files_are_the_same_bytes_for_any_threads_and_memory() {
     let folder = tempfile::tempdir().unwrap();
-    // Enough text that the smallest memory does not hold the fields at once.
+    // Too much text for the smallest memory to hold all fields at once.
     let rows = mixed(20_000);
     let mut first: Option<Vec<u8>> = None;
     for (threads, memory_bytes) in [(1, 1 << 30), (2, 32 << 20), (7, 1 << 30)] {
@@ -177,7 +177,7 @@ impl Progress for Watch {
 }
 
 #[test]
-fn ordering_is_watched_to_its_end() {
+fn the_progress_of_ordering_is_reported_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     for (order, is_told) in [(Order::Given, false), (Order::Bisection, true)] {
         let watch = Watch::default();
@@ -189,7 +189,7 @@ fn ordering_is_watched_to_its_end() {
 }
 
 #[test]
-fn a_manifest_without_an_order_is_of_documents_as_given() {
+fn a_manifest_without_an_order_means_the_given_order() {
     let folder = tempfile::tempdir().unwrap();
     build_index(folder.path(), documents(10, 5), &options()).unwrap();
     let mut json = serde_json::to_value(Index::open(folder.path()).unwrap().manifest()).unwrap();

@@ -1,4 +1,4 @@
-//! Terms are found, alone and together, with the lists that belong to them; others are not.
+//! Lookup of terms, one by one and together: every term of the index is found with its list, and no other.
 
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -7,7 +7,7 @@ use lanner_index::text::Analyzer;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Words that share long starts, are long themselves, or have letters of several bytes.
+/// Words that share long prefixes, are long, or have characters of several bytes.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ab]{1,6}",

@@ -1,6 +1,5 @@
 //! `lanner index`: builds an index of a collection.
 
-use crate::advice::advised;
 use crate::failure::Failure;
 use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count, counted, duration, parse_bytes, parse_share};
@@ -156,13 +155,13 @@ impl Arguments {
             return Err(Failure::new("a CIFF file cannot come from standard input; save it to a file first"));
         }
         let meter = BuildMeter::new(self.quiet, None);
-        build_from_ciff(&self.index, &self.input, &self.build_options(), &meter).map_err(advised)
+        Ok(build_from_ciff(&self.index, &self.input, &self.build_options(), &meter)?)
     }
 
     fn build_documents(&self) -> Result<BuildReport, Failure> {
-        let corpus = Corpus::open(&self.input, self.corpus_options()).map_err(|error| advised(error.into()))?;
+        let corpus = Corpus::open(&self.input, self.corpus_options())?;
         let meter = BuildMeter::new(self.quiet, None);
-        build(&self.index, corpus, &self.build_options(), &meter).map_err(advised)
+        Ok(build(&self.index, corpus, &self.build_options(), &meter)?)
     }
 
     fn corpus_options(&self) -> CorpusOptions {

@@ -1,13 +1,13 @@
-//! Batches held in memory until the budget is spent: one dictionary over all of them, pieces of postings for each term.
+//! Inverted batches held in memory: one dictionary for all of them, and the pieces of the list of each term.
 
 use super::dictionary::Dictionary;
 use super::invert::Inverted;
 use crate::format::varint;
 
-/// No further piece.
+/// Ends a chain of pieces.
 const END: u32 = u32::MAX;
 
-/// The held batches of one run.
+/// Inverted batches that will become a run.
 #[derive(Default)]
 pub struct Accumulator {
     dictionary: Dictionary,
@@ -18,7 +18,7 @@ pub struct Accumulator {
     held_bytes: usize,
 }
 
-/// The pieces of a term, first to last.
+/// The chain of pieces of a term.
 struct Term {
     count: u32,
     first: u32,
@@ -40,7 +40,7 @@ struct Held {
 }
 
 impl Accumulator {
-    /// Takes the postings of the next batch, whose first document has the number `base`.
+    /// Adds the postings of the next batch, whose first document has the number `base`.
     pub fn add(&mut self, base: u32, inverted: &mut Inverted) {
         let batch = self.batches.len() as u32;
         let mut start = 0;
@@ -63,7 +63,7 @@ impl Accumulator {
         self.batches.push(Held { base, postings });
     }
 
-    /// Bytes of memory in use, counting what growing vectors hold in reserve.
+    /// Bytes of memory in use, including the spare capacity of vectors.
     pub fn bytes(&self) -> usize {
         self.held_bytes
             + self.dictionary.bytes()
@@ -71,34 +71,35 @@ impl Accumulator {
             + self.pieces.capacity() * size_of::<Piece>()
     }
 
-    /// Whether the next batch could bring more pieces than can be numbered.
+    /// Whether the next batch could exceed the number of pieces that 32 bits can count.
     pub fn is_full(&self) -> bool {
         self.pieces.len() >= (END / 2) as usize
     }
 
-    /// Whether nothing is held.
+    /// Whether there are no batches.
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// The terms in the order of their bytes.
+    /// Sorts the terms by their bytes.
     pub fn sorted(self) -> Sorted {
-        Sorted { order: self.dictionary.sorted().into_iter(), accumulator: self }
+        Sorted { numbers: self.dictionary.sorted().into_iter(), accumulator: self }
     }
 }
 
-/// An accumulator read term by term.
+/// The terms of an accumulator, sorted by their bytes.
 pub struct Sorted {
-    order: std::vec::IntoIter<u32>,
+    /// The numbers of the terms still to come.
+    numbers: std::vec::IntoIter<u32>,
     accumulator: Accumulator,
 }
 
 impl Sorted {
-    /// Leaves the next term in `text`, appends its pieces to `pieces`, and returns its document count.
+    /// Puts the next term into `text`, appends its pieces to `pieces` and returns its number of documents.
     ///
-    /// A piece is a varint of its base, a varint of its bytes, and packed postings.
+    /// A piece is its first possible document (varint), its length in bytes (varint), and packed postings.
     pub fn next(&mut self, text: &mut Vec<u8>, pieces: &mut Vec<u8>) -> Option<u32> {
-        let number = self.order.next()?;
+        let number = self.numbers.next()?;
         let term = &self.accumulator.terms[number as usize];
         text.clear();
         text.extend_from_slice(self.accumulator.dictionary.text(number));

@@ -1,4 +1,4 @@
-//! Encoding of a dense list: words, ranks, bounds of chunks, and weights in the order of the documents.
+//! Encoding of a dense list: words, ranks, bounds of chunks, and weights by rank.
 
 use super::list::{BlockColumns, ListEncoder, Strongest};
 use crate::codec::BLOCK;
@@ -7,7 +7,7 @@ use crate::format::segment::WINDOW;
 use crate::weight::{chunk_saturation_code, saturation_code};
 
 impl ListEncoder<'_> {
-    /// Appends the list that was read last as a dense one.
+    /// Appends the list as a dense one.
     pub(super) fn encode_dense(&self, out: &mut Vec<u8>) {
         let bits = if self.context.has_frequencies { self.frequency_bits() } else { 0 };
         let layout = DenseLayout {
@@ -35,19 +35,19 @@ impl ListEncoder<'_> {
         out.append(&mut list.bytes);
     }
 
-    /// The bits of a frequency that make the list smallest.
+    /// The width of frequencies, in bits, that makes the list smallest.
     fn frequency_bits(&self) -> u8 {
         let bytes = |bits: &u8| self.postings.len() * usize::from(*bits) / 8 + 8 * self.exceptions(*bits);
         FREQUENCY_BITS.into_iter().min_by_key(bytes).unwrap_or(FREQUENCY_BITS[0])
     }
 
-    /// Frequencies that so many bits do not hold.
+    /// The number of frequencies that do not fit in `bits` bits.
     fn exceptions(&self, bits: u8) -> usize {
         self.postings.iter().filter(|posting| posting.frequency >> bits > 0).count()
     }
 }
 
-/// A dense list in the making.
+/// A dense list being encoded.
 struct DenseList {
     layout: DenseLayout,
     bytes: Vec<u8>,
@@ -65,7 +65,7 @@ impl DenseList {
         self.bytes[at] = self.bytes[at].max(bound);
     }
 
-    /// Puts the posting with that rank, number `i` of its block.
+    /// Writes the posting with a rank, which is number `i` of its block.
     fn put(&mut self, rank: u32, columns: &BlockColumns, i: usize, saturation: f32) {
         let layout = self.layout;
         let document = columns.documents[i];
@@ -98,7 +98,7 @@ impl DenseList {
         self.bytes[layout.frequencies() + bit / 8] |= (frequency << (bit % 8)) as u8;
     }
 
-    /// The ranks of windows and of chunks within them.
+    /// Writes the ranks of windows and of chunks.
     fn put_ranks(&mut self) {
         let layout = self.layout;
         let (mut rank, mut window_rank) = (0u32, 0u32);
@@ -127,7 +127,7 @@ mod tests {
     use crate::weight::{Bm25, Norms, chunk_saturation_of, saturation, saturation_of};
     use proptest::prelude::*;
 
-    /// A list, what it was made from and what it became.
+    /// A list with what it was made from and its bytes.
     struct Made {
         context: ListContext,
         postings: Vec<(u32, u32)>,
@@ -176,7 +176,7 @@ mod tests {
             saturation(frequency, self.norms.of(self.length_codes[document as usize]))
         }
 
-        /// The value of the posting with a rank; 1 where the column is not stored.
+        /// The value of the posting with a rank; 1 if the column is not stored.
         fn value(&self, column: Column, rank: usize) -> u32 {
             match column {
                 Column::Frequency if self.context.has_frequencies => self.postings[rank].1,
@@ -196,7 +196,7 @@ mod tests {
             })
         }
 
-        /// Every document, one after the other, and some that there are not.
+        /// Looks up every document, and some beyond the last.
         fn check_lookups(&self) {
             let (list, mut rank) = (self.list(), 0);
             let dense = list.dense().unwrap();
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(rank, self.postings.len());
         }
 
-        /// The list as one of blocks, the last one too.
+        /// Reads the list block by block.
         fn check_blocks(&self) {
             let (list, mut rank) = (self.list(), 0);
             assert_eq!(list.blocks(), (self.context.documents as usize).div_ceil(BLOCK));
@@ -242,7 +242,7 @@ mod tests {
             }
         }
 
-        /// Bounds are those of the largest weight in a chunk or window, and 0 where there is none.
+        /// Compares the bounds of chunks and windows with the largest weight there, or 0.
         fn check_bounds(&self) {
             let list = self.list();
             let dense = list.dense().unwrap();
@@ -274,7 +274,8 @@ mod tests {
         }
     }
 
-    /// One in so many of the documents, from one on, with frequencies of which one in nine is up to `most`.
+    /// About one in `every` documents, with random frequencies; one in nine of them is up to `most`, the others up to
+    /// 3.
     fn postings(documents: u32, every: u32, seed: u32, most: u32) -> Vec<(u32, u32)> {
         let draw = |document: u32, salt: u32| (document ^ salt).wrapping_mul(0x9E37_79B1).rotate_left(13) ^ seed;
         let mut postings = Vec::new();
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_chunks_and_windows_across_the_border_of_a_window() {
-        // Nothing in the middle: chunks, and all of the second window but its end, are empty.
+        // Nothing in the middle: many chunks, and all of the second window but its end, are empty.
         let near = |document: &u32| *document < 300 || *document > 65_450;
         let some = (0..70_000).filter(near).map(|document| (document, document % 23 + 1)).collect();
         let made = Made::new(70_000, some, true, true);
@@ -371,16 +372,16 @@ mod tests {
             made.check_lookups();
             assert_eq!(made.verified(), Ok(()));
         }
-        // A few that do not fit are exceptions: two bits more for each of the 1,000 would take more.
+        // A few that do not fit become exceptions: two more bits for each of the 1,000 would take more space.
         let made = Made::new(1000, (0..1000).map(|d| (d, if d % 400 == 7 { 4 } else { 2 })).collect(), true, false);
         assert_eq!((made.layout().frequency_bits, made.layout().exceptions), (2, 3));
     }
 
-    /// A change to the bytes of a list.
+    /// Damages the bytes of a list.
     type Plant = fn(&mut [u8], &DenseLayout);
 
     #[test]
-    fn verification_notices_what_is_planted() {
+    fn verification_finds_every_planted_error() {
         let plants: [(&str, Plant); 12] = [
             ("rank of a window", |bytes, layout| bytes[layout.window_rank() + 4] ^= 1),
             ("rank of a chunk", |bytes, layout| bytes[layout.chunk_rank() + 2] ^= 1),
@@ -401,14 +402,14 @@ mod tests {
                 bytes.copy_within(layout.exception_rank()..layout.exception_rank() + 4, layout.exception_rank() + 4);
             }),
             ("an exception of a frequency that is packed", |bytes, layout| {
-                // The last exception moves on to the posting after it, which has bits of its own.
+                // The last exception moves to the next posting, whose frequency is packed.
                 bytes[layout.exception_frequency() - 4] += 1;
             }),
             ("an exception that its bits would hold", |bytes, layout| {
                 bytes[layout.exception_frequency()..layout.exception_frequency() + 4].copy_from_slice(&[1, 0, 0, 0]);
             }),
         ];
-        // Frequencies of 1 and 2, and here and there 40: never two exceptions side by side.
+        // Frequencies of 1 and 2, and now and then 40: no two exceptions are neighbours.
         let frequency = |document: u32| if document % 200 == 9 { 40 } else { 1 + document % 2 };
         for (name, plant) in plants {
             let mut made = Made::new(40_000, (0..40_000).map(|d| (d, frequency(d))).collect(), true, true);

@@ -1,11 +1,12 @@
-//! Terms of a batch or a run, numbered in the order they first occur.
+//! The terms of a batch or a run, numbered by first occurrence.
 
+use crate::format::lexicon::hash;
 use hashbrown::HashTable;
 
-/// Terms of up to this many bytes are told apart by their key alone.
+/// Terms of up to this many bytes are identified by their key and length alone.
 const KEY_BYTES: usize = 8;
 
-/// From a term to its number and back.
+/// A map from terms to numbers and back.
 #[derive(Default)]
 pub struct Dictionary {
     table: HashTable<u32>,
@@ -23,12 +24,12 @@ struct Row {
 }
 
 impl Dictionary {
-    /// An empty dictionary with room for that many terms.
+    /// An empty dictionary with capacity for `terms` terms.
     pub fn with_capacity(terms: usize) -> Dictionary {
         Dictionary { table: HashTable::with_capacity(terms), rows: Vec::with_capacity(terms), text: Vec::new() }
     }
 
-    /// The number of a term; a new one gets the next.
+    /// The number of a term; a new term gets the next number.
     #[inline]
     pub fn number(&mut self, term: &[u8]) -> u32 {
         self.number_with_key(key(term), term)
@@ -72,27 +73,27 @@ impl Dictionary {
         &self.text[row.start..][..row.length as usize]
     }
 
-    /// How many terms there are.
+    /// The number of terms.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Bytes of memory in use, counting what growing vectors hold in reserve.
+    /// Bytes of memory in use, including the spare capacity of vectors.
     pub fn bytes(&self) -> usize {
         self.text.capacity() + self.rows.capacity() * size_of::<Row>() + self.table.allocation_size()
     }
 
-    /// The numbers of the terms in the order of their bytes.
+    /// The numbers of the terms, sorted by the bytes of the terms.
     pub fn sorted(&self) -> Vec<u32> {
         let prefixed = |(number, row): (usize, &Row)| (prefix(self.text_of(row)), number as u32);
-        let mut order: Vec<(u64, u32)> = self.rows.iter().enumerate().map(prefixed).collect();
-        // Eight bytes decide most comparisons without a look at the text.
-        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.text(a.1).cmp(self.text(b.1))));
-        order.into_iter().map(|(_, number)| number).collect()
+        let mut sorted: Vec<(u64, u32)> = self.rows.iter().enumerate().map(prefixed).collect();
+        // The first eight bytes decide most comparisons.
+        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.text(a.1).cmp(self.text(b.1))));
+        sorted.into_iter().map(|(_, number)| number).collect()
     }
 }
 
-/// The first eight bytes, the earlier the more significant.
+/// The first eight bytes as a big-endian number.
 fn prefix(text: &[u8]) -> u64 {
     let mut first = [0; 8];
     let length = text.len().min(8);
@@ -100,7 +101,7 @@ fn prefix(text: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The bytes of a term of up to eight, which with its length identify it; a hash of a longer one.
+/// The bytes of a term of up to eight bytes, which identify it together with its length; a hash of a longer one.
 #[inline]
 fn key(term: &[u8]) -> u64 {
     let four = |at: usize| u64::from(u32::from_le_bytes([term[at], term[at + 1], term[at + 2], term[at + 3]]));
@@ -112,25 +113,12 @@ fn key(term: &[u8]) -> u64 {
     }
 }
 
-const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Spreads a key over all 64 bits.
+/// Hashes a key and a length to 64 bits.
 #[inline]
 fn spread(key: u64, length: u32) -> u64 {
-    let product = u128::from(key ^ u64::from(length).wrapping_mul(0xD6E8_FEB8_6659_FD93)) * u128::from(FACTOR);
+    let mixed = key ^ u64::from(length).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    let product = u128::from(mixed) * 0x9E37_79B9_7F4A_7C15;
     (product as u64) ^ (product >> 64) as u64
-}
-
-/// A hash of any bytes: eight at a time, multiplied and folded.
-pub fn hash(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut state = FACTOR ^ bytes.len() as u64;
-    for word in words {
-        state = spread(state ^ u64::from_le_bytes(*word), 1);
-    }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    spread(state ^ u64::from_le_bytes(last), 2)
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! What the build keeps of each document beside its postings: id and length, and stored fields in compressed blocks.
+//! The data of documents besides postings: ids, lengths, ranks, and stored fields in compressed blocks.
 
 use super::BuildError;
-use super::dictionary::hash;
 use super::numbering::renumber;
 use super::write::{SegmentWriter, Spool};
 use crate::codec::{BLOCK, CodecName};
+use crate::format::lexicon::hash;
 use crate::format::segment::Section;
 use crate::format::varint;
 use crate::open::IDS_IN_GROUP;
 use crate::weight::length_code;
 use std::collections::HashMap;
 
-/// Stored fields are compressed together until they pass this many bytes.
+/// A block of stored fields ends when it has this many bytes.
 const STORED_BLOCK_BYTES: usize = 16 * 1024;
 const COMPRESSION_LEVEL: i32 = 3;
-/// A longer document counts as one of this length.
+/// Longer documents count as documents of this length.
 pub const MAX_LENGTH: u32 = u32::MAX - 1;
 
-/// Ids and lengths of some documents: for each a varint of the id's bytes, the id, a varint of the length.
+/// Ids and lengths of documents: for each the length of the id (varint), the id, and the length (varint).
 #[derive(Default)]
 pub struct DocumentRows {
     /// The rows.
@@ -25,7 +25,7 @@ pub struct DocumentRows {
 }
 
 impl DocumentRows {
-    /// Appends a document. The longest length is one less than a `u32` holds: lengths are stored plus one.
+    /// Appends a document. The longest length is `u32::MAX - 1`, since lengths are stored plus one.
     pub fn push(&mut self, id: &str, length: u32) {
         let length = length.min(MAX_LENGTH);
         varint::write(id.len() as u64, &mut self.bytes);
@@ -34,14 +34,14 @@ impl DocumentRows {
     }
 }
 
-/// Stored fields of some documents, compressed block by block.
+/// Stored fields of documents, in compressed blocks.
 #[derive(Default)]
 pub struct StoredBlocks {
     /// The compressed blocks.
     pub bytes: Vec<u8>,
     /// A row for each block.
     pub rows: Vec<StoredRow>,
-    /// The block that is being filled.
+    /// The block being filled.
     open: Vec<u8>,
     documents: u32,
     first: u32,
@@ -52,14 +52,14 @@ pub struct StoredBlocks {
 pub struct StoredRow {
     /// Its first document.
     pub first: u32,
-    /// Bytes when decompressed.
+    /// Its size when decompressed.
     pub size: u32,
-    /// Bytes as stored.
+    /// Its size as stored.
     pub compressed: u32,
 }
 
 impl StoredBlocks {
-    /// Appends a document: bytes of all its fields, then each field with its length before it.
+    /// Appends a document: the length of all its fields together, then each field after its length.
     pub fn push(&mut self, fields: &[&str]) {
         if fields.is_empty() {
             self.documents += 1;
@@ -73,7 +73,7 @@ impl StoredBlocks {
         self.push_encoded(&own);
     }
 
-    /// Appends a document whose fields are encoded already.
+    /// Appends a document whose fields are already encoded.
     pub fn push_encoded(&mut self, own: &[u8]) {
         self.documents += 1;
         varint::write(own.len() as u64, &mut self.open);
@@ -83,7 +83,7 @@ impl StoredBlocks {
         }
     }
 
-    /// Compresses the block that is being filled.
+    /// Compresses the block being filled.
     pub fn finish(&mut self) {
         if !self.open.is_empty() {
             let start = self.bytes.len();
@@ -97,7 +97,7 @@ impl StoredBlocks {
     }
 }
 
-/// Documents of the whole build, on disk until the segment is written.
+/// The documents of the whole build, on disk until the segment is written.
 pub struct DocumentSpool {
     rows: Spool,
     stored: Spool,
@@ -108,7 +108,7 @@ pub struct DocumentSpool {
 }
 
 impl DocumentSpool {
-    /// A spool of two files.
+    /// Starts with two empty files.
     pub fn new(rows: Spool, stored: Spool) -> DocumentSpool {
         DocumentSpool { rows, stored, stored_rows: Vec::new(), row_bytes: 0, count: 0 }
     }
@@ -140,7 +140,7 @@ impl DocumentSpool {
         self.stored.remove()
     }
 
-    /// Calls `visit` with the number and the encoded stored fields of every document in order, if any are stored.
+    /// Calls `visit` with the number and the encoded fields of every document in order; never if no fields are stored.
     pub fn each_stored(
         &mut self,
         mut visit: impl FnMut(u32, &[u8]) -> Result<(), BuildError>,
@@ -168,10 +168,10 @@ impl DocumentSpool {
         Ok(())
     }
 
-    /// The documents whose id an earlier one has, in order, each with its id.
+    /// The documents that have the id of an earlier document, in order, each with its id.
     ///
-    /// Ids are compared by hash first, a share of the hashes at a time so that they fit `memory_bytes`; those that
-    /// look equal are then compared themselves.
+    /// Ids are compared by hash first, a share of the hashes at a time so that they fit in `memory_bytes`. Ids with
+    /// equal hashes are then compared as text.
     pub fn duplicates(&mut self, memory_bytes: usize) -> Result<Vec<(u32, String)>, BuildError> {
         let shares = (self.count as usize * 16).div_ceil(memory_bytes.max(1 << 20)).max(1) as u64;
         let mut suspects = Vec::new();
@@ -203,7 +203,7 @@ impl DocumentSpool {
         Ok(duplicates)
     }
 
-    /// The length codes of the documents that stay, and the sum of their lengths.
+    /// The length codes of the kept documents, and the sum of their lengths.
     pub fn length_codes(&mut self, dropped: &[u32]) -> Result<(Vec<u8>, u64), BuildError> {
         let mut codes = Vec::with_capacity(self.count as usize - dropped.len());
         let mut tokens = 0;
@@ -217,7 +217,7 @@ impl DocumentSpool {
         Ok((codes, tokens))
     }
 
-    /// Writes ids, lengths and ranks of the documents that stay; returns how many have a rank.
+    /// Writes the ids, lengths and ranks of the kept documents. Returns how many have a rank.
     pub fn write_rows(
         &mut self,
         dropped: &[u32],
@@ -260,7 +260,7 @@ impl DocumentSpool {
         Ok(found)
     }
 
-    /// Writes the stored fields of the documents that stay.
+    /// Writes the stored fields of the kept documents.
     pub fn write_stored(&mut self, dropped: &[u32], segment: &mut SegmentWriter) -> Result<(), BuildError> {
         if self.stored_rows.is_empty() {
             return Ok(());
@@ -290,7 +290,7 @@ impl DocumentSpool {
     }
 }
 
-/// A block of stored fields again, without some of its documents.
+/// Compresses a block of stored fields again without its dropped documents.
 fn without(block: &[u8], row: &StoredRow, dropped: &[u32], first: u32) -> Result<StoredBlocks, BuildError> {
     let mut kept = StoredBlocks { documents: first, first, ..Default::default() };
     each_of_block(block, row, &mut |document, own| {
@@ -320,13 +320,13 @@ fn each_of_block(
     Ok(())
 }
 
-/// Ids in groups: what all ids of a group start with, the lengths of what each adds, and that.
+/// Writes ids in groups: the common prefix of the group, the lengths of the rests, and the rests.
 #[derive(Default)]
 struct IdWriter {
     bytes: Vec<u8>,
     groups: Vec<u8>,
     written: u64,
-    /// The ids of the group that is not finished: `ids[ends[i - 1]..ends[i]]`.
+    /// The ids of the current group: `ids[ends[i - 1]..ends[i]]`.
     ids: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -340,7 +340,7 @@ impl IdWriter {
         }
     }
 
-    /// Writes the ids that wait, if any, as a group.
+    /// Writes the current group, if it is not empty.
     fn finish_group(&mut self) {
         if self.ends.is_empty() {
             return;
@@ -362,14 +362,14 @@ impl IdWriter {
         self.ends.clear();
     }
 
-    /// The finished groups that were not taken yet.
+    /// Takes the finished groups.
     fn take(&mut self) -> Vec<u8> {
         self.written += self.bytes.len() as u64;
         std::mem::take(&mut self.bytes)
     }
 }
 
-/// Exact lengths, 128 to a block, with a row for each: its directory byte, and in seven bytes where it starts.
+/// Packs exact lengths in blocks of 128. The row of a block has its directory byte and, in seven bytes, its start.
 #[derive(Default)]
 struct LengthPacker {
     block: Vec<u32>,
@@ -379,7 +379,7 @@ struct LengthPacker {
 
 impl LengthPacker {
     fn push(&mut self, length: u32, out: &mut Spool) -> Result<(), BuildError> {
-        // Values are at least 1 and lengths may be 0.
+        // Codecs store values of at least 1, and a length may be 0.
         self.block.push(length + 1);
         if self.block.len() == BLOCK { self.finish(out) } else { Ok(()) }
     }

@@ -1,7 +1,7 @@
-//! The folder of an index while it is written: one writer at a time, nothing visible before it is whole.
+//! The folder of an index during a build: one writer at a time, nothing visible before it is complete.
 //!
-//! Everything in the making lies in the subfolder `building`, which the next writer removes if this one dies. A commit
-//! moves the segment to its name, then the manifest; the manifest's rename is the moment the index changes.
+//! Unfinished files lie in the subfolder `building`, which the next writer removes if this one dies. A commit renames
+//! the segment, then the manifest; the rename of the manifest is the moment at which the index changes.
 
 use super::BuildError;
 use crate::format::IndexError;
@@ -10,7 +10,7 @@ use crate::format::manifest::Manifest;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// The right to write an index; given up when dropped, together with all that was not committed.
+/// Exclusive write access to an index. Dropping it removes everything that was not committed.
 pub struct IndexFolder {
     path: PathBuf,
     _lock: File,
@@ -18,7 +18,7 @@ pub struct IndexFolder {
 }
 
 impl IndexFolder {
-    /// Creates the folder if there is none, takes the lock and removes what dead writers left.
+    /// Creates the folder if it does not exist, takes the lock and removes the leftovers of dead writers.
     pub fn open(path: &Path) -> Result<IndexFolder, BuildError> {
         create_folder(path)?;
         refuse_foreign(path)?;
@@ -39,24 +39,24 @@ impl IndexFolder {
         Ok(folder)
     }
 
-    /// The generation that is being written.
+    /// The generation being written.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Where temporary files go.
+    /// The subfolder for temporary files.
     pub fn building(&self) -> PathBuf {
         self.path.join(BUILDING)
     }
 
-    /// The name that the segment will have.
+    /// The final name of the segment.
     pub fn segment_name(&self) -> String {
         segment_name(self.generation)
     }
 
     /// Makes a finished segment file and its manifest the current generation.
     pub fn commit(&self, segment: &Path, manifest: &Manifest) -> Result<(), BuildError> {
-        // All that takes room on the disk comes before the first rename.
+        // Everything that needs disk space comes before the first rename.
         let temporary = self.building().join("manifest");
         write_whole(&temporary, &manifest.encode()).map_err(BuildError::io(&temporary))?;
         let target = self.path.join(self.segment_name());
@@ -66,12 +66,12 @@ impl IndexFolder {
         let target = self.path.join(Manifest::file_name(self.generation));
         fs::rename(&temporary, &target).map_err(BuildError::io(&target))?;
         sync_folder(&self.path)?;
-        // The index has changed: what cannot be removed now is no failure, and the next writer removes it.
+        // The index has changed. Failing to remove old files is not an error: the next writer removes them.
         let _ = self.sweep(Some(&target));
         Ok(())
     }
 
-    /// Removes our files that the current manifest does not need. Readers that have them open keep them.
+    /// Removes manifests and segments that the current manifest does not need. Readers that have them open keep them.
     fn sweep(&self, current: Option<&Path>) -> Result<(), BuildError> {
         let building = self.building();
         if building.exists() {
@@ -80,7 +80,7 @@ impl IndexFolder {
         let needed = match current {
             Some(path) => {
                 let bytes = fs::read(path).map_err(BuildError::io(path))?;
-                // A damaged manifest names nothing that we could tell from the rest: leave all as it is.
+                // A damaged manifest does not say which segments it needs: keep all files.
                 let Ok(manifest) = Manifest::decode(path, &bytes) else {
                     return Ok(());
                 };
@@ -103,7 +103,7 @@ impl IndexFolder {
 
 impl Drop for IndexFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next writer.
+        // If this fails, the next writer removes the folder.
         let _ = fs::remove_dir_all(self.building());
     }
 }
@@ -112,7 +112,8 @@ fn generation_of(manifest: &Path) -> Option<u64> {
     Manifest::generation_of(manifest.file_name()?.to_str()?)
 }
 
-/// Refuses a folder that holds other files and no index: the user may have named the wrong one.
+/// Refuses a folder that holds no index but other files: the user may have given the wrong folder. What a dead writer
+/// left is accepted; it includes the lock, which a writer creates first.
 fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
     let names = names(path)?;
     if names.is_empty() || is_index(&names) {
@@ -121,7 +122,7 @@ fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
     Err(IndexError::Foreign { path: path.to_owned() }.into())
 }
 
-/// Creates the folder if there is none; its own name, too, must survive a power loss.
+/// Creates the folder if it does not exist, and syncs its parent, so that its name survives a power loss.
 fn create_folder(path: &Path) -> Result<(), BuildError> {
     if path.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Impact-ordered lists: the postings of a long list once more, in segments of equal impact.
+//! Writing impact-ordered lists: the postings of long lists a second time, in segments of equal impact.
 
 use super::BuildError;
 use super::write::{SegmentWriter, Spool};
@@ -13,14 +13,14 @@ use std::path::Path;
 /// The impact-ordered lists of some consecutive terms.
 #[derive(Default)]
 pub struct ImpactOrderedLists {
-    /// The lists, from multiples of 16 bytes.
+    /// The lists, aligned to 16 bytes.
     bytes: Vec<u8>,
-    /// For each term the units of 16 bytes of its list; 0 where the list is short.
+    /// The size of the list of each term in units of 16 bytes; 0 for a short list.
     units: Vec<u64>,
 }
 
 impl ImpactOrderedLists {
-    /// Appends the list of the next term from its documents, in order, and their impacts.
+    /// Appends the list of the next term, from its documents in ascending order and their impacts.
     pub fn push(&mut self, postings: impl ExactSizeIterator<Item = (u32, u32)>) {
         let start = self.bytes.len();
         if postings.len() >= BLOCK {
@@ -39,13 +39,13 @@ fn encode(postings: impl ExactSizeIterator<Item = (u32, u32)>, out: &mut Vec<u8>
     }
     let segments: Vec<(usize, &Vec<u32>)> =
         documents.iter().enumerate().rev().filter(|(_, documents)| !documents.is_empty()).collect();
-    let mut streams = Vec::new();
+    let mut payload = Vec::new();
     let mut ends = Vec::new();
     for (_, documents) in &segments {
-        qmx::encode(0, documents, &mut streams);
-        ends.push(streams.len() / SEGMENT_UNIT);
+        qmx::encode(0, documents, &mut payload);
+        ends.push(payload.len() / SEGMENT_UNIT);
     }
-    let is_wide = count > usize::from(u16::MAX) || streams.len() / SEGMENT_UNIT > usize::from(u16::MAX);
+    let is_wide = count > usize::from(u16::MAX) || payload.len() / SEGMENT_UNIT > usize::from(u16::MAX);
     let layout = ImpactOrderedLayout { segments: segments.len(), is_wide };
     let start = out.len();
     out.extend((count as u32).to_le_bytes());
@@ -56,11 +56,11 @@ fn encode(postings: impl ExactSizeIterator<Item = (u32, u32)>, out: &mut Vec<u8>
     }
     out.extend(segments.iter().map(|&(impact, _)| impact as u8));
     out.resize(start + layout.payload(), 0);
-    out.append(&mut streams);
+    out.append(&mut payload);
     out.resize(start + (out.len() - start).next_multiple_of(UNIT), 0);
 }
 
-/// The two sections, which grow beside the document-ordered lists and follow them in the file.
+/// The two sections of impact-ordered lists, spooled while the document-ordered lists are written.
 pub struct ImpactOrderedWriter {
     rows: Vec<u8>,
     sizes: Spool,
@@ -71,7 +71,7 @@ pub struct ImpactOrderedWriter {
 }
 
 impl ImpactOrderedWriter {
-    /// Starts the spools.
+    /// Creates the spools in a folder.
     pub fn create(building: &Path) -> Result<ImpactOrderedWriter, BuildError> {
         Ok(ImpactOrderedWriter {
             rows: Vec::new(),
@@ -83,7 +83,7 @@ impl ImpactOrderedWriter {
         })
     }
 
-    /// Takes the lists of the next terms.
+    /// Adds the lists of the next terms.
     pub fn push(&mut self, lists: &ImpactOrderedLists) -> Result<(), BuildError> {
         let mut sizes = Vec::new();
         for &units in &lists.units {
@@ -100,7 +100,7 @@ impl ImpactOrderedWriter {
         self.lists.write(&lists.bytes)
     }
 
-    /// Appends the sections.
+    /// Writes the two sections.
     pub fn finish(mut self, segment: &mut SegmentWriter) -> Result<(), BuildError> {
         segment.begin(Section::ImpactDirectory)?;
         segment.write(&self.rows)?;

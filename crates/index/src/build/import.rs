@@ -1,24 +1,24 @@
-//! Building from a CIFF file: postings as another engine exported them, without a text to analyze.
+//! Builds an index from a CIFF file: lists that another engine exported.
 //!
-//! Lists arrive term by term in any order and go the way of inverted batches, only that each covers all documents.
-//! Lengths are the file's, statistics follow from them.
+//! Lists arrive term by term in any order. They are collected into batches like inverted documents, except that every
+//! batch covers all documents. Document lengths come from the file, and statistics from the lengths.
 
-use super::dictionary::hash;
 use super::documents::{DocumentRows, StoredBlocks};
 use super::folder::IndexFolder;
 use super::invert::{Inverted, TermRow, pack_postings};
 use super::{BuildError, BuildOptions, BuildReport, Collected, Progress, segment};
 use crate::corpus::ciff::{CiffReader, List};
+use crate::format::lexicon::hash;
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
-/// Lists are handed on when their packed postings pass this many bytes.
+/// A batch ends when its packed postings reach this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Builds an index of a CIFF file, plain or compressed, in a folder, replacing the index that is there.
+/// Builds an index of a CIFF file, plain or compressed, in a folder and replaces the index there, if any.
 ///
-/// The analyzer of the options serves queries; it should be the one that made the file's terms.
+/// The analyzer of the options is for queries; it should be the one that made the terms of the file.
 pub fn build_from_ciff(
     folder: &Path,
     input: &Path,
@@ -56,7 +56,7 @@ fn add_lists<R: Read>(reader: &mut CiffReader<R>, collected: &mut Collected<'_>)
         if !seen.insert(hash(list.term.as_bytes())) {
             return Err(BuildError::RepeatedTerm(list.term));
         }
-        // A list packs into at most ten bytes a posting, and its place is counted in 32 bits.
+        // A posting packs into at most ten bytes, and byte offsets in a batch have 32 bits.
         if list.postings.len() > (u32::MAX / 16) as usize {
             return Err(BuildError::TooLongList(list.term));
         }

@@ -1,7 +1,7 @@
-//! Inversion of one batch: from documents to the postings of each term, in the order of the documents.
+//! Inversion of a batch: from documents to the postings of each term, in document order.
 //!
-//! A batch is small enough that its dictionary and postings stay in the cache. Postings of a term are packed at once:
-//! for each document a varint of `2 · gap` plus one if the frequency is 1, else followed by a varint of the frequency.
+//! A batch is small enough for its dictionary and postings to stay in the cache. A posting is packed as the varint
+//! `2 · gap + 1` if its frequency is 1, else as the varint `2 · gap` and the frequency as a varint.
 
 use super::dictionary::Dictionary;
 use super::documents::{DocumentRows, StoredBlocks};
@@ -9,10 +9,10 @@ use crate::corpus::{Batch, ParsedDocument, Problem};
 use crate::format::varint;
 use crate::text::{Analyzer, Scratch};
 
-/// Largest weight a vector may give a term.
+/// The largest weight of a term in a vector; larger ones are cut to it.
 const MAX_LEARNED: f32 = 16_777_216.0;
 
-/// The postings of one batch and what else is known of its documents.
+/// The postings of a batch and the data of its documents.
 #[derive(Default)]
 pub struct Inverted {
     /// Documents of the batch.
@@ -25,7 +25,7 @@ pub struct Inverted {
     pub dictionary: Dictionary,
     /// A row for each term.
     pub terms: Vec<TermRow>,
-    /// The packed postings of the terms, in the same order.
+    /// The packed postings of the terms, in the order of `terms`.
     pub postings: Vec<u8>,
     /// Records that were skipped.
     pub problems: Vec<Problem>,
@@ -34,51 +34,51 @@ pub struct Inverted {
 /// The postings of a term of a batch.
 #[derive(Clone, Copy)]
 pub struct TermRow {
-    /// Documents of the batch that hold it.
+    /// Documents of the batch that contain it.
     pub count: u32,
-    /// Where its packed postings end.
+    /// The end of its packed postings.
     pub postings_end: u32,
 }
 
-/// The terms of each document with their frequencies.
+/// The distinct terms of each document with their frequencies.
 #[derive(Default)]
 struct Pairs {
     /// Term and frequency, document after document.
     rows: Vec<(u32, u32)>,
-    /// `latest[term]`: the last document with the term, plus one, and its place in `rows`.
+    /// `latest[term]`: the last document with the term, plus one, and its position in `rows`.
     latest: Vec<(u32, u32)>,
 }
 
 impl Pairs {
-    /// The frequency of a term in the current document, 0 at first. A new term has the next number.
+    /// The frequency of a term in the current document, initially 0. A new term must have the next number.
     #[inline]
     fn value(&mut self, term: u32, document: u32) -> &mut u32 {
         if term as usize == self.latest.len() {
             self.latest.push((0, 0));
         }
-        let (seen, place) = &mut self.latest[term as usize];
+        let (seen, position) = &mut self.latest[term as usize];
         if *seen != document + 1 {
-            (*seen, *place) = (document + 1, self.rows.len() as u32);
+            (*seen, *position) = (document + 1, self.rows.len() as u32);
             self.rows.push((term, 0));
         }
-        &mut self.rows[*place as usize].1
+        &mut self.rows[*position as usize].1
     }
 }
 
-/// Inverts batches one after the other, reusing its memory.
+/// Inverts one batch after the other and reuses its memory.
 pub struct Inverter {
     analyzer: Analyzer,
-    /// Whether documents come as vectors of weights instead of text.
+    /// Whether documents are vectors of learned weights instead of text.
     learned: bool,
     scratch: Scratch,
     pairs: Pairs,
-    /// `ends[document]`: where its pairs end.
+    /// `ends[document]`: the end of its pairs.
     ends: Vec<u32>,
     grouped: Vec<(u32, u32)>,
 }
 
 impl Inverter {
-    /// An inverter of texts through an analyzer, or of vectors.
+    /// An inverter of texts, or of vectors if `learned`.
     pub fn new(analyzer: Analyzer, learned: bool) -> Inverter {
         Inverter {
             analyzer,
@@ -92,7 +92,7 @@ impl Inverter {
 
     /// Inverts a batch.
     pub fn invert(&mut self, batch: &Batch) -> Inverted {
-        // Batches are alike: the one before tells how many terms to expect.
+        // Batches are alike: expect as many terms as in the last one.
         let dictionary = Dictionary::with_capacity(self.pairs.latest.len());
         let mut inverted = Inverted { dictionary, ..Default::default() };
         self.pairs.latest.clear();
@@ -133,7 +133,7 @@ impl Inverter {
         length
     }
 
-    /// A learned weight travels as the bits of its `f32` in the place of the frequency; zeros are those of 0.
+    /// A learned weight is stored in place of the frequency, as the bits of an `f32`; the initial 0 is 0.0.
     fn add_vector(&mut self, document: &ParsedDocument<'_>, number: u32, inverted: &mut Inverted) -> u32 {
         let mut length = 0u32;
         for (term, weight) in &document.vector {
@@ -146,7 +146,7 @@ impl Inverter {
         length
     }
 
-    /// Sorts the pairs by term, keeping the order of documents, and packs them.
+    /// Sorts the pairs by term and document, and packs them.
     fn group(&mut self, inverted: &mut Inverted) {
         let terms = inverted.dictionary.len();
         let mut starts = vec![0u32; terms + 1];
@@ -163,9 +163,9 @@ impl Inverter {
         let mut at = 0;
         for (document, &end) in self.ends.iter().enumerate() {
             for &(term, frequency) in &self.pairs.rows[at..end as usize] {
-                let place = &mut starts[term as usize];
-                self.grouped[*place as usize] = (document as u32, frequency);
-                *place += 1;
+                let next = &mut starts[term as usize];
+                self.grouped[*next as usize] = (document as u32, frequency);
+                *next += 1;
             }
             at = end as usize;
         }
@@ -181,7 +181,7 @@ impl Inverter {
     }
 }
 
-/// The frequency that stands for a learned weight: its nearest whole number, at least 1.
+/// The frequency stored for a learned weight: the nearest integer, at least 1.
 pub fn learned_frequency(weight: f32) -> u32 {
     (weight.round_ties_even() as u32).max(1)
 }
@@ -201,7 +201,7 @@ pub fn pack_postings(postings: &[(u32, u32)], out: &mut Vec<u8>) {
     }
 }
 
-/// Calls `visit` with each document and frequency of packed postings; `None` when they end in the middle of one.
+/// Calls `visit` with each document and frequency of packed postings; `None` if they end in the middle of one.
 #[inline]
 pub fn unpack_postings(mut bytes: &[u8], base: u32, mut visit: impl FnMut(u32, u32)) -> Option<()> {
     let mut next = base;
@@ -215,7 +215,7 @@ pub fn unpack_postings(mut bytes: &[u8], base: u32, mut visit: impl FnMut(u32, u
     Some(())
 }
 
-/// The same for the pieces of a term (see [`super::accumulate::Sorted::next`]), one after the other.
+/// Does the same for all pieces of a term (see [`super::accumulate::Sorted::next`]).
 #[inline]
 pub fn unpack_pieces(mut pieces: &[u8], mut visit: impl FnMut(u32, u32)) -> Option<()> {
     while !pieces.is_empty() {

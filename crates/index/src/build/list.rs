@@ -1,4 +1,4 @@
-//! Encoding of a list: blocks, directory, bounds and k-th weights, from the postings of one term in document order.
+//! Encoding of a list: blocks, directory, bounds and k-th weights.
 
 use super::invert::{learned_frequency, unpack_pieces};
 use super::numbering::Numbering;
@@ -12,32 +12,32 @@ use crate::format::varint;
 use crate::open::ListContext;
 use crate::weight::{Norms, idf, saturation, saturation_code};
 
-/// Room for this many postings is kept from list to list.
+/// Capacity of the buffer of postings that is kept between lists.
 const KEPT_POSTINGS: usize = 1 << 18;
 
-/// What the weights of a collection are made from.
+/// What the weights of postings are computed from.
 #[derive(Clone)]
 pub struct Weighing<'a> {
     /// The norm of each length code.
     pub norms: &'a Norms,
     /// The length code of each document.
     pub length_codes: &'a [u8],
-    /// Whether the postings carry learned weights instead of frequencies.
+    /// Whether postings have learned weights instead of frequencies.
     pub learned: bool,
-    /// What turns a weight into an impact; unused without impacts.
+    /// An impact is a weight times this, rounded; unused without impacts.
     pub impact_scale: f64,
 }
 
-/// One posting as the file will hold it.
+/// A posting with its number in the segment.
 #[derive(Clone, Copy)]
 pub(super) struct Posting {
     document: u32,
     pub(super) frequency: u32,
-    /// A learned weight, or the saturation.
+    /// The learned weight or the saturation.
     strength: f32,
 }
 
-/// Encodes lists one after the other, reusing its memory.
+/// Encodes one list after the other and reuses its memory.
 pub struct ListEncoder<'a> {
     pub(super) context: ListContext,
     weighing: Weighing<'a>,
@@ -45,23 +45,23 @@ pub struct ListEncoder<'a> {
     pub(super) postings: Vec<Posting>,
 }
 
-/// Where an encoded list belongs and how long it is.
+/// The kind and size of an encoded list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoded {
-    /// No posting was left.
+    /// All its documents were dropped.
     Empty,
-    /// Appended to the short lists: bytes.
+    /// A short list, in bytes.
     Short(usize),
-    /// Appended to the long lists: units of 16 bytes.
+    /// A long list, in units of 16 bytes.
     Long(usize),
 }
 
 /// Lists encoded so far, by section.
 #[derive(Default)]
 pub struct Lists {
-    /// Short lists, byte after byte.
+    /// Short lists, unaligned.
     pub short: Vec<u8>,
-    /// Long lists, from multiples of 16 bytes.
+    /// Long lists, aligned to 16 bytes.
     pub long: Vec<u8>,
 }
 
@@ -71,15 +71,15 @@ impl<'a> ListEncoder<'a> {
         ListEncoder { context, weighing, numbering, postings: Vec::new() }
     }
 
-    /// Postings of the list that was read last.
+    /// The number of postings of the list that was read last.
     pub fn count(&self) -> usize {
         self.postings.len()
     }
 
-    /// Reads the pieces of a term with so many postings; `None` when they are not what was written.
+    /// Reads the pieces of a term that has up to `postings` postings; `None` if they are malformed.
     pub fn read(&mut self, postings: u32, pieces: &[u8]) -> Option<()> {
         self.postings.clear();
-        // A long list's memory is given back before the next list, and room is made at once, so as not to overshoot.
+        // Give back the memory of a long list, and reserve exactly: growing by doubling would exceed the memory budget.
         self.postings.shrink_to(KEPT_POSTINGS);
         self.postings.reserve_exact(postings as usize);
         let Weighing { norms, length_codes, learned, .. } = self.weighing;
@@ -103,7 +103,7 @@ impl<'a> ListEncoder<'a> {
         Some(())
     }
 
-    /// The largest weight of the list that was read last, before scaling, and whether all are whole from 1 to 255.
+    /// The largest weight of the list before scaling, and whether all weights are integers from 1 to 255.
     pub fn strongest(&self) -> (f64, bool) {
         let factor = self.factor();
         let largest = self.postings.iter().map(|posting| factor * f64::from(posting.strength)).fold(0.0, f64::max);
@@ -111,14 +111,14 @@ impl<'a> ListEncoder<'a> {
         (largest, self.weighing.learned && self.postings.iter().all(is_whole))
     }
 
-    /// Documents and impacts of the list that was read last.
+    /// The documents and impacts of the list.
     pub fn impacts(&self) -> impl ExactSizeIterator<Item = (u32, u32)> + '_ {
         let (factor, scale) = (self.factor(), self.weighing.impact_scale);
         let impact = move |posting: &Posting| impact_of((factor * f64::from(posting.strength)) * scale);
         self.postings.iter().map(move |posting| (posting.document, impact(posting)))
     }
 
-    /// What a strength is multiplied with to give a weight.
+    /// The factor between strength and weight.
     fn factor(&self) -> f64 {
         if self.weighing.learned {
             1.0
@@ -127,7 +127,7 @@ impl<'a> ListEncoder<'a> {
         }
     }
 
-    /// Appends the list that was read last.
+    /// Appends the list to `lists`.
     pub fn encode(&self, lists: &mut Lists) -> Encoded {
         match self.postings.len() {
             0 => Encoded::Empty,
@@ -213,7 +213,7 @@ impl<'a> ListEncoder<'a> {
         out[start..start + layout.payload()].copy_from_slice(&directory.bytes);
     }
 
-    /// What the codecs keep for all blocks together: of documents, frequencies and impacts.
+    /// The bytes that codecs store once for all blocks, of documents, frequencies and impacts.
     fn shared(&self) -> [Vec<u8>; 3] {
         let mut shared = [const { Vec::new() }; 3];
         let (documents, weights) = self.codecs();
@@ -240,7 +240,7 @@ impl<'a> ListEncoder<'a> {
         impact_of((factor * f64::from(posting.strength)) * self.weighing.impact_scale)
     }
 
-    /// The columns of one block, each in an array of its own.
+    /// The postings of a block as columns.
     pub(super) fn columns(&self, postings: &[Posting]) -> BlockColumns {
         let mut block = BlockColumns { documents: [0; BLOCK], frequencies: [0; BLOCK], impacts: [0; BLOCK] };
         for (i, posting) in postings.iter().enumerate() {
@@ -256,11 +256,11 @@ impl<'a> ListEncoder<'a> {
         block
     }
 
-    /// The saturations of a block, which learned weights do not carry.
+    /// The saturations of a block; computed here for postings with learned weights.
     pub(super) fn saturations(&self, postings: &[Posting]) -> [f32; BLOCK] {
         let mut saturations = [0.0; BLOCK];
-        for (slot, posting) in saturations.iter_mut().zip(postings) {
-            *slot = if self.weighing.learned {
+        for (own, posting) in saturations.iter_mut().zip(postings) {
+            *own = if self.weighing.learned {
                 let code = self.weighing.length_codes.get(posting.document as usize).copied().unwrap_or(0);
                 saturation(posting.frequency, self.weighing.norms.of(code))
             } else {
@@ -275,19 +275,19 @@ impl<'a> ListEncoder<'a> {
     }
 }
 
-/// An impact: a weight scaled, rounded half to even, from 1 to 255.
+/// Rounds a scaled weight half to even and limits it to 1..=255.
 fn impact_of(scaled: f64) -> u32 {
     scaled.round_ties_even().clamp(1.0, 255.0) as u32
 }
 
-/// Appends a column with its directory byte before it.
+/// Appends a directory byte and the payload that `encode` writes, which returns the byte.
 fn with_byte(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>) -> u8) {
     let at = out.len();
     out.push(0);
     out[at] = encode(out);
 }
 
-/// Appends the parts that the blocks of a list share, each filled up to a unit, after a row with their units.
+/// Appends the lengths of the shared parts in units, then the parts, each padded to a unit.
 fn append_shared(shared: &[Vec<u8>; 3], out: &mut Vec<u8>) {
     let header = out.len();
     out.resize(header + SHARED_HEADER_BYTES, 0);
@@ -299,14 +299,14 @@ fn append_shared(shared: &[Vec<u8>; 3], out: &mut Vec<u8>) {
     }
 }
 
-/// The columns of one block.
+/// The columns of a block.
 pub(super) struct BlockColumns {
     pub(super) documents: [u32; BLOCK],
     pub(super) frequencies: [u32; BLOCK],
     pub(super) impacts: [u32; BLOCK],
 }
 
-/// Header and directory of a long list in the making.
+/// Header and directory of a long list being encoded.
 struct Directory {
     layout: LongLayout,
     bytes: Vec<u8>,
@@ -318,13 +318,13 @@ impl Directory {
         self.bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// Raises a 16-bit bound.
+    /// Raises a 16-bit bound to at least `bound`.
     fn raise_u16(&mut self, at: usize, bound: u16) {
         let old = u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]);
         self.bytes[at..at + 2].copy_from_slice(&old.max(bound).to_le_bytes());
     }
 
-    /// Bounds of the block and of the windows it reaches into.
+    /// Raises the bounds of a block and of the windows that it reaches into.
     fn bound_block(&mut self, number: usize, block: &BlockColumns, saturations: &[f32; BLOCK], count: usize) {
         let layout = self.layout;
         let mut from = 0;
@@ -353,7 +353,7 @@ impl Directory {
         }
     }
 
-    /// The largest and k-th weights, and the first block of each window.
+    /// Writes the largest and k-th weights, and the first block of each window.
     fn finish(&mut self) {
         self.strongest.write(&mut self.bytes);
         let layout = self.layout;
@@ -369,12 +369,12 @@ impl Directory {
     }
 }
 
-/// The largest weights seen so far.
+/// The largest weights of the postings added so far.
 pub(super) struct Strongest {
-    /// At least the 1,000 largest saturations; those not above `floor` were left out.
+    /// The 1,000 largest saturations and others; all that are not here are at most `floor`.
     saturations: Vec<f32>,
     floor: f32,
-    /// `impacts[i]`: postings with that impact.
+    /// `impacts[i]`: postings with impact `i`.
     impacts: [u32; 256],
 }
 
@@ -387,7 +387,7 @@ impl Default for Strongest {
 impl Strongest {
     const KEPT: usize = STORED_K[2];
 
-    /// Takes the first `count` weights of a block.
+    /// Adds the first `count` postings of a block.
     pub(super) fn add(
         &mut self,
         context: &ListContext,
@@ -423,7 +423,7 @@ impl Strongest {
         }
     }
 
-    /// Keeps just the 1,000 largest.
+    /// Keeps only the 1,000 largest.
     fn cut(&mut self) {
         if self.saturations.len() > Self::KEPT {
             self.saturations.select_nth_unstable_by(Self::KEPT - 1, |a, b| b.total_cmp(a));
@@ -432,7 +432,7 @@ impl Strongest {
         }
     }
 
-    /// The largest, and the k-th for each stored k (0 where there are fewer).
+    /// The largest, and the k-th for each stored k (0 if there are fewer).
     fn saturations(&mut self) -> (f32, [f32; STORED_K.len()]) {
         self.cut();
         self.saturations.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -1,6 +1,7 @@
-//! The merge: runs read side by side, the pieces of each term joined in the order of the documents.
+//! The merge of all runs, term by term.
 //!
-//! Runs cover consecutive documents, so joining is concatenation. Terms leave in batches, the unit of parallel encoding.
+//! Runs cover consecutive documents, so the pieces of a term are concatenated. Terms are returned in batches, the unit
+//! of parallel encoding.
 
 use super::BuildError;
 use super::accumulate::Sorted;
@@ -8,24 +9,24 @@ use super::run::RunReader;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A batch ends with the term that fills it.
+/// A batch ends when its pieces have this many bytes.
 const BATCH_BYTES: usize = 512 * 1024;
-/// Or with this many terms.
+/// A batch ends when it has this many terms.
 const BATCH_TERMS: usize = 8192;
 
-/// Some consecutive terms with their pieces.
+/// Consecutive terms with their pieces.
 #[derive(Default)]
 pub struct TermBatch {
     /// The text of all terms.
     pub text: Vec<u8>,
     /// The pieces of all terms.
     pub pieces: Vec<u8>,
-    /// For each term: document count, end of its text, end of its pieces.
+    /// For each term: number of documents, end of its text, end of its pieces.
     pub terms: Vec<(u32, usize, usize)>,
 }
 
 impl TermBatch {
-    /// Text, pieces and document count of each term.
+    /// The text, pieces and number of documents of each term.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], u32)> {
         let mut starts = (0, 0);
         self.terms.iter().map(move |&(count, text_end, pieces_end)| {
@@ -36,18 +37,18 @@ impl TermBatch {
     }
 }
 
-/// All runs, the one in memory last.
+/// All runs; the one in memory comes last.
 pub struct Merge {
     runs: Vec<RunReader>,
     memory: Option<Sorted>,
-    /// The next term of each run that has one, smallest first; the run that comes first wins among equals.
+    /// The next term of each run that has one, smallest first; for equal terms the earlier run first.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-    /// `waiting[run]`: document count and pieces of the term in `heads`.
+    /// `waiting[run]`: number of documents and pieces of the term in `heads`.
     waiting: Vec<(u32, Vec<u8>)>,
 }
 
 impl Merge {
-    /// Starts to read the runs, which are in the order of their documents.
+    /// Starts reading the runs, which are sorted by their documents.
     pub fn new(runs: Vec<RunReader>, memory: Option<Sorted>) -> Result<Merge, BuildError> {
         let sources = runs.len() + 1;
         let waiting = (0..sources).map(|_| (0, Vec::new())).collect();
@@ -58,7 +59,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// Reads the next term of a run into `text`'s memory.
+    /// Reads the next term of a run; reuses the memory of `text`.
     fn advance(&mut self, source: usize, mut text: Vec<u8>) -> Result<(), BuildError> {
         let (count, pieces) = &mut self.waiting[source];
         pieces.clear();

@@ -1,9 +1,10 @@
 //! The build: invert ▸ merge ▸ order ▸ weigh ▸ write.
 //!
-//! Batches of documents are inverted in parallel (`invert`) and held in memory (`accumulate`); when the budget is
-//! spent they become a sorted run on disk (`run`). Documents may get other numbers than they came with (`order`). The runs are merged term by term (`merge`), each list is encoded
-//! with its bounds (`list`), and all goes into one segment (`write`) that becomes visible by a rename (`folder`).
-//! The files depend on the input and the options alone: not on threads, memory or the order in which work finishes.
+//! Batches of documents are inverted in parallel (`invert`) and held in memory (`accumulate`); when the memory budget
+//! is used up they are written to disk as a sorted run (`run`). Documents may be renumbered (`order`). The runs are
+//! merged term by term (`merge`), each list is encoded with its bounds (`list`), and everything goes into one segment
+//! (`write`) that becomes visible by a rename (`folder`). The files depend on the input and the options only, not on
+//! the number of threads, the memory or the order in which work finishes.
 
 mod accumulate;
 mod dense;
@@ -50,44 +51,44 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use write::Spool;
 
-/// The least memory a build can be given.
+/// The least memory that a build accepts.
 pub const MIN_MEMORY_BYTES: usize = 32 << 20;
-/// What a worker needs for the batch it inverts.
+/// Memory of a worker for the batch that it inverts.
 const WORKER_BYTES: usize = 8 << 20;
-/// More runs than this are merged into one, so that a merge opens few files and holds few buffers.
+/// When there are this many runs they are merged into one, so that no merge has too many open files and buffers.
 const MAX_RUNS: usize = 128;
-/// Problems that a report names one by one.
+/// The most problems that a report lists.
 const REPORTED_PROBLEMS: usize = 20;
 
 /// How an index is built.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// What turns text into terms.
+    /// The analyzer of documents and queries.
     pub analyzer: Analyzer,
     /// Worker threads.
     pub threads: usize,
-    /// How much memory the build may use.
+    /// Memory that the build may use.
     pub memory_bytes: usize,
-    /// How lists are packed that are not dense.
+    /// How sparse lists are packed.
     pub codecs: Codecs,
-    /// Whether lists with many documents are dense: faster, and a little larger.
+    /// Whether lists with many documents are dense: faster, but a little larger.
     pub dense: bool,
     /// Whether to store frequencies.
     pub frequencies: bool,
     /// Whether to store 8-bit impacts.
     pub impacts: bool,
-    /// Whether to store long lists again in the order of impacts, for score-at-a-time.
+    /// Whether to store long lists a second time, ordered by impact, for score-at-a-time.
     pub impact_ordered: bool,
     /// The parameters of BM25.
     pub bm25: Bm25,
-    /// Whether the first malformed record or repeated id ends the build; they are skipped and counted otherwise.
+    /// Whether the first malformed record or repeated id fails the build; otherwise they are skipped and counted.
     pub strict: bool,
     /// The largest share of records that may be skipped, from 0 to 1; with more, the build fails and the folder keeps
     /// its index.
     pub max_skipped: f64,
     /// Whether the index may be empty; otherwise a build without a usable document fails.
     pub allow_empty: bool,
-    /// A file of static ranks: an id and a number a line.
+    /// A file of static ranks: an id and a number per line.
     pub ranks: Option<PathBuf>,
     /// The order in which documents are numbered.
     pub order: Order,
@@ -114,19 +115,19 @@ impl Default for BuildOptions {
     }
 }
 
-/// Is told how far a build has come; called from one worker at a time.
+/// Receives the progress of a build. Calls do not overlap.
 pub trait Progress: Sync {
-    /// So many documents are inverted, from so many bytes of the input.
+    /// `documents` documents are inverted, from `bytes_read` bytes of the input.
     fn inverted(&self, documents: u64, bytes_read: u64, bytes_total: Option<u64>);
     /// A record was skipped.
     fn skipped(&self, problem: &str);
-    /// So much of the work of ordering the documents is done, of so much; not called if they stay as given.
+    /// `done` of `total` units of the work of ordering documents are done; not called for [`Order::Given`].
     fn ordered(&self, done: u64, total: u64);
-    /// So many of the documents' postings are in the segment, of so many.
+    /// `postings` of `total` postings are in the segment.
     fn merged(&self, postings: u64, total: u64);
 }
 
-/// A build that nobody watches.
+/// Ignores all progress.
 pub struct Quiet;
 
 impl Progress for Quiet {
@@ -136,7 +137,7 @@ impl Progress for Quiet {
     fn merged(&self, _postings: u64, _total: u64) {}
 }
 
-/// What a build has made.
+/// What a build has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct BuildReport {
     /// Generation of the index.
@@ -151,15 +152,15 @@ pub struct BuildReport {
     pub tokens: u64,
     /// Bytes of the segment.
     pub bytes: u64,
-    /// Sorted runs that were written because the memory did not suffice.
+    /// Sorted runs written to disk because the memory was full.
     pub runs: u64,
-    /// Records that were malformed and skipped.
+    /// Malformed records, which were skipped.
     pub malformed: u64,
-    /// Records whose id an earlier document has, skipped.
+    /// Records with the id of an earlier document, which were skipped.
     pub duplicates: u64,
-    /// Documents that the file of ranks does not name, if one was given; their rank is 0.
+    /// Documents missing from the file of ranks, if there is one; their rank is 0.
     pub unranked: u64,
-    /// The first skipped records in words.
+    /// Messages about the first skipped records.
     pub problems: Vec<String>,
     /// Files below the input that were not read, by kind.
     pub left_out: Vec<LeftOut>,
@@ -172,21 +173,21 @@ impl BuildReport {
     }
 }
 
-/// Why a build has failed. The index that was there before is untouched.
+/// Why a build has failed. The previous index is untouched.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The folder or the index in it.
+    /// The folder, or the index in it.
     #[error(transparent)]
     Index(#[from] IndexError),
     /// The input.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// The operating system refused.
+    /// An I/O error.
     #[error("{}: {source}{}", path.display(), hint(source))]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Its cause.
         source: io::Error,
     },
     /// A malformed record in a strict build.
@@ -215,27 +216,27 @@ pub enum BuildError {
         first: String,
     },
     /// An id that occurs twice in a strict build.
-    #[error("the id {id:?} occurs again at document {document}")]
+    #[error("document {document} repeats the id {id:?}")]
     Duplicate {
         /// The id.
         id: String,
-        /// Where it occurs again, counting from 1.
+        /// The second document with the id, counting from 1.
         document: u64,
     },
-    /// More documents than numbers.
+    /// More documents than an index can have.
     #[error("more than {MAX_DOCUMENTS} documents; divide the collection into several indexes")]
     TooManyDocuments,
-    /// More terms than numbers.
+    /// More terms than an index can have.
     #[error("more than {MAX_TERMS} different terms; divide the collection into several indexes")]
     TooManyTerms,
-    /// More bytes of terms and lists than the rows of the term table can tell.
+    /// Terms or short lists too large for the offsets of the term table.
     #[error("the terms or their short lists take more than 1 TiB; divide the collection into several indexes")]
     TermsTooLarge,
     /// Options that contradict each other or are out of range.
     #[error("{0}")]
     Options(String),
     /// The file of static ranks.
-    #[error("{}:{line}: {what}; write an id and a number that is not negative, separated by a tab", path.display())]
+    #[error("{}:{line}: {what}; write an id and a non-negative number, separated by a tab", path.display())]
     Ranks {
         /// The file.
         path: PathBuf,
@@ -245,32 +246,34 @@ pub enum BuildError {
         what: String,
     },
     /// No memory for the graph of documents and terms.
-    #[error("ordering the documents needs about {} MiB beside --memory, which there are not; \
-             free memory, or build with --order given", bytes >> 20)]
+    #[error("ordering the documents needs about {} MiB beyond the memory of the build, and they are not available; \
+             free memory, or keep the given order", bytes >> 20)]
     OrderMemory {
-        /// About how much is needed.
+        /// About how much memory is needed.
         bytes: u64,
     },
     /// A CIFF file.
     #[error(transparent)]
     Ciff(#[from] CiffError),
-    /// A CIFF file with a list over what an import holds.
-    #[error("the CIFF file has a list of over 268,435,455 postings, of the term {0:?}; index the documents instead")]
+    /// A CIFF file with a list that is too long for an import.
+    #[error(
+        "the list of the term {0:?} in the CIFF file has more than 268,435,455 postings; index the documents instead"
+    )]
     TooLongList(String),
     /// A CIFF file with two lists of one term.
-    #[error("the CIFF file has two lists of the term {0:?}; export it again, a term has one list")]
+    #[error("the CIFF file has two lists for the term {0:?}; export it again with one list per term")]
     RepeatedTerm(String),
 }
 
 impl BuildError {
-    /// Names the file that an I/O error is about.
+    /// Adds the path to an I/O error.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
         move |source| BuildError::Io { path: path.to_owned(), source }
     }
 
-    /// Someone else has written to the folder of the build.
+    /// A temporary file does not hold what the build wrote.
     fn damaged_file() -> BuildError {
-        BuildError::Options("a temporary file of the build was changed from outside; build again".to_owned())
+        BuildError::Options("a temporary file of the build was changed by another program; build again".to_owned())
     }
 }
 
@@ -292,7 +295,7 @@ fn percent(share: f64) -> f64 {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "; make room on the disk or choose another folder: the build needs about three times the size of the index"
+            "; free disk space or choose another folder: the build needs about three times the size of the index"
         }
         _ => "",
     }
@@ -314,27 +317,29 @@ impl BuildOptions {
             return wrong("the share of records that may be skipped must be from 0 to 1");
         }
         if !self.frequencies && !self.impacts {
-            return wrong("an index stores frequencies, impacts or both: --weights tf, --weights impact, or tf,impact");
+            return wrong("an index needs frequencies, impacts or both");
         }
         if self.impact_ordered && !self.impacts {
-            return wrong("impact-ordered lists need impacts: add --weights tf,impact, or leave out --impact-ordered");
+            return wrong(
+                "impact-ordered lists need impacts: store impacts too, or leave out the impact-ordered lists",
+            );
         }
         Ok(())
     }
 
-    /// How many workers the memory has room for: as many as asked for, but they take at most four tenths of it.
+    /// The number of workers: as many as asked for, as long as they use at most 40% of the memory.
     fn workers(&self) -> usize {
         self.threads.min((self.memory_bytes / 10 * 4 / WORKER_BYTES).max(1))
     }
 
-    /// What inverted batches may take before they become a run; the rest is for the batches being inverted.
+    /// Memory of the inverted batches before they are written as a run; the rest is for the batches being inverted.
     fn held_bytes(&self) -> usize {
         let working = self.workers() * WORKER_BYTES;
         (self.memory_bytes / 10 * 6).saturating_sub(working).max(self.memory_bytes / 4)
     }
 }
 
-/// Builds an index of a collection in a folder, replacing the index that is there.
+/// Builds an index of a collection in a folder and replaces the index there, if any.
 pub fn build(
     folder: &Path,
     mut corpus: Corpus,
@@ -372,7 +377,7 @@ pub fn build(
     segment::finish(collected, progress)
 }
 
-/// All documents inverted so far: the run in memory, the runs on disk, and what is known of the documents.
+/// Everything inverted so far: the postings in memory, the runs on disk, and the data of the documents.
 struct Collected<'a> {
     folder: &'a IndexFolder,
     options: &'a BuildOptions,
@@ -384,9 +389,9 @@ struct Collected<'a> {
     fields: Vec<String>,
     /// Names of the stored fields.
     stored: Vec<String>,
-    /// Whether the postings carry learned weights.
+    /// Whether postings have learned weights instead of frequencies.
     learned: bool,
-    /// Static ranks by id, if given.
+    /// Static ranks by id, if a file was given.
     ranks: Option<HashMap<String, f32>>,
     postings: u64,
 }
@@ -409,7 +414,7 @@ impl<'a> Collected<'a> {
         })
     }
 
-    /// Takes the next batch.
+    /// Adds the next batch.
     fn add(&mut self, mut inverted: Inverted, progress: &dyn Progress) -> Result<(), BuildError> {
         for problem in std::mem::take(&mut inverted.problems) {
             if self.options.strict {
@@ -425,7 +430,7 @@ impl<'a> Collected<'a> {
         self.documents.push(inverted.documents, &inverted.rows, &inverted.stored)
     }
 
-    /// Takes the postings of the next batch, whose documents follow those that are here.
+    /// Adds the postings of the next batch, whose documents follow those added before.
     fn add_postings(&mut self, inverted: &mut Inverted) -> Result<(), BuildError> {
         self.postings += inverted.terms.iter().map(|row| u64::from(row.count)).sum::<u64>();
         self.accumulator.add(self.documents.count, inverted);
@@ -461,7 +466,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// Writes the run in memory to disk.
+    /// Writes the postings in memory to disk as a run.
     fn spill(&mut self) -> Result<(), BuildError> {
         if self.accumulator.is_empty() {
             return Ok(());
@@ -479,7 +484,7 @@ impl<'a> Collected<'a> {
         if self.runs.len() == MAX_RUNS { self.merge_runs() } else { Ok(()) }
     }
 
-    /// Puts all postings on the disk, to be read more than once. That is no sign of too little memory.
+    /// Writes all postings to disk, so that they can be read twice. This does not count as a run in the report.
     fn spill_to_read_again(&mut self) -> Result<(), BuildError> {
         let runs = self.report.runs;
         self.spill()?;
@@ -487,7 +492,7 @@ impl<'a> Collected<'a> {
         Ok(())
     }
 
-    /// Makes one run of all: pieces follow each other in the order of the runs, as they would in the last merge.
+    /// Merges all runs into one. Pieces keep the order of the runs, so the final merge gives the same lists.
     fn merge_runs(&mut self) -> Result<(), BuildError> {
         let path = self.next_run();
         let mut merge = Merge::new(self.open_runs()?, None)?;
@@ -508,7 +513,7 @@ impl<'a> Collected<'a> {
         self.runs.iter().map(|path| RunReader::open(path)).collect()
     }
 
-    /// A name for the next run.
+    /// The path of the next run.
     fn next_run(&mut self) -> PathBuf {
         self.report.runs += 1;
         self.folder.building().join(format!("run-{}", self.report.runs))
@@ -520,7 +525,7 @@ mod tests {
     use super::*;
     use crate::corpus::CorpusOptions;
 
-    /// Builds with a run for each batch, and merges the runs whenever there are `most` of them.
+    /// Builds with a run for each batch and merges the runs whenever there are `most` of them; `most` 0 writes no runs.
     fn segment_with_runs(most: usize) -> Vec<u8> {
         let place = tempfile::tempdir().unwrap();
         let text = |number: u32| (0..20).map(|i| format!("w{} ", (number * (i + 7)) % 997)).collect::<String>();
@@ -555,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_as_many_as_the_memory_has_room_for() {
+    fn the_memory_limits_the_number_of_workers() {
         let workers = |threads, memory_bytes| BuildOptions { threads, memory_bytes, ..Default::default() }.workers();
         assert_eq!(workers(2, 1 << 30), 2);
         assert_eq!(workers(64, 256 << 20), 12);

@@ -1,16 +1,16 @@
-//! From the numbers that documents came with to those they have in the segment.
+//! Maps document numbers of the input to those of the segment.
 
-/// Which documents stay, and in which order.
+/// Which documents are kept, and in which order.
 #[derive(Clone, Copy)]
 pub struct Numbering<'a> {
-    /// Documents that are left out, in order; those after them move up.
+    /// Dropped documents, ascending; the documents after them move up.
     pub dropped: &'a [u32],
-    /// The new number of each document that stays, if the order changes.
+    /// The new number of each kept document, if the order changes.
     pub numbers: Option<&'a [u32]>,
 }
 
 impl Numbering<'_> {
-    /// The new number of a document, if it stays.
+    /// The new number of a document, if it is kept.
     #[inline]
     pub fn number(&self, document: u32) -> Option<u32> {
         let document = renumber(self.dropped, document)?;
@@ -20,13 +20,13 @@ impl Numbering<'_> {
         }
     }
 
-    /// Whether documents that stay come in the order they had.
+    /// Whether documents are kept in the order of the input.
     pub fn keeps_order(&self) -> bool {
         self.numbers.is_none()
     }
 }
 
-/// The number of a document among those that stay, if it stays.
+/// The number of a document among the kept ones, if it is kept.
 #[inline]
 pub fn renumber(dropped: &[u32], document: u32) -> Option<u32> {
     if dropped.is_empty() {

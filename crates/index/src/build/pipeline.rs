@@ -1,12 +1,15 @@
-//! Work in parallel, results in order: workers pull items from one source and hand results to one sink.
+//! Parallel work with results in order: workers pull items from one source and pass results to one sink.
 //!
-//! There is no thread for reading and none for writing: a worker that needs an item pulls it itself, and the worker
-//! whose result is next in order hands it and those that wait behind it to the sink. One thread means no other thread.
+//! There are no threads just for reading or writing: a worker that needs an item pulls it itself, and the worker whose
+//! result is next in order passes it, and those that waited for it, to the sink. With one thread, no thread is spawned.
+//!
+//! It is written here because builds must be deterministic within a memory budget: results arrive in the order of the
+//! items, few of them wait, and an error or a panic of any worker stops all of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// What one worker does with an item; `State` is the worker's own, made once.
+/// A number of workers, each with its own state.
 pub struct Pipeline<Make, Work> {
     /// Number of workers, at least 1.
     pub threads: usize,
@@ -16,31 +19,33 @@ pub struct Pipeline<Make, Work> {
     pub work: Work,
 }
 
-struct Ordered<Result, Error> {
+/// Results that wait for an earlier one.
+struct Queue<Result, Error> {
+    /// The number of the next result for the sink.
     next: u64,
     waiting: BTreeMap<u64, Result>,
     failure: Option<Error>,
-    /// A worker has panicked: its result will never come, so nobody must wait for it.
+    /// A worker has panicked: its result will never arrive, so no worker may wait for it.
     is_broken: bool,
 }
 
 /// Tells the other workers when this one panics.
 struct Alarm<'a, R, E> {
-    order: &'a Mutex<Ordered<R, E>>,
-    room: &'a Condvar,
+    queue: &'a Mutex<Queue<R, E>>,
+    changed: &'a Condvar,
 }
 
 impl<R, E> Drop for Alarm<'_, R, E> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            lock(self.order).is_broken = true;
-            self.room.notify_all();
+            lock(self.queue).is_broken = true;
+            self.changed.notify_all();
         }
     }
 }
 
 impl<Make, Work> Pipeline<Make, Work> {
-    /// Runs until the source is empty or something fails; the sink sees the results in the order of the items.
+    /// Runs until the source is empty or something fails. The sink gets the results in the order of the items.
     pub fn run<State, Item, Product, Error>(
         &self,
         mut source: impl FnMut() -> Result<Option<Item>, Error> + Send,
@@ -61,15 +66,15 @@ impl<Make, Work> Pipeline<Make, Work> {
             return Ok(());
         }
         let source = Mutex::new((0u64, source));
-        let order = Mutex::new(Ordered { next: 0, waiting: BTreeMap::new(), failure: None, is_broken: false });
+        let queue = Mutex::new(Queue { next: 0, waiting: BTreeMap::new(), failure: None, is_broken: false });
         let sink = Mutex::new(&mut sink);
-        let room = Condvar::new();
+        let changed = Condvar::new();
         std::thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
-                    let _alarm = Alarm { order: &order, room: &room };
+                    let _alarm = Alarm { queue: &queue, changed: &changed };
                     let mut state = (self.make)();
-                    while self.wait_for_room(lock(&order), &room) {
+                    while self.wait_while_full(lock(&queue), &changed) {
                         let pulled = {
                             let mut source = lock(&source);
                             let number = source.0;
@@ -81,42 +86,44 @@ impl<Make, Work> Pipeline<Make, Work> {
                             Ok(Some((number, item))) => (self.work)(&mut state, item).map(|product| (number, product)),
                             Err(error) => Err(error),
                         };
-                        deliver(result, &order, &sink, &room);
+                        deliver(result, &queue, &sink, &changed);
                     }
                 });
             }
         });
-        let order = order.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        order.failure.map_or(Ok(()), Err)
+        let queue = queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        queue.failure.map_or(Ok(()), Err)
     }
 
-    /// Waits while too many results wait for an earlier one; false once something has failed or panicked.
-    fn wait_for_room<R, E>(&self, mut order: MutexGuard<'_, Ordered<R, E>>, room: &Condvar) -> bool {
-        while order.failure.is_none() && !order.is_broken && order.waiting.len() > self.threads {
-            order = room.wait(order).unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Waits while too many results are queued behind a missing one. Returns false once something has failed or
+    /// panicked.
+    fn wait_while_full<R, E>(&self, mut queue: MutexGuard<'_, Queue<R, E>>, changed: &Condvar) -> bool {
+        while queue.failure.is_none() && !queue.is_broken && queue.waiting.len() > self.threads {
+            queue = changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        order.failure.is_none() && !order.is_broken
+        queue.failure.is_none() && !queue.is_broken
     }
 }
 
-/// Puts a result in its place and hands to the sink all that are next in order.
+/// Queues a result and passes all results that are next in order to the sink.
 fn deliver<R, E, S: FnMut(R) -> Result<(), E>>(
     result: Result<(u64, R), E>,
-    order: &Mutex<Ordered<R, E>>,
+    queue: &Mutex<Queue<R, E>>,
     sink: &Mutex<&mut S>,
-    room: &Condvar,
+    changed: &Condvar,
 ) {
     let mut result = match result {
         Ok((number, product)) => {
-            lock(order).waiting.insert(number, product);
+            lock(queue).waiting.insert(number, product);
             Ok(())
         }
         Err(error) => Err(error),
     };
-    // The sink's lock is taken first and kept, so that results leave in order; `order` is free for others meanwhile.
+    // The lock of the sink is held throughout, so that results leave in order; other workers can lock `queue`
+    // meanwhile.
     let mut sink = lock(sink);
     while result.is_ok() {
-        let mut waiting = lock(order);
+        let mut waiting = lock(queue);
         let next = waiting.next;
         let Some(product) = waiting.waiting.remove(&next).filter(|_| waiting.failure.is_none()) else {
             break;
@@ -126,9 +133,9 @@ fn deliver<R, E, S: FnMut(R) -> Result<(), E>>(
         result = sink(product);
     }
     if let Err(error) = result {
-        lock(order).failure.get_or_insert(error);
+        lock(queue).failure.get_or_insert(error);
     }
-    room.notify_all();
+    changed.notify_all();
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

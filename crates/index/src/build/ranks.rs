@@ -1,11 +1,11 @@
-//! Static ranks from a file with an external id and a number on each line, scaled so that the largest rank is 1.
+//! Reads static ranks from a file with an external id and a number per line, and scales them so that the largest is 1.
 
 use super::BuildError;
 use crate::corpus::open_text;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Reads a file of ranks, plain, gzip or zstd. Numbers must be finite and not negative; an id may occur once.
+/// Reads the file, plain, gzip or zstd. Numbers must be finite and non-negative; every id may occur only once.
 pub fn read(path: &Path) -> Result<HashMap<String, f32>, BuildError> {
     let mut ranks = HashMap::new();
     for (number, line) in open_text(path)?.lines().enumerate() {
@@ -14,9 +14,9 @@ pub fn read(path: &Path) -> Result<HashMap<String, f32>, BuildError> {
         }
         let wrong =
             |what: &str| BuildError::Ranks { path: path.to_owned(), line: number as u64 + 1, what: what.to_owned() };
-        let (id, rank) = parse(line).ok_or_else(|| wrong("this is not an id and a rank"))?;
+        let (id, rank) = parse(line).ok_or_else(|| wrong("the line is not an id and a rank"))?;
         if ranks.insert(id.to_owned(), rank).is_some() {
-            return Err(wrong("this id has a rank already"));
+            return Err(wrong("the id already has a rank"));
         }
     }
     let largest = ranks.values().copied().fold(0.0, f64::max);

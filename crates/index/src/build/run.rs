@@ -1,7 +1,7 @@
-//! Sorted runs on disk: what did not fit the memory budget, written once and read once, term by term.
+//! Sorted runs on disk: postings that did not fit in memory, written and read term by term.
 //!
-//! A record is a varint of the term's bytes, the term, a varint of its document count, a varint of the pieces' bytes,
-//! and the pieces as [`super::accumulate::Sorted`] gives them.
+//! A record is the length of the term (varint), the term, its number of documents (varint), the length of its pieces
+//! (varint), and the pieces as [`super::accumulate::Sorted`] returns them.
 
 use super::BuildError;
 use crate::format::varint;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Writes a run, term by term in the order of their bytes.
+/// Writes a run; terms come sorted by their bytes.
 pub struct RunWriter {
     path: PathBuf,
     file: BufWriter<File>,
@@ -26,7 +26,7 @@ impl RunWriter {
         Ok(RunWriter { path: path.to_owned(), file, head: Vec::new() })
     }
 
-    /// Appends a term with its document count and its pieces.
+    /// Appends a term with its number of documents and its pieces.
     pub fn write(&mut self, text: &[u8], count: u32, pieces: &[u8]) -> Result<(), BuildError> {
         self.head.clear();
         varint::write(text.len() as u64, &mut self.head);
@@ -37,7 +37,7 @@ impl RunWriter {
         written.map_err(BuildError::io(&self.path))
     }
 
-    /// Waits until all is with the operating system.
+    /// Flushes the file.
     pub fn finish(mut self) -> Result<(), BuildError> {
         self.file.flush().map_err(BuildError::io(&self.path))
     }
@@ -56,7 +56,7 @@ impl RunReader {
         Ok(RunReader { path: path.to_owned(), file: BufReader::with_capacity(BUFFER_BYTES, file) })
     }
 
-    /// Leaves the next term in `text` and its pieces in `pieces`, and returns its document count.
+    /// Puts the next term into `text` and its pieces into `pieces`, and returns its number of documents.
     pub fn next(&mut self, text: &mut Vec<u8>, pieces: &mut Vec<u8>) -> Result<Option<u32>, BuildError> {
         self.read(text, pieces).map_err(BuildError::io(&self.path))
     }

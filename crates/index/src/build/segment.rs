@@ -1,4 +1,4 @@
-//! From collected postings to a committed segment: duplicates out, lists merged and encoded, sections written.
+//! From collected postings to a committed segment: drops duplicates, merges and encodes lists, writes all sections.
 
 use super::impact_ordered::{ImpactOrderedLists, ImpactOrderedWriter};
 use super::list::{Encoded, ListEncoder, Weighing};
@@ -25,7 +25,7 @@ pub fn finish(mut collected: Collected<'_>, progress: &dyn Progress) -> Result<B
     if let Some(numbers) = &numbers {
         order::rearrange(&mut collected, numbering, numbers.len() as u32)?;
     }
-    // What was rearranged has lost the dropped documents already.
+    // Rearranging has already removed the dropped documents.
     let dropped_rows = if numbering.keeps_order() { &dropped[..] } else { &[] };
     let (length_codes, tokens) = collected.documents.length_codes(dropped_rows)?;
     let statistics = Statistics { documents: length_codes.len() as u64, tokens };
@@ -91,7 +91,7 @@ fn manifest(collected: &Collected<'_>, statistics: Statistics, impacts: Option<I
     }
 }
 
-/// Finds the documents whose id an earlier one has: an error in a strict build, left out otherwise.
+/// Finds documents with the id of an earlier one: an error in a strict build, dropped otherwise.
 fn drop_duplicates(collected: &mut Collected<'_>, progress: &dyn Progress) -> Result<Vec<u32>, BuildError> {
     let duplicates = collected.documents.duplicates(collected.options.memory_bytes / 4)?;
     if let (true, Some((document, id))) = (collected.options.strict, duplicates.first()) {
@@ -99,29 +99,28 @@ fn drop_duplicates(collected: &mut Collected<'_>, progress: &dyn Progress) -> Re
     }
     for (document, id) in &duplicates {
         let number = document + 1;
-        collected
-            .skip(format!("document {number}: the id {id:?} is an earlier document's; the first is kept"), progress);
+        collected.skip(format!("document {number} repeats the id {id:?}; only the first is kept"), progress);
     }
     collected.report.duplicates = duplicates.len() as u64;
     Ok(duplicates.into_iter().map(|(document, _)| document).collect())
 }
 
-/// What encoding the lists needs to know.
+/// Everything that is needed to encode lists.
 struct Job<'a> {
     context: ListContext,
     norms: &'a Norms,
     length_codes: &'a [u8],
     numbering: Numbering<'a>,
-    /// Documents that are left out of what is kept beside postings.
+    /// Documents still to be dropped from ids, lengths, ranks and stored fields.
     dropped_rows: &'a [u32],
     impact_scale: f64,
 }
 
-/// Some consecutive terms, encoded.
+/// Consecutive terms with their encoded lists.
 #[derive(Default)]
 struct EncodedBatch {
     terms: EncodedTerms,
-    /// Their lists in the order of impacts, if asked for.
+    /// Their impact-ordered lists, if asked for.
     impact_ordered: Option<ImpactOrderedLists>,
 }
 
@@ -132,7 +131,7 @@ impl<'a> Job<'a> {
         ListEncoder::new(self.context, weighing, self.numbering)
     }
 
-    /// Reads all lists once to find the largest weight, from which the scale of impacts follows.
+    /// Reads all lists to find the largest weight, which gives the scale of impacts.
     fn scale_impacts(&mut self, collected: &mut Collected<'_>) -> Result<Impacts, BuildError> {
         collected.spill_to_read_again()?;
         let learned = collected.learned;
@@ -162,7 +161,7 @@ impl<'a> Job<'a> {
         Ok(Impacts { scale: self.impact_scale, learned })
     }
 
-    /// Merges the runs and writes lists, term table and lexicon; returns the numbers of terms and postings.
+    /// Merges the runs and writes the lists, the terms and the lexicon. Returns the numbers of terms and postings.
     fn write_lists(
         &self,
         collected: &mut Collected<'_>,

@@ -1,4 +1,4 @@
-//! Writing the terms: their texts with the sizes of their lists, the short lists, and the hash table over them.
+//! Writing the terms with the sizes of their lists, the short lists, and the hash table over the terms.
 
 use super::BuildError;
 use super::list::{Encoded, Lists};
@@ -11,19 +11,19 @@ use std::path::Path;
 /// Some consecutive terms, encoded.
 #[derive(Default)]
 pub struct EncodedTerms {
-    /// Their texts, one after the other.
+    /// Their texts, concatenated.
     pub text: Vec<u8>,
     /// Their lists.
     pub lists: Lists,
-    /// For each term: end of its text, its list, its postings.
+    /// For each term: the end of its text, the size of its list, and its postings.
     pub terms: Vec<(usize, Encoded, u32)>,
 }
 
-/// Term table, short lists and lexicon, which grow beside the long lists and follow them in the file.
+/// The term table, the short lists and the lexicon, spooled while the long lists are written.
 pub struct TermsWriter {
     short: Spool,
     entries: Spool,
-    /// Eight bytes a term.
+    /// The hash of each term.
     hashes: Spool,
     rows: Vec<u8>,
     group: Group,
@@ -36,7 +36,7 @@ pub struct TermsWriter {
 }
 
 impl TermsWriter {
-    /// Starts with temporary files in the folder.
+    /// Creates the spools in a folder.
     pub fn create(building: &Path) -> Result<TermsWriter, BuildError> {
         Ok(TermsWriter {
             short: Spool::create(building.join("short-lists"))?,
@@ -52,12 +52,12 @@ impl TermsWriter {
         })
     }
 
-    /// Appends terms, which follow the earlier ones in the order of their bytes.
-    pub fn push(&mut self, chunk: &EncodedTerms) -> Result<(), BuildError> {
+    /// Adds the next terms, which sort after the earlier ones.
+    pub fn push(&mut self, batch: &EncodedTerms) -> Result<(), BuildError> {
         let (mut entries, mut hashes) = (Vec::new(), Vec::new());
         let mut start = 0;
-        for &(end, list, postings) in &chunk.terms {
-            let text = &chunk.text[start..end];
+        for &(end, list, postings) in &batch.terms {
+            let text = &batch.text[start..end];
             if self.terms.is_multiple_of(TERMS_IN_GROUP) {
                 self.group.finish(&mut entries);
                 let group = self.entries_written + entries.len() as u64;
@@ -87,10 +87,10 @@ impl TermsWriter {
         self.entries_written += entries.len() as u64;
         self.entries.write(&entries)?;
         self.hashes.write(&hashes)?;
-        self.short.write(&chunk.lists.short)
+        self.short.write(&batch.lists.short)
     }
 
-    /// Appends the sections and returns the numbers of terms and postings.
+    /// Writes the sections and returns the numbers of terms and postings.
     pub fn finish(mut self, segment: &mut SegmentWriter) -> Result<(u64, u64), BuildError> {
         let mut entries = Vec::new();
         self.group.finish(&mut entries);
@@ -105,7 +105,7 @@ impl TermsWriter {
     }
 }
 
-/// The terms of a group, until it is full.
+/// The group of terms being filled.
 #[derive(Default)]
 struct Group {
     first: Vec<u8>,
@@ -133,7 +133,7 @@ impl Group {
         self.texts.extend_from_slice(others);
     }
 
-    /// Appends the group to `out` and starts anew.
+    /// Appends the group to `out` and starts a new one.
     fn finish(&mut self, out: &mut Vec<u8>) {
         for part in [&mut self.lengths, &mut self.sizes, &mut self.texts] {
             out.append(part);
@@ -142,7 +142,7 @@ impl Group {
     }
 }
 
-/// The hash table, from the hashes of all terms in their order.
+/// Builds the hash table from the hashes of all terms in order.
 fn lexicon(terms: u64, hashes: &mut Spool) -> Result<Vec<u8>, BuildError> {
     let layout = LexiconLayout::new(terms);
     let mut starts = vec![0u32; layout.buckets as usize + 1];

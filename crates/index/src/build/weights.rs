@@ -1,8 +1,8 @@
-//! What postings carry, by the names that `--weights` has for it.
+//! Which weights an index stores, parsed from names.
 
 use std::str::FromStr;
 
-/// What postings carry.
+/// Which weights an index stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
     /// Frequencies.

@@ -1,4 +1,4 @@
-//! Writing a segment: sections one after the other, each summed up on its way to the disk; and spools beside it.
+//! The writer of a segment file, which computes checksums on the way, and temporary files (spools).
 
 use super::BuildError;
 use crate::format::segment::{ALIGNMENT, Entry, HEADER_BYTES, Header, Section};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A segment file in the making, under a temporary name.
+/// A segment file being written, under a temporary name.
 pub struct SegmentWriter {
     path: PathBuf,
     file: BufWriter<File>,
@@ -19,7 +19,7 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Creates the file and leaves room for the header.
+    /// Creates the file and reserves space for the header.
     pub fn create(path: &Path) -> Result<SegmentWriter, BuildError> {
         let file = File::create(path).map_err(BuildError::io(path))?;
         let mut writer = SegmentWriter {
@@ -33,7 +33,7 @@ impl SegmentWriter {
         Ok(writer)
     }
 
-    /// Starts a section; what is written next belongs to it.
+    /// Starts a section.
     pub fn begin(&mut self, section: Section) -> Result<(), BuildError> {
         self.end();
         let aligned = self.position.next_multiple_of(ALIGNMENT);
@@ -43,7 +43,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Appends to the section that was started last.
+    /// Appends to the current section.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
         self.checksum.update(bytes);
         self.put(bytes)
@@ -55,7 +55,7 @@ impl SegmentWriter {
         self.write(bytes)
     }
 
-    /// Appends all of a spool.
+    /// Appends a whole spool to the current section.
     pub fn copy(&mut self, spool: &mut Spool) -> Result<(), BuildError> {
         let mut reader = spool.reader()?;
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -67,7 +67,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes the header, whose table and size are filled in, and waits until all is on the disk.
+    /// Fills in the table and size of the header, writes it, and syncs the file to disk.
     pub fn finish(mut self, mut header: Header) -> Result<Header, BuildError> {
         self.end();
         header.table = std::mem::take(&mut self.table);
@@ -91,7 +91,7 @@ impl SegmentWriter {
     }
 }
 
-/// A temporary file that is written once and then read, any number of times.
+/// A temporary file that is written once and then read any number of times.
 pub struct Spool {
     path: PathBuf,
     file: BufWriter<File>,
@@ -105,12 +105,12 @@ impl Spool {
         Ok(Spool { path, file: BufWriter::with_capacity(BUFFER_BYTES, file) })
     }
 
-    /// Appends.
+    /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
         self.file.write_all(bytes).map_err(BuildError::io(&self.path))
     }
 
-    /// Reads all of it and removes the file.
+    /// Reads the whole file and removes it.
     pub fn into_bytes(mut self) -> Result<Vec<u8>, BuildError> {
         let result = self.file.flush().and_then(|()| std::fs::read(&self.path));
         let bytes = result.map_err(BuildError::io(&self.path))?;
@@ -128,16 +128,6 @@ impl Spool {
         self.file.flush().map_err(BuildError::io(&self.path))?;
         let file = File::open(&self.path).map_err(BuildError::io(&self.path))?;
         Ok(SpoolReader { path: self.path.clone(), file: BufReader::with_capacity(BUFFER_BYTES, file) })
-    }
-}
-
-impl Write for Spool {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
     }
 }
 
@@ -160,7 +150,7 @@ impl SpoolReader {
         self.file.read_exact(out).map_err(BuildError::io(&self.path))
     }
 
-    /// Reads what there is, up to the length of `buffer`; 0 at the end.
+    /// Reads up to `buffer.len()` bytes; 0 at the end.
     pub fn some(&mut self, buffer: &mut [u8]) -> Result<usize, BuildError> {
         self.file.read(buffer).map_err(BuildError::io(&self.path))
     }

@@ -1,27 +1,27 @@
-//! How a dense list lies in its section; `build::dense` writes it, `open::dense` reads it.
+//! The layout of a dense list; `build::dense` writes it, `open::dense` reads it.
 //!
-//! A list with at least one document in [`DENSE_SHARE`] is a bitmap: one 64-bit word for each *chunk* of 64
-//! documents, with the rank at the chunk's start and the chunk's largest weight, and the weights in rank order. So
-//! membership is a bit test, the place of a weight is a population count, and bounds are as fine as a chunk.
-//! The rank of a document is the number of postings before it; a chunk's is counted from the start of its window.
+//! A list with at least one in [`DENSE_SHARE`] documents is a bitmap: one 64-bit word for each *chunk* of 64 documents,
+//! with the rank and the largest weight of the chunk, and the weights in rank order. Membership is then a bit test, the
+//! position of a weight is a population count, and every chunk has its own bound. The rank of a document is the number
+//! of postings before it; that of a chunk is counted from the start of its window.
 
 use super::list::{LONG_HEADER_BYTES, UNIT};
 use super::segment::{WINDOW, u32_at};
 
-/// Documents in a chunk: the bits of a word.
+/// Documents in a chunk, one for each bit of a word.
 pub const CHUNK: u32 = 64;
-/// A list is dense when it holds at least one in so many of the documents. Measured: see docs/algorithms.md.
+/// A list is dense if it has at least one in this many documents of the segment. Decision 9 has the measurements.
 pub const DENSE_SHARE: u32 = 28;
-/// Where the header of a dense list has, in place of its windows, [`DENSE_MARK`] plus the bits of a frequency.
+/// The header field that holds [`DENSE_MARK`] plus the bits of a frequency; in a list in blocks it holds the windows.
 pub const MARK_AT: usize = 4;
-/// More windows than a segment can have.
+/// Marks a dense list; larger than any number of windows.
 pub const DENSE_MARK: u32 = 0xFFFF_FF00;
-/// Where the header of a dense list has the number of its exceptions.
+/// The header field with the number of exceptions.
 pub const EXCEPTIONS_AT: usize = 28;
-/// The bits that a frequency can take. A frequency that they do not hold is an exception, marked by 0.
+/// The possible widths of a frequency, in bits. A frequency that does not fit is an exception and is stored as 0.
 pub const FREQUENCY_BITS: [u8; 3] = [2, 4, 8];
 
-/// Which arrays a dense list has, and where: all follow from its header and the streams of the segment.
+/// Which arrays a dense list has, and where: all of it follows from its header and that of the segment.
 ///
 /// In order: ranks at the windows' starts u32, ranks of chunks within their window u16, windows' largest saturations
 /// u16 (codes), chunks' largest saturations u8 (codes), chunks' and windows' largest impacts u8, then, each from a
@@ -32,7 +32,7 @@ pub struct DenseLayout {
     pub postings: usize,
     /// Documents of the segment.
     pub documents: usize,
-    /// Frequencies that their bits do not hold.
+    /// Frequencies that do not fit in their bits.
     pub exceptions: usize,
     /// Bits of a frequency; 0 without frequencies.
     pub frequency_bits: usize,
@@ -41,7 +41,7 @@ pub struct DenseLayout {
 }
 
 impl DenseLayout {
-    /// Chunks of the segment, of which each has a word.
+    /// Chunks of the segment, each of which has a word.
     pub fn chunks(&self) -> usize {
         self.documents.div_ceil(CHUNK as usize)
     }
@@ -125,7 +125,7 @@ pub fn is_marked_dense(header: &[u8]) -> bool {
     u32_at(header, MARK_AT) >= DENSE_MARK
 }
 
-/// Whether a list of so many postings is dense in a segment of so many documents.
+/// Whether a list of `postings` postings is dense in a segment of `documents` documents.
 pub fn is_dense(postings: usize, documents: u32) -> bool {
     postings as u64 * u64::from(DENSE_SHARE) >= u64::from(documents)
 }

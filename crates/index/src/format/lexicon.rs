@@ -1,23 +1,23 @@
-//! How terms lie in a segment and are found; `build::terms` writes them, `open::terms` reads them.
+//! The layout of the terms and of the hash table over them; `build::terms` writes both, `open::terms` reads them.
 //!
-//! The section `terms` has the terms in the order of their bytes, in groups of [`TERMS_IN_GROUP`]. A row for each group
-//! says where it and its first lists start. Of a group there are
+//! The section `terms` has the terms sorted by their bytes, in groups of [`TERMS_IN_GROUP`]. A row for each group says
+//! where the group and its first lists start. A group consists of
 //! ```text
-//! u8 a term      16 · bytes that it shares with the group's first term + its other bytes, or LONG_TERM
-//! varint a term  the size of its list: 2 · bytes if it is short, 2 · units + 1 if it is long
-//! .. a term      its other bytes; after LONG_TERM two varints before them, how many are shared and how many others
+//! u8 per term      16 · length of the prefix shared with the first term of the group + length of the rest, or LONG_TERM
+//! varint per term  the size of its list: 2 · bytes if it is short, 2 · units + 1 if it is long
+//! .. per term      the rest of its bytes; for LONG_TERM two varints come first, the two lengths
 //! ```
-//! The section `lexicon` is a hash table over the terms: from the hash of a term to its *bucket*, and there to the
-//! number of every term that has the same few bits of the hash, its *fingerprint*. So a term is found by two reads of
-//! memory; that it is the one, and where its list lies, is read in its group.
+//! The section `lexicon` is a hash table over the terms. The hash of a term gives its *bucket*; the entries of a bucket
+//! have the number of a term and some more bits of its hash, the *fingerprint*. A lookup takes two reads of memory to
+//! find a candidate, then compares it in its group, where it also finds the span of the list.
 
 /// Terms that share one row of the term table.
 pub const TERMS_IN_GROUP: u64 = 16;
 /// Bytes of such a row.
 pub const GROUP_ROW_BYTES: usize = 16;
-/// The most terms of an index: places in the lexicon have 32 bits.
+/// The most terms of an index: the lexicon counts them in 32 bits.
 pub const MAX_TERMS: u64 = u32::MAX as u64;
-/// Stands for two lengths that do not fit a byte.
+/// Says that the two lengths do not fit in a byte.
 pub const LONG_TERM: u8 = 0xFF;
 
 /// Terms in a bucket, on average.
@@ -25,7 +25,7 @@ const BUCKET_TERMS: u64 = 8;
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 const SEED: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// The hash of a term: eight bytes at a time, little-endian and filled up with zeros, multiplied and folded.
+/// The hash of a term: eight bytes at a time, little-endian and padded with zeros, multiplied and folded.
 #[inline]
 pub fn hash(term: &[u8]) -> u64 {
     let fold = |hash: u64, word: u64| {
@@ -39,7 +39,7 @@ pub fn hash(term: &[u8]) -> u64 {
     fold(fold(hash, u64::from_le_bytes(last)), SEED)
 }
 
-/// Where a group starts, and its first lists.
+/// The start of a group and of its first lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRow {
     /// The group, in bytes after the rows.
@@ -51,14 +51,14 @@ pub struct GroupRow {
 }
 
 impl GroupRow {
-    /// The row in the file: 40 bits for the group, 40 for short lists, 48 for long ones. `None` where that is too few.
+    /// Encodes the row: 40 bits for the group, 40 for short lists, 48 for long ones. `None` if a number does not fit.
     pub fn encode(&self) -> Option<[u8; GROUP_ROW_BYTES]> {
         let fits = self.group >> 40 == 0 && self.short >> 40 == 0 && self.long >> 48 == 0;
         let row = u128::from(self.group) | u128::from(self.short) << 40 | u128::from(self.long) << 80;
         fits.then_some(row.to_le_bytes())
     }
 
-    /// Reads a row.
+    /// Decodes a row.
     #[inline]
     pub fn decode(row: [u8; GROUP_ROW_BYTES]) -> GroupRow {
         let row = u128::from_le_bytes(row);
@@ -67,27 +67,27 @@ impl GroupRow {
     }
 }
 
-/// How many bytes a term shares and how many others it has in one byte, where both fit.
+/// The lengths of the shared prefix and of the rest of a term in one byte, if they fit.
 pub fn short_lengths(shared: usize, added: usize) -> Option<u8> {
     let byte = (shared << 4 | added) as u8;
     (shared < 16 && added < 16 && byte != LONG_TERM).then_some(byte)
 }
 
-/// The measures of the hash table, which follow from the number of terms.
+/// The layout of the hash table, which follows from the number of terms.
 ///
-/// In order: `start[buckets + 1]` u32, the first entry of each bucket and the end of the last, then the entries, one u32
-/// for each term: its number, and above as many bits of the hash as there is room for.
+/// In order: `start[buckets + 1]` u32, the first entry of each bucket and the end of the last; then the entries, one
+/// u32 for each term: its number in the low bits, the low bits of its hash in the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexiconLayout {
     /// Buckets.
     pub buckets: u64,
-    /// Bits of a term's number; the others of an entry are its fingerprint.
+    /// Bits of an entry that hold the number; the others are the fingerprint.
     number_bits: u32,
     terms: u64,
 }
 
 impl LexiconLayout {
-    /// The layout for so many terms.
+    /// The layout for `terms` terms.
     pub fn new(terms: u64) -> LexiconLayout {
         let number_bits = 64 - terms.saturating_sub(1).leading_zeros();
         LexiconLayout { buckets: terms.div_ceil(BUCKET_TERMS).max(1), number_bits, terms }
@@ -103,19 +103,19 @@ impl LexiconLayout {
         self.entries() + 4 * self.terms as usize
     }
 
-    /// The bucket of a hash: its high bits decide.
+    /// The bucket of a hash, chosen by its high bits.
     #[inline]
     pub fn bucket(&self, hash: u64) -> usize {
         ((u128::from(hash) * u128::from(self.buckets)) >> 64) as usize
     }
 
-    /// The entry of a term: the low bits of its hash, and its number.
+    /// The entry of a term: the low bits of its hash above its number.
     #[inline]
     pub fn entry(&self, hash: u64, number: u64) -> u32 {
         (hash << self.number_bits | number) as u32
     }
 
-    /// The number in an entry, if its fingerprint is that of the hash.
+    /// The number in an entry, if the fingerprint matches the hash.
     #[inline]
     pub fn number(&self, entry: u32, hash: u64) -> Option<u64> {
         let number = u64::from(entry) & ((1 << self.number_bits) - 1);

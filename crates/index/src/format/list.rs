@@ -1,16 +1,16 @@
-//! How one list lies in its section; `build::list` writes it, `open::list` reads it.
+//! The layout of a list in blocks; `build::list` writes it, `open::list` reads it.
 //!
-//! *Short* lists have fewer than [`BLOCK`] postings. They are packed byte after byte:
+//! *Short* lists have fewer than [`BLOCK`] postings. They are packed without alignment:
 //! ```text
-//! u8      postings, 1 to 127; the high bit is set when every frequency is 1 (the frequency stream is then left out)
+//! u8      postings, 1 to 127; the high bit is set if every frequency is 1 (frequencies are then omitted)
 //! varint  first document
-//! u8 + .. directory byte and stream of the other documents, if there are any
-//! u8 + .. directory byte and stream of the frequencies, if stored and not all 1
-//! u8 + .. directory byte and stream of the impacts, if stored
+//! u8 + .. directory byte and payload of the other documents, if there are any
+//! u8 + .. directory byte and payload of the frequencies, if stored and not all 1
+//! u8 + .. directory byte and payload of the impacts, if stored
 //! ```
-//! *Long* lists start at multiples of 16 bytes with a fixed header, then flat arrays (the directory), then, from a
-//! multiple of 16 bytes, the blocks: documents, frequencies, impacts, each block filled up to 16 bytes. What a codec
-//! keeps for all blocks together follows: a row of [`SHARED_HEADER_BYTES`], and a part for each stream.
+//! *Long* lists start at multiples of 16 bytes. They have a fixed header, then flat arrays (the directory), then the
+//! blocks: documents, frequencies, impacts. Every block is aligned to 16 bytes. The parts that a codec stores once for
+//! all blocks of a column follow, after a row of [`SHARED_HEADER_BYTES`].
 
 use crate::codec::BLOCK;
 
@@ -18,31 +18,31 @@ use crate::codec::BLOCK;
 pub const UNIT: usize = 16;
 /// Bytes of a long list's fixed header.
 pub const LONG_HEADER_BYTES: usize = 32;
-/// Where the header of a long list says, in units, where its shared part starts; 0 for a list without.
+/// The header field with the start of the shared part, in units; 0 for a list without one.
 pub const SHARED_START: usize = 28;
-/// Bytes before the shared parts: a u32 for each stream, its units, and a zero.
+/// Bytes before the shared parts: a u32 for each of the three columns, its length in units, and a zero.
 pub const SHARED_HEADER_BYTES: usize = 16;
-/// The k for which k-th weights are stored.
+/// The values of k for which the k-th weight is stored.
 pub const STORED_K: [usize; 3] = [10, 100, 1000];
-/// A list carries a table of windows when it has at least this many blocks for each.
+/// A list has a table of windows if it has at least this many blocks per window.
 pub const BLOCKS_IN_WINDOW: usize = 4;
-/// In the first byte of a short list: every frequency is 1.
+/// The bit of the first byte of a short list that says that every frequency is 1.
 pub const ALL_ONES: u8 = 0x80;
 
-/// Which arrays a long list has, and where: all follow from three numbers and the streams of the segment.
+/// Which arrays a long list has, and where: all of it follows from four numbers.
 ///
 /// In order: `last[blocks]` u32, `offset[blocks]` u32 (in units of 16 bytes from the first block),
 /// `first_block[windows]` u32, frequency bounds `[blocks]` and `[windows]` u16, impact bounds `[blocks]` and
-/// `[windows]` u8, then a directory byte of each block for documents, frequencies and impacts.
+/// `[windows]` u8, then the directory bytes of documents, frequencies and impacts, `[blocks]` u8 each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongLayout {
     /// Blocks of up to 128 postings.
     pub blocks: usize,
-    /// Windows with a row of their own: all of the collection, or none.
+    /// Windows in its directory: all of the segment, or none.
     pub windows: usize,
-    /// Whether there is a frequency stream.
+    /// Whether there are frequencies.
     pub has_frequencies: bool,
-    /// Whether there is an impact stream.
+    /// Whether there are impacts.
     pub has_impacts: bool,
 }
 
@@ -111,17 +111,17 @@ impl LongLayout {
     }
 }
 
-/// How many windows a list of `blocks` blocks carries in a collection of `windows`.
+/// The windows in the directory of a list of `blocks` blocks, in a segment of `windows` windows.
 pub fn windows_of(blocks: usize, windows: usize) -> usize {
     if blocks >= BLOCKS_IN_WINDOW * windows { windows } else { 0 }
 }
 
-/// Blocks of a list of that many postings.
+/// The number of blocks of a list of `postings` postings.
 pub fn blocks_of(postings: u32) -> usize {
     (postings as usize).div_ceil(BLOCK)
 }
 
-/// Postings in a block of a list.
+/// The number of postings in a block of a list of `postings` postings.
 pub fn postings_in_block(postings: u32, block: usize) -> usize {
     (postings as usize).saturating_sub(block * BLOCK).min(BLOCK)
 }

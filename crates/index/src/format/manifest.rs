@@ -1,6 +1,6 @@
-//! The manifest: one immutable file for each generation of the index, naming its segments and its statistics.
+//! The manifest: one immutable file per generation of the index, with its segments, settings and statistics.
 //!
-//! The first line is `lanner-manifest FORMAT CRC`, the rest is JSON. A reader takes the highest generation there is.
+//! The first line is `lanner-manifest FORMAT CRC`, the rest is JSON. A reader opens the highest generation.
 
 use super::{IndexError, NEWEST, OLDEST};
 use crate::weight::Bm25;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 const MAGIC: &str = "lanner-manifest";
 const SECTION: &str = "manifest";
 
-/// What a generation of the index consists of.
+/// One generation of an index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Counts up with each change of the index.
+    /// Increases with each build.
     pub generation: u64,
     /// The analyzer as the user named it.
     pub analyzer: String,
-    /// The analyzer's steps, which queries go through as the documents did.
+    /// The steps of the analyzer, for queries and documents alike.
     pub chain: String,
     /// The indexed fields, concatenated in this order.
     pub fields: Vec<String>,
@@ -25,10 +25,10 @@ pub struct Manifest {
     pub stored: Vec<String>,
     /// The parameters of BM25.
     pub bm25: Bm25,
-    /// The order in which documents are numbered; that of the input in manifests from before there was a choice.
+    /// The order in which documents are numbered; older manifests lack it, and mean the order of the input.
     #[serde(default)]
     pub order: Order,
-    /// The statistics that scores are made with.
+    /// The statistics that scores are computed with.
     pub statistics: Statistics,
     /// Where impacts come from, if there are any.
     pub impacts: Option<Impacts>,
@@ -40,10 +40,10 @@ pub struct Manifest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// As they came.
+    /// The order of the input.
     #[default]
     Given,
-    /// By recursive graph bisection: documents with the same terms stand together, so that lists are smaller.
+    /// Recursive graph bisection: similar documents get close numbers, which makes lists smaller.
     Bisection,
 }
 
@@ -68,22 +68,22 @@ impl std::fmt::Display for Order {
     }
 }
 
-/// Statistics of a whole collection, of which an index may hold a part.
+/// Statistics of a whole collection, of which the index may be one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Documents.
     pub documents: u64,
-    /// Sum of their lengths.
+    /// The sum of their lengths.
     pub tokens: u64,
 }
 
 impl Statistics {
-    /// Tokens in a document on average; 0 in an empty collection.
+    /// The average length of a document in tokens; 0 in an empty collection.
     pub fn average_length(&self) -> f64 {
         if self.documents == 0 { 0.0 } else { self.tokens as f64 / self.documents as f64 }
     }
 
-    /// Tells apart statistics that give postings other weights (FNV-1a over what norms are made from).
+    /// A hash (FNV-1a) of everything that norms depend on: equal fingerprints mean equal weights.
     pub fn fingerprint(&self, bm25: &Bm25) -> u64 {
         let numbers = [self.documents, self.tokens, bm25.k1.to_bits(), bm25.b.to_bits()];
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
@@ -91,12 +91,12 @@ impl Statistics {
     }
 }
 
-/// How the 8-bit impacts were made.
+/// How the 8-bit impacts were computed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Impacts {
-    /// An impact is a weight times this, rounded, from 1 to 255.
+    /// An impact is a weight times this, rounded and limited to 1..=255.
     pub scale: f64,
-    /// Whether the weights came with the documents instead of from BM25.
+    /// Whether the weights came with the documents, not from BM25.
     pub learned: bool,
 }
 
@@ -107,12 +107,12 @@ pub struct SegmentEntry {
     pub file: String,
     /// Its bytes.
     pub bytes: u64,
-    /// Checksum in its header, so that a file put in its place is noticed.
+    /// The checksum in its header, which reveals a file that was swapped.
     pub checksum: u32,
 }
 
 impl Manifest {
-    /// The manifest as it stands in its file.
+    /// Encodes the manifest with its first line.
     pub fn encode(&self) -> Vec<u8> {
         let json = serde_json::to_string_pretty(self).expect("a manifest has only text keys");
         let body = format!("{json}\n");
@@ -120,10 +120,10 @@ impl Manifest {
         format!("{MAGIC} {NEWEST} {checksum:08x}\n{body}").into_bytes()
     }
 
-    /// Reads and checks a manifest.
+    /// Decodes and checks a manifest.
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest, IndexError> {
         let damaged = |what: &str| IndexError::damaged(path, SECTION, what);
-        let end = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| damaged("its first line has no end"))?;
+        let end = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| damaged("its first line does not end"))?;
         let (line, body) = (&bytes[..end], &bytes[end + 1..]);
         let line = str::from_utf8(line).map_err(|_| damaged("its first line is not text"))?;
         let (version, checksum) =
@@ -142,7 +142,7 @@ impl Manifest {
         format!("manifest-{generation:08}")
     }
 
-    /// The generation that a file name stands for.
+    /// The generation in the name of a manifest.
     pub fn generation_of(name: &str) -> Option<u64> {
         let generation = name.strip_prefix("manifest-")?.parse().ok()?;
         (Manifest::file_name(generation) == name).then_some(generation)
@@ -164,7 +164,7 @@ impl Manifest {
     }
 }
 
-/// CRC-32 of the format's number and all that follows the first line.
+/// CRC-32 of the format number and of everything after the first line.
 fn checksum_of(version: u32, body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&version.to_le_bytes());

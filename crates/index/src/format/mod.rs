@@ -1,4 +1,4 @@
-//! The bytes of an index: what the build writes and `open` reads, specified in `docs/format.md`.
+//! The file format of an index, which `build` writes and `open` reads; `docs/format.md` specifies it.
 
 pub mod dense;
 pub mod folder;
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 
 /// The oldest format this version reads.
 pub const OLDEST: u32 = 1;
-/// The format this version writes. `tests/golden` pins its bytes: a change that an older reader would not notice needs a
-/// greater number, and files of all numbers from `OLDEST` on stay readable.
+/// The format this version writes. The files in `tests/golden` pin its bytes: a change that an older reader would
+/// misread needs a higher number, and files of all formats from `OLDEST` on stay readable.
 pub const NEWEST: u32 = 1;
 
-/// The formats this version reads, in words.
+/// The formats this version reads, for a message.
 fn formats() -> String {
     if OLDEST == NEWEST { format!("format {NEWEST}") } else { format!("formats {OLDEST} to {NEWEST}") }
 }
 
-/// What to do about an index of another format.
+/// What to do about an index with another format.
 fn advice(found: u32) -> &'static str {
     if found > NEWEST {
         "use a newer lanner, or rebuild it with 'lanner index'"
@@ -32,31 +32,31 @@ fn advice(found: u32) -> &'static str {
     }
 }
 
-/// What can be wrong with an index, each with what to do about it.
+/// What can be wrong with an index. Every message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// There is no index in the folder.
-    #[error("{}: no index here; make one with 'lanner index --input PATH --index {}'", path.display(), path.display())]
+    #[error("{}: no index here; build one in this folder first", path.display())]
     Missing {
         /// The folder.
         path: PathBuf,
     },
-    /// The file was written by a version this one does not know.
+    /// The file has a format that this version does not read.
     #[error("{}: index format {found}, this version reads {}; {}", path.display(), formats(), advice(*found))]
     Version {
         /// The file.
         path: PathBuf,
-        /// The format the file states.
+        /// The format of the file.
         found: u32,
     },
-    /// Bytes are not what was written.
+    /// A file does not hold what was written.
     #[error("{}: section '{section}' is damaged: {what}; restore the file from a copy or rebuild the index with 'lanner index'", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first broken section.
+        /// The first damaged section.
         section: &'static str,
-        /// What does not hold.
+        /// What is wrong with it.
         what: String,
     },
     /// Another process is writing this index.
@@ -65,29 +65,29 @@ pub enum IndexError {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds files that are not ours.
+    /// The folder holds files, but no index.
     #[error("{}: the folder is not empty and holds no index; choose an empty or a new folder", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
-    /// The operating system refused.
+    /// An I/O error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// Its cause.
         source: io::Error,
     },
 }
 
 impl IndexError {
-    /// Names the file that an I/O error is about.
+    /// Adds the path to an I/O error.
     pub fn io(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
         move |source| IndexError::Io { path: path.to_owned(), source }
     }
 
-    /// States that a section of a file does not hold what it must.
+    /// A damaged section of a file.
     pub fn damaged(path: &Path, section: &'static str, what: impl Into<String>) -> IndexError {
         IndexError::Damaged { path: path.to_owned(), section, what: what.into() }
     }

@@ -12,12 +12,12 @@ pub const HEADER_BYTES: usize = 1024;
 pub const ALIGNMENT: u64 = 128;
 /// Consecutive documents in a window.
 pub const WINDOW: u32 = 32_768;
-/// The most documents of an index: one number stays free to mean "after the last".
+/// The most documents of an index; `u32::MAX` means "after the last document".
 pub const MAX_DOCUMENTS: u64 = u32::MAX as u64 - 1;
 
 const FIXED_BYTES: usize = 128;
 const ENTRY_BYTES: usize = 32;
-/// Where the header's own checksum lies.
+/// The bytes of the header's own checksum.
 pub const CHECKSUM: std::ops::Range<usize> = 12..16;
 
 /// What a section holds; the number is its tag in the file.
@@ -26,34 +26,34 @@ pub const CHECKSUM: std::ops::Range<usize> = 12..16;
 pub enum Section {
     /// Lists of at least a full block, with their directories.
     LongLists = 1,
-    /// Lists of less than a full block.
+    /// Lists of fewer postings than a block.
     ShortLists = 2,
-    /// The terms in order, and where each one's list lies.
+    /// The terms in order, with the spans of their lists.
     Terms = 3,
-    /// From a term to its number: a hash table.
+    /// A hash table from terms to their numbers.
     Lexicon = 4,
-    /// Where each group of external ids starts.
+    /// The start of each group of external ids.
     IdGroups = 5,
-    /// The external ids, front-coded in groups.
+    /// The external ids, in groups that store a shared prefix once.
     Ids = 6,
-    /// One length code a document.
+    /// The length code of each document.
     LengthCodes = 7,
-    /// The exact lengths.
+    /// The exact length of each document.
     Lengths = 8,
-    /// A static rank from 0 to 1 for each document, if given.
+    /// The static rank of each document, from 0 to 1, if ranks were given.
     Ranks = 9,
-    /// Where each block of stored fields starts.
+    /// The start of each block of stored fields.
     StoredBlocks = 10,
-    /// The stored fields, compressed block by block.
+    /// The stored fields, in compressed blocks.
     Stored = 11,
-    /// Where each term's impact-ordered list lies, if asked for.
+    /// The spans of the impact-ordered lists, if they were asked for.
     ImpactDirectory = 12,
-    /// The postings of long lists again, in segments of equal impact.
+    /// The postings of long lists a second time, in segments of equal impact.
     ImpactLists = 13,
 }
 
 impl Section {
-    /// Every section this version knows, in the order of their tags.
+    /// All sections that this version knows, by tag.
     pub const ALL: [Section; 13] = [
         Section::LongLists,
         Section::ShortLists,
@@ -70,7 +70,7 @@ impl Section {
         Section::ImpactLists,
     ];
 
-    /// Its name in errors, statistics and the documentation.
+    /// The name in errors, statistics and documentation.
     pub fn name(self) -> &'static str {
         match self {
             Section::LongLists => "long-lists",
@@ -89,7 +89,7 @@ impl Section {
         }
     }
 
-    /// Whether a segment may lack it.
+    /// Whether a segment may be without it.
     fn is_optional(self) -> bool {
         matches!(
             self,
@@ -105,13 +105,13 @@ pub struct Entry {
     pub tag: u32,
     /// CRC-32 of the section's bytes.
     pub checksum: u32,
-    /// Where it starts in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Its bytes, without what fills up to the next section.
+    /// Its length, without the padding before the next section.
     pub length: u64,
 }
 
-/// What the header says of the whole segment.
+/// The header of a segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of the whole file.
@@ -124,9 +124,9 @@ pub struct Header {
     pub postings: u64,
     /// Sum of the lengths of all documents.
     pub tokens: u64,
-    /// Fingerprint of the statistics that bounds, k-th weights and impacts were made with.
+    /// Fingerprint of the statistics that bounds, k-th weights and impacts were computed with.
     pub fingerprint: u64,
-    /// How the streams are packed.
+    /// How the columns are packed.
     pub codecs: Codecs,
     /// Whether blocks hold frequencies.
     pub has_frequencies: bool,
@@ -139,7 +139,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header as it stands in the file.
+    /// Encodes the header with its checksum.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend(MAGIC);
@@ -153,9 +153,9 @@ impl Header {
         for number in [self.terms, self.postings, self.tokens, self.fingerprint] {
             bytes.extend(number.to_le_bytes());
         }
-        let streams = u8::from(self.has_frequencies) | u8::from(self.has_impacts) << 1;
+        let columns = u8::from(self.has_frequencies) | u8::from(self.has_impacts) << 1;
         let has_dense = u8::from(self.has_dense);
-        bytes.extend([self.codecs.documents as u8, self.codecs.weights as u8, streams, has_dense]);
+        bytes.extend([self.codecs.documents as u8, self.codecs.weights as u8, columns, has_dense]);
         bytes.resize(FIXED_BYTES, 0);
         for entry in &self.table {
             bytes.extend(entry.tag.to_le_bytes());
@@ -164,14 +164,14 @@ impl Header {
             bytes.extend(entry.length.to_le_bytes());
             bytes.extend([0; 8]);
         }
-        assert!(bytes.len() <= HEADER_BYTES, "the table has room for 28 sections");
+        assert!(bytes.len() <= HEADER_BYTES, "the table holds at most 28 sections");
         bytes.resize(HEADER_BYTES, 0);
         let checksum = checksum_of(&bytes);
         bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
-    /// Reads and checks the header and the table of a file of `file_bytes` bytes that starts with `bytes`.
+    /// Decodes and checks the header and section table of a file of `file_bytes` bytes that starts with `bytes`.
     pub fn decode(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Header, IndexError> {
         let damaged = |what: &str| IndexError::damaged(path, "header", what);
         let bytes = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("the file is shorter than a header"))?;
@@ -218,13 +218,13 @@ impl Header {
         })
     }
 
-    /// Sections lie one after the other inside the file, aligned, and none that every segment has is missing.
+    /// Checks that sections are aligned, in order and inside the file, and that all mandatory ones are present.
     fn check_table(&self) -> Result<(), String> {
         let mut free = HEADER_BYTES as u64;
         for entry in &self.table {
             let end = entry.offset.checked_add(entry.length).filter(|&end| end <= self.file_bytes);
             if entry.offset < free || entry.offset % ALIGNMENT != 0 || end.is_none() {
-                return Err(format!("the place of section {} cannot be", entry.tag));
+                return Err(format!("section {} has an impossible offset or length", entry.tag));
             }
             free = entry.offset + entry.length;
         }
@@ -236,13 +236,13 @@ impl Header {
         Ok(())
     }
 
-    /// The row of a section.
+    /// The row of a section in the table.
     pub fn entry(&self, section: Section) -> Option<&Entry> {
         self.table.iter().find(|entry| entry.tag == section as u32)
     }
 }
 
-/// CRC-32 of header and table, leaving out the place of the checksum itself.
+/// CRC-32 of header and table without the four bytes of the checksum itself.
 fn checksum_of(header: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&header[..CHECKSUM.start]);

@@ -12,7 +12,7 @@ pub fn write(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Reads a value and moves `bytes` past it; `None` where the bytes end early or the value does not fit.
+/// Reads a value and advances `bytes` past it; `None` if the bytes end early or the value does not fit.
 #[inline]
 pub fn read(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;
@@ -53,13 +53,13 @@ pub fn read_from(input: &mut impl Read) -> io::Result<u64> {
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Reads a value that must fit 32 bits.
+/// Reads a value that must fit in 32 bits.
 #[inline]
 pub fn read_u32(bytes: &mut &[u8]) -> Option<u32> {
     read(bytes).and_then(|value| u32::try_from(value).ok())
 }
 
-/// Takes the next `count` bytes.
+/// Takes the next `count` bytes and advances past them.
 #[inline]
 pub fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;

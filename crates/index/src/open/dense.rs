@@ -1,7 +1,7 @@
-//! A dense list, opened: bit tests, ranks, weights by rank, and the bounds of chunks.
+//! An opened dense list: bit tests, ranks, weights by rank, and the bounds of chunks.
 //!
-//! To readers that walk blocks a dense list is one too: block `b` holds the postings of the 128 documents from `128 b`
-//! on, so its postings are up to 128, and maybe none.
+//! Readers that go block by block can read a dense list too: block `b` has the postings of the 128 documents from `128
+//! b` on, at most 128 and possibly none.
 
 use super::list::{BlockBuffer, Column, ListContext};
 use crate::codec::BLOCK;
@@ -12,7 +12,7 @@ use crate::weight::{chunk_saturation_of, saturation_of};
 /// Chunks in a block of 128 documents.
 const CHUNKS_IN_BLOCK: usize = BLOCK / CHUNK as usize;
 
-/// A dense list. Every access stays inside its arrays, whatever they hold.
+/// A dense list. Every access stays inside its arrays, even in a damaged file.
 #[derive(Clone, Copy)]
 pub struct Dense<'a> {
     words: &'a [[u8; 8]],
@@ -30,7 +30,7 @@ pub struct Dense<'a> {
 }
 
 impl<'a> Dense<'a> {
-    /// Opens a dense list whose header is there; `None` where the bytes cannot be one.
+    /// Opens a dense list whose bytes include a header; `None` if they are no such list.
     pub fn open(context: &ListContext, bytes: &'a [u8]) -> Option<Dense<'a>> {
         let frequency_bits = (u32_at(bytes, MARK_AT) - DENSE_MARK) as u8;
         let is_sane = match context.has_frequencies {
@@ -67,7 +67,7 @@ impl<'a> Dense<'a> {
         })
     }
 
-    /// Chunks of 64 documents, of which each has a word.
+    /// Chunks of 64 documents, each of which has a word.
     pub fn chunks(&self) -> usize {
         self.words.len()
     }
@@ -77,7 +77,7 @@ impl<'a> Dense<'a> {
         self.words.len().div_ceil(CHUNKS_IN_BLOCK)
     }
 
-    /// The documents of a chunk: bit `i` is document `64 chunk + i`. None after the last chunk.
+    /// The documents of a chunk: bit `i` is document `64 chunk + i`. 0 after the last chunk.
     #[inline]
     pub fn word(&self, chunk: usize) -> u64 {
         self.words.get(chunk).map_or(0, |&word| u64::from_le_bytes(word))
@@ -89,7 +89,7 @@ impl<'a> Dense<'a> {
         self.word((document / CHUNK) as usize) >> (document % CHUNK) & 1 == 1
     }
 
-    /// Postings before a chunk.
+    /// The number of postings before a chunk.
     #[inline]
     pub fn rank(&self, chunk: usize) -> u32 {
         let window = self.window_ranks.get(chunk / (WINDOW / CHUNK) as usize);
@@ -98,7 +98,7 @@ impl<'a> Dense<'a> {
         window.wrapping_add(within.map_or(0, |&rank| u32::from(u16::from_le_bytes(rank))))
     }
 
-    /// The place of a document's weight, if the document is in the list.
+    /// The rank of a document, if it is in the list.
     #[inline]
     pub fn find(&self, document: u32) -> Option<u32> {
         let (chunk, bit) = ((document / CHUNK) as usize, document % CHUNK);
@@ -109,7 +109,7 @@ impl<'a> Dense<'a> {
         Some(self.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones()))
     }
 
-    /// The frequency or impact of the posting with that rank; 1 where the column is not stored.
+    /// The frequency or impact of the posting with a rank; 1 if the column is not stored.
     #[inline]
     pub fn value(&self, column: Column, rank: u32) -> u32 {
         match column {
@@ -127,7 +127,7 @@ impl<'a> Dense<'a> {
         }
     }
 
-    /// What the bits of a posting hold: its frequency, or 0 for an exception.
+    /// The packed frequency of a posting; 0 for an exception.
     #[inline]
     fn packed_frequency(&self, rank: u32) -> Option<u32> {
         let bit = rank as usize * self.layout.frequency_bits;
@@ -135,30 +135,30 @@ impl<'a> Dense<'a> {
         Some(byte >> (bit % 8) & ((1 << self.layout.frequency_bits) - 1))
     }
 
-    /// The frequency of a posting that its bits do not hold.
+    /// The frequency of an exception.
     #[cold]
     fn exception(&self, rank: u32) -> u32 {
         let found = self.exception_ranks.binary_search_by_key(&rank, |&rank| u32::from_le_bytes(rank));
-        found.map_or(1, |place| u32::from_le_bytes(self.exception_frequencies[place]))
+        found.map_or(1, |position| u32::from_le_bytes(self.exception_frequencies[position]))
     }
 
-    /// The frequencies that are not exceptions, packed from the lowest bits of the first byte on, and the bits of each.
-    /// 0 stands for an exception.
+    /// The packed frequencies, from the lowest bits of the first byte on, and the width of each in bits. 0 stands for
+    /// an exception.
     pub fn packed_frequencies(&self) -> (&'a [u8], usize) {
         (self.frequencies, self.layout.frequency_bits)
     }
 
-    /// The impacts in the order of the documents; empty where they are not stored.
+    /// The impacts by rank; empty if they are not stored.
     pub fn impacts(&self) -> &'a [u8] {
         self.impacts
     }
 
-    /// For each chunk the code of its largest saturation ([`chunk_saturation_of`]); empty without frequencies.
+    /// The code of the largest saturation of each chunk ([`chunk_saturation_of`]); empty without frequencies.
     pub fn chunk_saturations(&self) -> &'a [u8] {
         self.chunk_saturations
     }
 
-    /// For each chunk its largest impact; empty without impacts.
+    /// The largest impact of each chunk; empty without impacts.
     pub fn chunk_impacts(&self) -> &'a [u8] {
         self.chunk_impacts
     }
@@ -178,7 +178,7 @@ impl<'a> Dense<'a> {
         count
     }
 
-    /// Decodes the weights of a block and returns how many there are.
+    /// Decodes a column of a block and returns how many values there are.
     pub fn decode_weights(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
         let rank = self.rank(CHUNKS_IN_BLOCK * block);
         let words = CHUNKS_IN_BLOCK * block..CHUNKS_IN_BLOCK * (block + 1);
@@ -189,12 +189,12 @@ impl<'a> Dense<'a> {
         count as usize
     }
 
-    /// One weight of a block.
+    /// Decodes one value of a block.
     pub fn weight_at(&self, column: Column, block: usize, index: usize) -> u32 {
         self.value(column, self.rank(CHUNKS_IN_BLOCK * block).wrapping_add(index as u32))
     }
 
-    /// Bytes of header, ranks and bounds.
+    /// Bytes of the header, the ranks and the bounds.
     pub fn directory_bytes(&self) -> usize {
         self.layout.words()
     }
@@ -203,12 +203,12 @@ impl<'a> Dense<'a> {
         &self.layout
     }
 
-    /// Bytes of the words, of frequencies with their exceptions, and of impacts.
+    /// Bytes of the words, of the frequencies with their exceptions, and of the impacts.
     pub fn column_bytes(&self) -> [usize; 3] {
         [8 * self.words.len(), self.frequencies.len() + 8 * self.exception_ranks.len(), self.impacts.len()]
     }
 
-    /// What bounds the saturations of a block.
+    /// An upper bound of the saturations in a block.
     #[inline]
     pub fn saturation_bound(&self, block: usize) -> f32 {
         match largest_of_block(self.chunk_saturations, block) {
@@ -217,30 +217,31 @@ impl<'a> Dense<'a> {
         }
     }
 
-    /// What bounds the impacts of a block.
+    /// An upper bound of the impacts in a block.
     #[inline]
     pub fn impact_bound(&self, block: usize) -> u32 {
         largest_of_block(self.chunk_impacts, block).map_or(255, u32::from)
     }
 
-    /// What bounds the saturations inside a window.
+    /// An upper bound of the saturations in a window.
     pub fn window_saturation_bound(&self, window: usize) -> f32 {
         self.window_saturations.get(window).map_or(1.0, |&code| saturation_of(u16::from_le_bytes(code)))
     }
 
-    /// What bounds the impacts inside a window.
+    /// An upper bound of the impacts in a window.
     pub fn window_impact_bound(&self, window: usize) -> u32 {
         self.window_impacts.get(window).map_or(255, |&impact| u32::from(impact))
     }
 
-    /// Checks the words, and what reading blocks does not show: that no document is outside the collection, that ranks
-    /// count the bits before them, that every chunk's bound is that of its postings, and that exceptions increase and
-    /// are those that the packed frequencies name. `largest` is asked for documents of the collection only.
+    /// Checks what reading blocks does not show: that no document is outside the segment, that ranks count the bits
+    /// before them, that the bound of every chunk is its largest weight, and that exceptions increase and belong to
+    /// frequencies packed as 0. `code(column, document, value)` is the code of a weight; it is called with documents of
+    /// the segment only.
     pub fn verify(
         &self,
         documents: u32,
         postings: u32,
-        largest: impl Fn(Column, u32, u32) -> u8,
+        code: impl Fn(Column, u32, u32) -> u8,
     ) -> Result<(), &'static str> {
         let mut rank = 0;
         for chunk in 0..self.chunks() {
@@ -256,7 +257,7 @@ impl<'a> Dense<'a> {
             {
                 let first = chunk as u32 * CHUNK;
                 let bits = (0..CHUNK).filter(|bit| word >> bit & 1 == 1);
-                let codes = bits.zip(rank..).map(|(bit, rank)| largest(column, first + bit, self.value(column, rank)));
+                let codes = bits.zip(rank..).map(|(bit, rank)| code(column, first + bit, self.value(column, rank)));
                 if bounds.get(chunk).is_some_and(|&bound| codes.max().unwrap_or(0) != bound) {
                     return Err("the bound of a chunk is not its largest weight");
                 }
@@ -265,11 +266,11 @@ impl<'a> Dense<'a> {
         }
         match rank == postings {
             true => self.verify_exceptions(postings),
-            false => Err("its words hold another number of documents"),
+            false => Err("its words and its header disagree on the number of postings"),
         }
     }
 
-    /// Exceptions increase, and are just the postings whose bits do not hold their frequency.
+    /// Checks that exceptions increase and are exactly the postings whose frequency does not fit in its bits.
     fn verify_exceptions(&self, postings: u32) -> Result<(), &'static str> {
         let ranks = self.exception_ranks.iter().map(|&rank| u32::from_le_bytes(rank));
         let is_exception = |rank: u32| {
@@ -279,12 +280,12 @@ impl<'a> Dense<'a> {
         let marked = (0..postings).filter(|&rank| self.packed_frequency(rank) == Some(0)).count();
         match ranks.clone().is_sorted_by(|a, b| a < b) && ranks.len() == marked && ranks.clone().all(is_exception) {
             true => Ok(()),
-            false => Err("its exceptions are not in order, or not those that the frequencies name"),
+            false => Err("its exceptions are out of order, or do not match the packed frequencies"),
         }
     }
 }
 
-/// The largest of the bytes of a block's chunks; `None` where there are no such bytes.
+/// The largest of the bytes that belong to the chunks of a block; `None` if there are none.
 #[inline]
 fn largest_of_block(bytes: &[u8], block: usize) -> Option<u8> {
     let end = bytes.len().min(CHUNKS_IN_BLOCK * (block + 1));

@@ -1,4 +1,4 @@
-//! What the index knows of each document: its external id, its length, its rank, its stored fields.
+//! The data of each document: its external id, length, static rank and stored fields.
 
 use super::map::prefetch;
 use super::segment::Segment;
@@ -7,10 +7,10 @@ use crate::format::segment::{Section, u32_at, u64_at};
 use crate::format::{IndexError, varint};
 use std::cmp::Ordering;
 
-/// External ids that share one row of the id table, and what all of them start with.
+/// External ids in a group, which has one row in the id table and stores their common prefix once.
 pub const IDS_IN_GROUP: u32 = 8;
 
-/// Texts one after the other in one piece of memory: the ids of an answer's hits.
+/// External ids, such as those of the hits of an answer, in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
     text: String,
@@ -18,17 +18,17 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// How many there are.
+    /// The number of ids.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The texts in order.
+    /// The ids in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut start, end)..end])
@@ -47,7 +47,8 @@ impl<T: AsRef<str>> FromIterator<T> for Ids {
 }
 
 impl Segment {
-    /// The external ids of documents. All are looked for together, as terms are: their reads of memory overlap.
+    /// The external ids of documents. As with terms, all lookups go step by step together, so that cache misses
+    /// overlap.
     pub fn ids(&self, documents: impl ExactSizeIterator<Item = u32> + Clone) -> Result<Ids, IndexError> {
         let (groups, section) = (self.section(Section::IdGroups), self.section(Section::Ids));
         for document in documents.clone() {
@@ -67,7 +68,7 @@ impl Segment {
         }
         match String::from_utf8(text) {
             Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => Ok(Ids { text, ends }),
-            _ => Err(self.damaged(Section::Ids, "an id is not text")),
+            _ => Err(self.damaged(Section::Ids, "an id is not valid UTF-8")),
         }
     }
 
@@ -85,21 +86,21 @@ impl Segment {
         String::from_utf8(id).map_err(|_| damaged())
     }
 
-    /// The id of a document: what it shares with its group, and what it has of its own.
+    /// The id of a document: the prefix that its group shares, and the rest.
     fn read_id(&self, document: u32) -> Option<(&[u8], &[u8])> {
-        let (group, place) = (document / IDS_IN_GROUP, document % IDS_IN_GROUP);
+        let (group, position) = (document / IDS_IN_GROUP, document % IDS_IN_GROUP);
         let ids = self.documents().checked_sub(group * IDS_IN_GROUP)?.min(IDS_IN_GROUP);
         let groups = self.section(Section::IdGroups);
         let start = u64_at(groups.get(group as usize * 8..)?.get(..8)?, 0);
         let mut bytes = self.section(Section::Ids).get(usize::try_from(start).ok()?..)?;
         let length = varint::read(&mut bytes)? as usize;
         let shared = varint::take(&mut bytes, length)?;
-        let (before, length) = read_lengths(&mut bytes, ids as usize, place as usize)?;
+        let (before, length) = read_lengths(&mut bytes, ids as usize, position as usize)?;
         varint::take(&mut bytes, before)?;
         Some((shared, varint::take(&mut bytes, length)?))
     }
 
-    /// The document of an external id, found by looking at all of them.
+    /// The document with an external id, found by a scan over all ids.
     pub fn find(&self, id: &str) -> Result<Option<u32>, IndexError> {
         for document in 0..self.documents() {
             let (shared, own) = self.read_id(document).ok_or_else(|| self.damaged_id(document))?;
@@ -110,14 +111,14 @@ impl Segment {
         Ok(None)
     }
 
-    /// The exact length of a document in tokens; 0 for one that there is not.
+    /// The exact length of a document in tokens; 0 for a document outside the segment.
     pub fn length(&self, document: u32) -> u32 {
         let mut lengths = [0; BLOCK];
         let count = self.decode_lengths(document as usize / BLOCK, &mut lengths);
         lengths[..count].get(document as usize % BLOCK).copied().unwrap_or(0)
     }
 
-    /// Decodes the lengths of documents `128 · block` and following, and returns how many there are.
+    /// Decodes the lengths of the 128 documents from `128 · block` on, and returns how many there are.
     pub fn decode_lengths(&self, block: usize, out: &mut [u32; BLOCK]) -> usize {
         let bytes = self.section(Section::Lengths);
         let blocks = (self.documents() as usize).div_ceil(BLOCK);
@@ -125,11 +126,11 @@ impl Segment {
         let Some(row) = bytes.get(block * 8..block * 8 + 8).filter(|_| block < blocks) else {
             return 0;
         };
-        // A row: the directory byte, then in seven bytes where the block starts after the rows.
+        // A row: the directory byte, then seven bytes with the start of the block after the rows.
         let (offset, byte) = ((u64_at(row, 0) >> 8) as usize, row[0]);
         let payload = bytes.get(blocks * 8 + offset..).unwrap_or(&[]);
         CodecName::Bitpack.codec().decode_values(Packed::alone(byte, payload), &mut out[..count]);
-        // Lengths may be 0 and values may not: they are stored plus one.
+        // Codecs store values of at least 1, and a length may be 0: lengths are stored plus one.
         out[..count].iter_mut().for_each(|length| *length = length.wrapping_sub(1));
         count
     }
@@ -145,7 +146,7 @@ impl Segment {
         self.section(Section::Ranks).get(at..at + 4).map(|bytes| f32::from_bits(u32_at(bytes, 0)))
     }
 
-    /// The stored fields of a document, in the order of the manifest; empty when nothing is stored.
+    /// The stored fields of a document, in the order of the manifest; empty if nothing is stored.
     pub fn stored(&self, document: u32) -> Result<Vec<String>, IndexError> {
         let what = || format!("the stored fields of document {document} cannot be read");
         let damaged = || self.damaged(Section::Stored, what());
@@ -153,7 +154,7 @@ impl Segment {
         if table.is_empty() || document >= self.documents() {
             return Ok(Vec::new());
         }
-        // A row: first document of the block, bytes when decompressed, where it starts.
+        // A row: the first document of the block, its bytes when decompressed, its start.
         let (rows, _) = table.as_chunks::<16>();
         let row = rows.partition_point(|row| u32_at(row, 0) <= document).checked_sub(1).ok_or_else(damaged)?;
         let start = u64_at(&rows[row], 8) as usize;
@@ -165,19 +166,19 @@ impl Segment {
     }
 }
 
-/// Reads so many lengths, and returns the sum of those before a place and the one there.
+/// Reads `count` lengths and returns the sum of those before `position` and the one there.
 #[inline]
-fn read_lengths(bytes: &mut &[u8], count: usize, place: usize) -> Option<(usize, usize)> {
+fn read_lengths(bytes: &mut &[u8], count: usize, position: usize) -> Option<(usize, usize)> {
     let lengths = bytes.get(..count)?;
     if lengths.iter().all(|&byte| byte < 0x80) {
         *bytes = &bytes[count..];
-        let before = lengths.get(..place)?.iter().map(|&length| usize::from(length)).sum();
-        return Some((before, usize::from(*lengths.get(place)?)));
+        let before = lengths.get(..position)?.iter().map(|&length| usize::from(length)).sum();
+        return Some((before, usize::from(*lengths.get(position)?)));
     }
     let (mut before, mut own) = (0usize, None);
     for i in 0..count {
         let length = varint::read(bytes)? as usize;
-        match i.cmp(&place) {
+        match i.cmp(&position) {
             Ordering::Less => before = before.checked_add(length)?,
             Ordering::Equal => own = Some(length),
             Ordering::Greater => {}
@@ -186,7 +187,7 @@ fn read_lengths(bytes: &mut &[u8], count: usize, place: usize) -> Option<(usize,
     Some((before, own?))
 }
 
-/// Decompresses a block that must have exactly `size` bytes. Memory grows with what is there, not with what is claimed.
+/// Decompresses a block that must have exactly `size` bytes. Memory grows with the data, not with `size`.
 fn decompress(compressed: &[u8], size: usize) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut block = Vec::new();
@@ -195,7 +196,7 @@ fn decompress(compressed: &[u8], size: usize) -> Option<Vec<u8>> {
     (block.len() == size).then_some(block)
 }
 
-/// A document in a block: bytes of all its fields, then each field with its length before it.
+/// Reads the fields of a document in a block: the length of all fields together, then each field after its length.
 fn read_stored(block: &[u8], position: u32) -> Option<Vec<String>> {
     let mut rest = block;
     for _ in 0..position {

@@ -1,4 +1,4 @@
-//! Exporting an index as CIFF: documents, frequencies and exact lengths, for other engines.
+//! Export of an index as CIFF, for other engines: documents, frequencies and exact lengths.
 
 use super::{Column, Index};
 use crate::codec::BLOCK;
@@ -9,14 +9,14 @@ use std::io::Write;
 /// Why an index cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The index.
+    /// The index cannot be read.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The output, or what the format cannot hold.
+    /// The output cannot be written, or CIFF cannot hold the index.
     #[error(transparent)]
     Ciff(#[from] CiffError),
     /// There are no frequencies to export.
-    #[error("the index stores impacts only and CIFF needs frequencies; build it with --weights tf or tf,impact")]
+    #[error("the index has impacts only and CIFF needs frequencies; build the index with frequencies")]
     NoFrequencies,
 }
 

@@ -1,7 +1,7 @@
-//! An impact-ordered list, opened: its segments by number, highest impact first.
+//! An opened impact-ordered list: its segments, highest impact first.
 //!
-//! As with other lists, opening checks that the directory lies inside the list's bytes; what it says may be wrong in a
-//! damaged file, and then documents are.
+//! As with other lists, opening checks that the directory lies inside the bytes of the list; in a damaged file decoding
+//! may give wrong documents.
 
 use super::{Column, List, Segment};
 use crate::codec::{BLOCK, qmx};
@@ -22,16 +22,16 @@ pub struct ImpactOrdered<'a> {
 /// Postings of one term that share an impact.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpactSegment<'a> {
-    /// Their impact.
+    /// The impact.
     pub impact: u32,
-    /// How many they are.
+    /// The number of postings.
     pub postings: u32,
-    /// Their documents: a `qmx` stream with base 0.
+    /// The documents, packed by `qmx` with base 0.
     pub documents: &'a [u8],
 }
 
 impl<'a> ImpactOrdered<'a> {
-    /// Opens a list; `None` where the bytes cannot be one.
+    /// Opens a list; `None` if the bytes are no such list.
     pub fn new(bytes: &'a [u8]) -> Option<ImpactOrdered<'a>> {
         let header = bytes.get(..HEADER_BYTES)?;
         let layout = ImpactOrderedLayout { segments: usize::from(u16_at(header, 4)), is_wide: header[6] == 1 };
@@ -44,21 +44,11 @@ impl<'a> ImpactOrdered<'a> {
         self.postings
     }
 
-    /// How many segments there are.
-    pub fn len(&self) -> usize {
-        self.layout.segments
-    }
-
-    /// Whether there is no segment.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The segments, highest impact first.
     pub fn segments(self) -> impl Iterator<Item = ImpactSegment<'a>> {
         let payload = &self.bytes[self.layout.payload()..];
         let mut start = 0;
-        (0..self.len()).map(move |number| {
+        (0..self.layout.segments).map(move |number| {
             let end = SEGMENT_UNIT * self.number(self.layout.end(), number) as usize;
             let documents = payload.get(start..end).unwrap_or(&[]);
             start = end;
@@ -79,12 +69,12 @@ impl<'a> ImpactOrdered<'a> {
 }
 
 impl Segment {
-    /// Whether long lists are there a second time, in the order of impacts.
+    /// Whether there are impact-ordered lists.
     pub fn has_impact_ordered(&self) -> bool {
         self.header().entry(Section::ImpactDirectory).is_some()
     }
 
-    /// The impact-ordered list of a term; `None` where its list is short, and in a segment without any.
+    /// The impact-ordered list of a term; `None` if its list is short or the segment has no impact-ordered lists.
     pub fn impact_ordered(&self, term: u64) -> Result<Option<ImpactOrdered<'_>>, IndexError> {
         if !self.has_impact_ordered() || term >= self.header().terms {
             return Ok(None);
@@ -99,7 +89,7 @@ impl Segment {
         list.map(Some).ok_or_else(damaged(Section::ImpactLists))
     }
 
-    /// The first byte of the list of a term and the one after its last.
+    /// The first byte of the impact-ordered list of a term, and the byte after its last.
     fn impact_ordered_span(&self, term: u64) -> Option<(usize, usize)> {
         let bytes = self.section(Section::ImpactDirectory);
         let rows = usize::try_from(self.header().terms.div_ceil(TERMS_IN_GROUP)).ok()?;
@@ -115,7 +105,7 @@ impl Segment {
     }
 }
 
-/// The impact-ordered list holds just the postings of the document-ordered one.
+/// Checks that the impact-ordered list of a term has the same postings as the document-ordered one.
 pub fn verify_impact_ordered(segment: &Segment, term: u64, list: &List<'_>) -> Result<(), IndexError> {
     if !segment.has_impact_ordered() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Where the arrays of a list lie within its bytes, for a reader that keeps a copy of the bytes elsewhere, as a GPU does.
+//! Where the arrays of a list lie within its bytes, for a reader that keeps a copy of the bytes elsewhere, as a GPU
+//! does.
 
 use crate::format::dense::DenseLayout;
 use crate::format::list::LongLayout;

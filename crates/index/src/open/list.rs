@@ -1,7 +1,7 @@
-//! A list as it lies in the file, opened: its directory at hand, its blocks decoded on demand.
+//! An opened list, whose blocks are decoded on demand.
 //!
-//! Opening checks that header and directory lie inside the list's bytes. What they say may still be wrong in a damaged
-//! file; decoding then gives wrong numbers, but stays inside the list and never panics.
+//! Opening checks that header and directory lie inside the bytes of the list. In a damaged file their contents may
+//! still be wrong; decoding then gives wrong numbers, but stays inside the list and never panics.
 
 use super::dense::Dense;
 use super::layout::{ColumnPart, ListLayout};
@@ -15,20 +15,20 @@ use crate::format::segment::{WINDOW, u16_at, u32_at};
 use crate::format::varint;
 use crate::weight::{Norms, saturation, saturation_of};
 
-/// Room for the numbers of one block.
+/// A buffer for the numbers of one block.
 pub type BlockBuffer = [u32; BLOCK];
 
-/// The two kinds of weights that a posting can carry.
+/// The two kinds of values that a posting can have beside its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Column {
-    /// How often the term occurs in the document.
+    /// The number of occurrences of the term in the document.
     Frequency,
-    /// An 8-bit weight made at build time.
+    /// An 8-bit weight computed by the build.
     Impact,
 }
 
-/// What the lists of a segment have in common.
+/// The settings that all lists of a segment share.
 #[derive(Clone, Copy)]
 pub struct ListContext {
     /// How columns are packed.
@@ -66,10 +66,10 @@ enum Body<'a> {
     Dense { bytes: &'a [u8], dense: Dense<'a> },
 }
 
-/// What the codecs keep for all blocks together: of documents, frequencies and impacts.
+/// The bytes that codecs store once for all blocks, of documents, frequencies and impacts.
 type Shared<'a> = [&'a [u8]; 3];
 
-/// A list of one block, taken apart.
+/// The parts of a short list.
 #[derive(Clone, Copy)]
 struct Short<'a> {
     first: u32,
@@ -78,16 +78,16 @@ struct Short<'a> {
     impacts: Option<Packed<'a>>,
 }
 
-/// The largest saturations of a list: what bounds its weights, and what seeds a threshold.
+/// The largest saturations of a list. They give the bound of its weights and the seed of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Largest {
     /// The largest of all.
     pub saturation: f32,
-    /// The k-th largest for each k of [`STORED_K`]; 0 where there are fewer postings or it is not known.
+    /// The k-th largest for each k of [`STORED_K`]; 0 if there are fewer postings or it is unknown.
     pub kth: [f32; STORED_K.len()],
 }
 
-/// What a list says of itself without being opened.
+/// What the first bytes of a list say about it, without opening it.
 #[derive(Clone, Copy)]
 pub struct Summary<'a> {
     /// Documents that hold the term.
@@ -99,7 +99,7 @@ pub struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Reads the first bytes of a list; `None` where they cannot be one's.
+    /// Reads the first bytes of a list; `None` if they are too few.
     pub fn new(is_long: bool, bytes: &'a [u8]) -> Option<Summary<'a>> {
         if !is_long {
             let postings = u32::from(bytes.first()? & !ALL_ONES);
@@ -109,7 +109,7 @@ impl<'a> Summary<'a> {
         Some(Summary { postings: u32_at(header, 0), is_dense: is_marked_dense(header), header: Some(header) })
     }
 
-    /// The largest saturations as stored; `None` for a short list, whose postings have to be decoded to tell.
+    /// The stored largest saturations; `None` for a short list, which has to be decoded for them.
     pub fn largest(&self) -> Option<Largest> {
         self.header.map(|header| {
             let number = |at: usize| f32::from_bits(u32_at(header, at));
@@ -117,14 +117,14 @@ impl<'a> Summary<'a> {
         })
     }
 
-    /// The largest impact and the k-th largest, likewise.
+    /// The stored largest impact and k-th largest impacts; `None` for a short list.
     pub fn largest_impacts(&self) -> Option<(u32, [u32; STORED_K.len()])> {
         self.header.map(|header| (u32::from(header[24]), [header[25], header[26], header[27]].map(u32::from)))
     }
 }
 
 impl<'a> List<'a> {
-    /// Opens a list of fewer than 128 postings; `None` where the bytes cannot be one.
+    /// Opens a list of fewer than 128 postings; `None` if the bytes are no such list.
     pub fn short(context: &ListContext, bytes: &'a [u8]) -> Option<List<'a>> {
         let (&head, mut rest) = bytes.split_first()?;
         let postings = u32::from(head & !ALL_ONES);
@@ -139,7 +139,7 @@ impl<'a> List<'a> {
         (count > 0 && rest.is_empty()).then_some(List { postings, documents, weights, body })
     }
 
-    /// Opens a list of at least 128 postings; `None` where the bytes cannot be one.
+    /// Opens a list of at least 128 postings; `None` if the bytes are no such list.
     pub fn long(context: &ListContext, bytes: &'a [u8]) -> Option<List<'a>> {
         let header = bytes.get(..LONG_HEADER_BYTES)?;
         let postings = u32_at(header, 0);
@@ -163,7 +163,7 @@ impl<'a> List<'a> {
     pub(super) fn layout(&self, length: usize) -> ListLayout {
         match self.body {
             Body::Short(Short { first, documents, frequencies, impacts }) => {
-                // The columns fill the end of the list, each after its directory byte.
+                // The columns are the end of the list, each after its directory byte.
                 let mut end = length;
                 let [impacts, frequencies, documents] = [impacts, frequencies, documents].map(|column| {
                     let packed = column?;
@@ -200,8 +200,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Blocks of up to 128 postings: full but for the last one, except that those of a dense list are the postings of
-    /// 128 documents each, maybe none.
+    /// The number of blocks. In a sparse list all but the last have 128 postings; a block of a dense list has the
+    /// postings of 128 consecutive documents, possibly none.
     pub fn blocks(&self) -> usize {
         match &self.body {
             Body::Dense { dense, .. } => dense.blocks(),
@@ -209,8 +209,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The last document of a block; for a list of one unfinished block, or a dense one, just something no document of
-    /// the block is above.
+    /// The last document of a block. For a short or dense list only an upper bound of its documents.
     #[inline]
     pub fn last_document(&self, block: usize) -> u32 {
         match &self.body {
@@ -220,7 +219,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The first block from `block` on whose last document is at least `target`; `blocks()` when there is none.
+    /// The first block from `block` on whose last document is at least `target`; `blocks()` if there is none.
     pub fn find_block(&self, block: usize, target: u32) -> usize {
         let (bytes, layout) = match &self.body {
             Body::Short(_) => return block,
@@ -230,7 +229,7 @@ impl<'a> List<'a> {
         let last = &bytes[layout.last()..layout.offset()];
         let (last, _) = last.as_chunks::<4>();
         let is_before = |last: &[u8; 4]| u32::from_le_bytes(*last) < target;
-        // Gallop from where the reader stands: targets are near more often than far.
+        // Gallop from the current block: targets are near more often than far.
         let (mut low, mut step) = (block, 1);
         while low + step <= last.len() && is_before(&last[low + step - 1]) {
             low += step;
@@ -261,7 +260,7 @@ impl<'a> List<'a> {
         count
     }
 
-    /// Decodes the weights of a block and returns how many there are; ones where the column is not stored.
+    /// Decodes a column of a block and returns how many values there are; all are 1 if the column is not stored.
     pub fn decode_weights(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
         if let Body::Dense { dense, .. } = &self.body {
             return dense.decode_weights(column, block, out);
@@ -274,7 +273,7 @@ impl<'a> List<'a> {
         count
     }
 
-    /// One weight of a block, without decoding the others where the codec can; 1 where the column is not stored.
+    /// Decodes one value of a block, without the others if the codec can; 1 if the column is not stored.
     pub fn weight_at(&self, column: Column, block: usize, index: usize) -> u32 {
         if let Body::Dense { dense, .. } = &self.body {
             return dense.weight_at(column, block, index);
@@ -283,7 +282,7 @@ impl<'a> List<'a> {
         self.packed_weights(column, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
     }
 
-    /// Bytes of the documents, frequencies and impacts of a block, as far as they are stored.
+    /// Bytes of the documents, frequencies and impacts of a block; 0 for a column that is not stored.
     pub fn column_bytes(&self, block: usize) -> [usize; 3] {
         let count = postings_in_block(self.postings, block);
         let documents = match &self.body {
@@ -298,8 +297,8 @@ impl<'a> List<'a> {
         [documents, weights[0], weights[1]]
     }
 
-    /// The bytes of a block of a long list, to where the next one begins; none of other lists. What a damaged directory
-    /// says of them ends with the list.
+    /// The bytes of a block of a list in blocks, up to the start of the next block; empty for other lists. In a damaged
+    /// file they still lie inside the list.
     pub fn block_bytes(&self, block: usize) -> &'a [u8] {
         let Body::Long { bytes, layout, .. } = &self.body else {
             return &[];
@@ -308,13 +307,13 @@ impl<'a> List<'a> {
         let start_of = |block: usize| {
             offsets.get(block).map(|&offset| layout.payload() + u32::from_le_bytes(offset) as usize * UNIT)
         };
-        // What follows the last block, if anything does.
+        // The shared part follows the last block, if there is one.
         let shared = u32_at(bytes, SHARED_START) as usize * UNIT;
         let end = start_of(block + 1).unwrap_or(if shared > 0 { shared } else { bytes.len() }).min(bytes.len());
         start_of(block).and_then(|start| bytes.get(start..end)).unwrap_or(&[])
     }
 
-    /// Bytes of header and directory, and of what finds the shared parts; `None` for a short list, which has none.
+    /// Bytes of the header, the directory and the header of the shared parts; `None` for a short list, which has none.
     pub fn directory_bytes(&self) -> Option<usize> {
         match &self.body {
             Body::Short(_) => None,
@@ -324,8 +323,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Bytes of what is kept for all blocks together, of documents, frequencies and impacts: by the codecs, or all of a
-    /// dense list.
+    /// Bytes of documents, frequencies and impacts outside the blocks: the shared parts of codecs, or all of a dense
+    /// list.
     pub fn shared_bytes(&self) -> [usize; 3] {
         match &self.body {
             Body::Short(_) => [0; 3],
@@ -334,7 +333,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// What bounds the saturations of a block: at least the largest of them.
+    /// An upper bound of the saturations in a block.
     #[inline]
     pub fn saturation_bound(&self, block: usize) -> f32 {
         match &self.body {
@@ -346,7 +345,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// What bounds the impacts of a block: the largest of them.
+    /// An upper bound of the impacts in a block.
     #[inline]
     pub fn impact_bound(&self, block: usize) -> u32 {
         match &self.body {
@@ -356,7 +355,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Windows with a row of their own: all of the collection for a list with many blocks, none for others.
+    /// Windows in the directory: all of the segment for a list with many blocks, none for others.
     pub fn windows(&self) -> usize {
         match &self.body {
             Body::Short(_) | Body::Dense { .. } => 0,
@@ -364,7 +363,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The first block that can hold a document of the window.
+    /// The first block that can hold a document of a window.
     pub fn first_block(&self, window: usize) -> usize {
         match &self.body {
             Body::Long { bytes, layout, .. } if window < layout.windows => {
@@ -374,7 +373,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// What bounds the saturations inside a window; 0 where the list has none there.
+    /// An upper bound of the saturations in a window; 0 if the list has no postings there.
     pub fn window_saturation_bound(&self, window: usize) -> f32 {
         match &self.body {
             Body::Dense { dense, .. } => dense.window_saturation_bound(window),
@@ -385,7 +384,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// What bounds the impacts inside a window; 0 where the list has none there.
+    /// An upper bound of the impacts in a window; 0 if the list has no postings there.
     pub fn window_impact_bound(&self, window: usize) -> u32 {
         match &self.body {
             Body::Dense { dense, .. } => dense.window_impact_bound(window),
@@ -404,7 +403,7 @@ impl<'a> List<'a> {
         Summary { postings: self.postings, is_dense: self.dense().is_some(), header }
     }
 
-    /// The largest saturations: stored for long lists, computed from the postings of short ones.
+    /// The largest saturations: stored for long lists, computed for short ones.
     pub fn largest(&self, norms: &Norms, length_codes: &[u8]) -> Largest {
         if let Some(stored) = self.summary().largest() {
             return stored;
@@ -426,7 +425,7 @@ impl<'a> List<'a> {
         Largest { saturation, kth: STORED_K.map(kth) }
     }
 
-    /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 where there are fewer postings).
+    /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 if there are fewer postings).
     pub fn largest_impacts(&self) -> (u32, [u32; STORED_K.len()]) {
         if let Some(stored) = self.summary().largest_impacts() {
             return stored;
@@ -442,7 +441,7 @@ impl<'a> List<'a> {
         (largest, STORED_K.map(kth))
     }
 
-    /// A column of weights; `None` where it is not stored.
+    /// The packed values of a column in a block; `None` if the column is not stored.
     fn packed_weights(&self, column: Column, block: usize) -> Option<Packed<'a>> {
         let (bytes, layout, shared) = match (&self.body, column) {
             (Body::Short(short), Column::Frequency) => return short.frequencies,
@@ -469,21 +468,21 @@ impl<'a> List<'a> {
     }
 }
 
-/// The documents of a block of a long list, their bytes to the end of the list.
+/// The packed documents of a block of a list in blocks. The bytes reach to the end of the list.
 fn packed_documents<'a>(bytes: &'a [u8], layout: &LongLayout, shared: &Shared<'a>, block: usize) -> Packed<'a> {
     let start = layout.payload() + u32_at(bytes, layout.offset() + 4 * block) as usize * UNIT;
     let byte = bytes[layout.document_byte() + block];
     Packed { byte, bytes: bytes.get(start..).unwrap_or(&[]), shared: shared[0], block }
 }
 
-/// Takes a column and its directory byte from the front.
+/// Reads a directory byte and the payload after it from the front of `bytes`.
 fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Option<Packed<'a>> {
     let byte = varint::take(bytes, 1)?[0];
     let length = codec.length(Packed::alone(byte, bytes), count);
     Some(Packed::alone(byte, varint::take(bytes, length)?))
 }
 
-/// Finds the parts that the blocks of a long list share; `None` where they do not lie inside the list.
+/// Finds the shared parts of a list in blocks; `None` if they lie outside the list.
 fn read_shared(bytes: &[u8]) -> Option<Shared<'_>> {
     let start = u32_at(bytes, SHARED_START) as usize;
     if start == 0 {

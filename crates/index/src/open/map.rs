@@ -1,4 +1,4 @@
-//! Files mapped into memory, and shared pieces of them.
+//! Memory-mapped files and shared slices of them.
 #![allow(unsafe_code)]
 
 use crate::format::IndexError;
@@ -8,7 +8,7 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A piece of a mapped file; cloning shares the mapping.
+/// A slice of a mapped file; clones share the mapping.
 #[derive(Clone)]
 pub struct Bytes {
     map: Arc<Mmap>,
@@ -19,15 +19,15 @@ impl Bytes {
     /// Maps a whole file.
     pub fn map(path: &Path) -> Result<Bytes, IndexError> {
         let file = File::open(path).map_err(IndexError::io(path))?;
-        // SAFETY: an index file never changes once it has its name (invariant 4): it is written under another name
-        // and later unlinked, never cut or overwritten, and a mapping outlives the unlinking. Whoever truncates it by
-        // other means gets SIGBUS at the next read; docs/format.md says so.
+        // SAFETY: an index file never changes once it has its name: the build writes it under another name and later
+        // unlinks it, but never truncates or overwrites it, and a mapping survives the unlinking. If another program
+        // truncates it, the next read raises SIGBUS (docs/format.md, "Changes under a running reader").
         let map = unsafe { Mmap::map(&file) }.map_err(IndexError::io(path))?;
         let range = 0..map.len();
         Ok(Bytes { map: Arc::new(map), range })
     }
 
-    /// A piece that must lie inside; an empty one otherwise.
+    /// A slice; empty if the range does not lie inside.
     pub fn slice(&self, range: Range<usize>) -> Bytes {
         let is_inside = range.start <= range.end && range.end <= self.range.len();
         let range = if is_inside { self.range.start + range.start..self.range.start + range.end } else { 0..0 };
@@ -43,13 +43,12 @@ impl Deref for Bytes {
     }
 }
 
-/// Asks the processor to have the bytes around a place at hand soon; a place beyond them is nothing's.
+/// Prefetches the cache line of byte `at`; does nothing beyond the end.
 #[inline]
 pub fn prefetch(bytes: &[u8], at: usize) {
     if let Some(byte) = bytes.get(at) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch of a byte that is there; it reads nothing that the program could see, and every x86-64
-        // processor has it.
+        // SAFETY: the byte exists, a prefetch has no visible effect, and every x86-64 CPU has the instruction.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());

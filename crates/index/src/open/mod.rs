@@ -1,4 +1,4 @@
-//! An index opened for reading: mapped, checked where opening can be cheap, decoded on demand.
+//! An index opened for reading: memory-mapped, checked as far as that is cheap, decoded on demand.
 
 mod dense;
 mod documents;
@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 
 /// An index opened for reading.
 ///
-/// It keeps the generation that it opened: a build that replaces the index meanwhile does not disturb it.
+/// It keeps the generation that it opened, even if a build replaces the index meanwhile.
 pub struct Index {
     folder: PathBuf,
     manifest: Manifest,
@@ -42,11 +42,11 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the current generation of the index in a folder. The time does not depend on the index's size: what is
-    /// read is the manifest, the header and the section table; [`Index::verify`] reads the rest.
+    /// Opens the current generation of the index in a folder. The time does not depend on the size of the index: only
+    /// the manifest, the header and the section table are read. [`Index::verify`] checks the rest.
     pub fn open(folder: impl AsRef<Path>) -> Result<Index, IndexError> {
         let folder = folder.as_ref();
-        // A build may remove the generation between finding and opening it: look again, there is a newer one then.
+        // A build may remove the generation after we found it and before we open it: then there is a newer one.
         for _ in 0..100 {
             match Index::open_current(folder) {
                 Err(IndexError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -64,7 +64,7 @@ impl Index {
         let damaged = |what: String| IndexError::damaged(&path, "manifest", what);
         let [entry] = &manifest.segments[..] else {
             let count = manifest.segments.len();
-            return Err(damaged(format!("it names {count} segments, and this version reads indexes of one")));
+            return Err(damaged(format!("it names {count} segments; this version reads indexes of one segment")));
         };
         if Path::new(&entry.file).file_name() != Some(entry.file.as_ref()) {
             return Err(damaged(format!("{:?} is not a file of this folder", entry.file)));
@@ -80,17 +80,17 @@ impl Index {
         Ok(index)
     }
 
-    /// The folder it was opened from.
+    /// The folder that it was opened from.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What the current generation consists of.
+    /// The manifest of the generation that was opened.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The analyzer that documents went through and queries go through.
+    /// The analyzer of documents and queries.
     pub fn analyzer(&self) -> &Analyzer {
         &self.analyzer
     }
@@ -100,19 +100,19 @@ impl Index {
         &self.segment
     }
 
-    /// The statistics that scores are made with.
+    /// The statistics that scores are computed with.
     pub fn statistics(&self) -> Statistics {
         self.manifest.statistics
     }
 
-    /// Replaces the statistics by those of a larger collection that this index holds a part of.
+    /// Replaces the statistics by those of a larger collection of which this index is one part.
     pub fn set_statistics(&mut self, statistics: Statistics) {
         self.manifest.statistics = statistics;
         self.norms = self.manifest.bm25.norms(statistics.average_length());
         self.bounds_hold = statistics.fingerprint(&self.manifest.bm25) == self.segment.header().fingerprint;
     }
 
-    /// Whether stored bounds and k-th weights were made with the statistics in force; others must not be used.
+    /// Whether stored bounds and k-th weights were computed with the current statistics; if not, they must not be used.
     pub fn bounds_hold(&self) -> bool {
         self.bounds_hold
     }
@@ -132,7 +132,7 @@ impl Index {
         Ok(self.segment.find_term(term.as_bytes())?.map(|(number, _)| TermId(number)))
     }
 
-    /// The numbers of terms and where their lists lie, of those that occur.
+    /// The number and the span of the list of each term; `None` for a term that does not occur.
     pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(TermId, ListSpan)>>, IndexError> {
         let found = self.segment.find_terms(terms)?.into_iter();
         Ok(found.map(|found| found.map(|(number, span)| (TermId(number), span))).collect())
@@ -143,17 +143,17 @@ impl Index {
         self.segment.list(term.0)
     }
 
-    /// The list that lies at a span that [`Index::find_terms`] has given.
+    /// Opens the list at a span from [`Index::find_terms`].
     pub fn list_at(&self, span: ListSpan) -> Result<List<'_>, IndexError> {
         self.segment.list_at(span)
     }
 
-    /// What the list at a span says of itself, without opening it.
+    /// Reads the header of the list at a span, without opening the list.
     pub fn summary_at(&self, span: ListSpan) -> Result<Summary<'_>, IndexError> {
         self.segment.summary_at(span)
     }
 
-    /// The list of a term in segments of equal impact; `None` where its list is short, and in an index without any.
+    /// The impact-ordered list of a term; `None` if its list is short or the index has no impact-ordered lists.
     pub fn impact_ordered(&self, term: TermId) -> Result<Option<ImpactOrdered<'_>>, IndexError> {
         self.segment.impact_ordered(term.0)
     }
@@ -173,12 +173,12 @@ impl Index {
         self.segment.id(document.0)
     }
 
-    /// The external ids of several documents, in one piece of memory.
+    /// The external ids of several documents, in one allocation.
     pub fn ids(&self, documents: impl ExactSizeIterator<Item = DocId> + Clone) -> Result<Ids, IndexError> {
         self.segment.ids(documents.map(|document| document.0))
     }
 
-    /// The document of an external id.
+    /// The document with an external id.
     pub fn find(&self, id: &str) -> Result<Option<DocId>, IndexError> {
         Ok(self.segment.find(id)?.map(DocId))
     }
@@ -189,7 +189,7 @@ impl Index {
         Ok(names.zip(self.segment.stored(document.0)?).collect())
     }
 
-    /// Reads everything once: every checksum, then every structure.
+    /// Reads everything and checks every checksum, then every structure.
     pub fn verify(&self) -> Result<Verified, IndexError> {
         verify::verify(self)
     }

@@ -1,4 +1,4 @@
-//! One segment file, mapped: its sections, its terms and their lists.
+//! A memory-mapped segment file: its sections and its lists.
 
 use super::layout::ListLayout;
 use super::list::{List, ListContext, Summary};
@@ -9,12 +9,12 @@ use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN
 use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at};
 use std::path::{Path, PathBuf};
 
-/// A mapped segment. Opening it reads the header alone.
+/// A memory-mapped segment. Opening it reads only the header.
 pub struct Segment {
     path: PathBuf,
     header: Header,
     file: Bytes,
-    /// `sections[tag - 1]`: the bytes of each known section; empty where the segment lacks it.
+    /// `sections[tag - 1]`: the bytes of each known section; empty if the segment lacks it.
     sections: [Bytes; Section::ALL.len()],
     lexicon: LexiconLayout,
 }
@@ -38,10 +38,12 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Tables with a row for each document or group must have just as many bytes.
+    /// Checks the size of every table with a row per document, term or group.
     fn check_sizes(&self) -> Result<(), IndexError> {
         if self.header.terms > MAX_TERMS {
-            return Err(self.damaged(Section::Terms, format!("there cannot be {} terms", self.header.terms)));
+            return Err(
+                self.damaged(Section::Terms, format!("{} terms are more than an index can have", self.header.terms))
+            );
         }
         let documents = self.header.documents as usize;
         let groups = documents.div_ceil(super::documents::IDS_IN_GROUP as usize);
@@ -57,7 +59,7 @@ impl Segment {
             _ => true,
         };
         match Section::ALL.into_iter().find(|&section| !is_sane(section)) {
-            Some(section) => Err(self.damaged(section, "its size does not fit the number of documents or terms")),
+            Some(section) => Err(self.damaged(section, "its size does not match the number of documents or terms")),
             None => Ok(()),
         }
     }
@@ -72,7 +74,7 @@ impl Segment {
         &self.header
     }
 
-    /// The checksum in the header, which covers those of all sections.
+    /// The checksum of the header, which covers the checksums of all sections.
     pub fn checksum(&self) -> u32 {
         u32_at(&self.file, CHECKSUM.start)
     }
@@ -87,17 +89,17 @@ impl Segment {
         self.header.documents
     }
 
-    /// The bytes of a section; empty where the segment lacks it.
+    /// The bytes of a section; empty if the segment lacks it.
     pub fn section(&self, section: Section) -> &[u8] {
         &self.sections[section as usize - 1]
     }
 
-    /// An error that names this file and a section of it.
+    /// An error about a section of this file.
     pub fn damaged(&self, section: Section, what: impl Into<String>) -> IndexError {
         IndexError::damaged(&self.path, section.name(), what)
     }
 
-    /// The measures of the hash table over the terms.
+    /// The layout of the hash table over the terms.
     pub fn lexicon(&self) -> &LexiconLayout {
         &self.lexicon
     }
@@ -105,10 +107,10 @@ impl Segment {
     /// The list of a term.
     pub fn list(&self, term: u64) -> Result<List<'_>, IndexError> {
         let span = self.span(term);
-        self.list_at(span.ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no span")))?)
+        self.list_at(span.ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no list")))?)
     }
 
-    /// The list that lies at a span.
+    /// Opens the list at a span.
     pub fn list_at(&self, span: ListSpan) -> Result<List<'_>, IndexError> {
         let bytes = self.bytes_at(span)?;
         let context = self.list_context();
@@ -119,12 +121,12 @@ impl Segment {
         }
     }
 
-    /// What the list at a span says of itself, without opening it.
+    /// Reads the header of the list at a span, without opening the list.
     pub fn summary_at(&self, span: ListSpan) -> Result<Summary<'_>, IndexError> {
         Summary::new(span.is_long, self.bytes_at(span)?).ok_or_else(|| self.damaged_list(span))
     }
 
-    /// Where the parts of the list at a span lie within its bytes, if these can be a list.
+    /// Where the arrays of the list at a span lie within its bytes.
     pub fn layout_at(&self, span: ListSpan) -> Result<ListLayout, IndexError> {
         Ok(self.list_at(span)?.layout(span.bytes()))
     }
@@ -139,12 +141,12 @@ impl Segment {
         self.damaged(span.section(), format!("the list at bytes {start} to {end} cannot be read"))
     }
 
-    /// Bytes of the list of a term, directory included.
+    /// The length of the list of a term in bytes, including its directory.
     pub fn list_bytes(&self, term: u64) -> Option<usize> {
         self.span(term).map(|span| span.bytes())
     }
 
-    /// What all lists of the segment have in common.
+    /// The settings that all lists of the segment share.
     pub fn list_context(&self) -> ListContext {
         ListContext {
             codecs: self.header.codecs,

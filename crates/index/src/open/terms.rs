@@ -1,7 +1,7 @@
-//! The terms of a segment: found by hash, compared in their group, read in order.
+//! The terms of a segment: lookup by hash, comparison within a group, and iteration in order.
 //!
-//! Every read stays inside the sections. What they say may be wrong in a damaged file; a term is then not found, or
-//! found with a list that cannot be one.
+//! Every read stays inside the sections. In a damaged file a term may not be found, or be found with a span that holds
+//! no list.
 
 use super::map::prefetch;
 use super::segment::Segment;
@@ -10,46 +10,46 @@ use crate::format::list::UNIT;
 use crate::format::segment::{Section, u32_at};
 use crate::format::{IndexError, varint};
 
-/// Bytes that come from memory at once.
+/// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
 
-/// Where the list of a term lies.
+/// Where a list lies: a range of bytes in one of the two sections of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListSpan {
-    /// Whether it lies among the long lists, else among the short ones.
+    /// Whether it lies in the section of long lists or in that of short ones.
     pub is_long: bool,
-    /// Where it starts in its section.
+    /// Its first byte within the section.
     pub start: usize,
-    /// Where it ends.
+    /// The byte after its last.
     pub end: usize,
 }
 
 impl ListSpan {
-    /// The section that the list lies in.
+    /// The section that holds the list.
     pub fn section(&self) -> Section {
         if self.is_long { Section::LongLists } else { Section::ShortLists }
     }
 
-    /// How many bytes it has, directory included.
+    /// Its length in bytes, including the directory.
     pub fn bytes(&self) -> usize {
         self.end.saturating_sub(self.start)
     }
 }
 
-/// A group of terms, taken apart.
+/// The parts of a group of terms.
 #[derive(Clone, Copy)]
 struct Group<'a> {
     lengths: &'a [u8],
-    /// The sizes of their lists, and after them the texts.
+    /// The sizes of their lists, followed by their texts.
     sizes: &'a [u8],
-    /// Where the first short list starts, in bytes.
+    /// The start of the first short list, in bytes.
     short: u64,
-    /// Where the first long list starts, in units.
+    /// The start of the first long list, in units.
     long: u64,
 }
 
 impl<'a> Group<'a> {
-    /// Where the list of a term lies, and the texts of all.
+    /// The span of the list of a term, and the texts of all terms.
     #[inline]
     fn span(&self, term: usize) -> Option<(ListSpan, &'a [u8])> {
         let (mut starts, mut rest) = ([self.short, self.long], self.sizes);
@@ -68,7 +68,7 @@ impl<'a> Group<'a> {
         Some((span, rest))
     }
 
-    /// The text of a term in two parts: what it shares with the first term, and its other bytes.
+    /// The text of a term: the prefix that it shares with the first term, and the rest.
     #[inline]
     fn text(&self, term: usize, texts: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let (mut rest, mut first) = (texts, None);
@@ -81,7 +81,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Takes a term's other bytes from the front, and says how many bytes it shares.
+/// Reads a term from the front of `rest`: the length of its shared prefix, and its other bytes.
 #[inline]
 fn read_text<'a>(lengths: u8, rest: &mut &'a [u8]) -> Option<(usize, &'a [u8])> {
     let (shared, others) = match lengths {
@@ -92,14 +92,14 @@ fn read_text<'a>(lengths: u8, rest: &mut &'a [u8]) -> Option<(usize, &'a [u8])> 
 }
 
 impl Segment {
-    /// The number of a term and where its list lies, if it occurs.
+    /// The number of a term and the span of its list, if the term occurs.
     pub fn find_term(&self, term: &[u8]) -> Result<Option<(u64, ListSpan)>, IndexError> {
         let hash = hash(term);
         self.find_in_bucket(self.bucket(hash)?, hash, term)
     }
 
-    /// [`Segment::find_term`] for several terms. A term takes one read of memory after the other, each of which says
-    /// where the next one is; here all terms go through a step together, so that their reads overlap.
+    /// [`Segment::find_term`] for several terms. A lookup is a chain of dependent reads; here all terms go through each
+    /// link of the chain together, with prefetches, so that their cache misses overlap.
     pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(u64, ListSpan)>>, IndexError> {
         let lexicon = self.section(Section::Lexicon);
         let hashes: Vec<u64> = terms.iter().map(|term| hash(term)).collect();
@@ -136,7 +136,7 @@ impl Segment {
         Ok(found)
     }
 
-    /// The term among those of its bucket.
+    /// Finds a term in its bucket.
     fn find_in_bucket(
         &self,
         bucket: &[[u8; 4]],
@@ -153,23 +153,23 @@ impl Segment {
         Ok(None)
     }
 
-    /// The numbers of a bucket's terms that have the fingerprint of the hash.
+    /// The numbers of the terms in a bucket whose fingerprint matches the hash.
     fn numbers<'a>(&self, bucket: &'a [[u8; 4]], hash: u64) -> impl Iterator<Item = u64> + use<'a> {
         let layout = *self.lexicon();
         bucket.iter().filter_map(move |entry| layout.number(u32::from_le_bytes(*entry), hash))
     }
 
-    /// The entries of a hash's bucket.
+    /// The entries of the bucket of a hash.
     fn bucket(&self, hash: u64) -> Result<&[[u8; 4]], IndexError> {
         let (bytes, layout) = (self.section(Section::Lexicon), self.lexicon());
-        // The size of the section was checked when it was opened: there is a start for every bucket, and an end.
+        // Opening has checked the size of the section: every bucket has a start, and there is one more for the end.
         let start = 4 * layout.bucket(hash);
         let at = |start: usize| layout.entries() + 4 * u32_at(bytes, start) as usize;
         let entries = bytes.get(at(start)..at(start + 4)).map(|entries| entries.as_chunks().0);
-        entries.ok_or_else(|| self.damaged(Section::Lexicon, "a bucket does not lie inside"))
+        entries.ok_or_else(|| self.damaged(Section::Lexicon, "a bucket lies outside the section"))
     }
 
-    /// The span of a term's list if the term is the one given; `None` where its group cannot be read.
+    /// `Some(None)` if term `number` is not `term`, else the span of its list; `None` if its group cannot be read.
     fn compare(&self, number: u64, term: &[u8]) -> Option<Option<ListSpan>> {
         let (group, at) = self.group(number)?;
         let (span, texts) = group.span(at)?;
@@ -177,13 +177,13 @@ impl Segment {
         Some((term.strip_prefix(shared) == Some(others)).then_some(span))
     }
 
-    /// Where the list of a term lies, by its number.
+    /// The span of the list of term `number`.
     pub fn span(&self, number: u64) -> Option<ListSpan> {
         let (group, at) = self.group(number)?;
         Some(group.span(at)?.0)
     }
 
-    /// The group of a term, and which of its terms it is.
+    /// The group of term `number`, and its position in the group.
     fn group(&self, number: u64) -> Option<(Group<'_>, usize)> {
         let all = self.header().terms;
         let terms = all.checked_sub(number / TERMS_IN_GROUP * TERMS_IN_GROUP)?.min(TERMS_IN_GROUP) as usize;
@@ -196,19 +196,19 @@ impl Segment {
         Some((group, (number % TERMS_IN_GROUP) as usize)).filter(|_| number < all)
     }
 
-    /// All terms in the order of their bytes, which is that of their numbers.
+    /// All terms by number, that is, sorted by their bytes.
     pub fn terms(&self) -> Terms<'_> {
         Terms { segment: self, number: 0, text: Vec::new() }
     }
 
-    /// The text of a term, by its number, in two parts.
+    /// The text of term `number`: shared prefix and rest.
     fn text(&self, number: u64) -> Option<(&[u8], &[u8])> {
         let (group, at) = self.group(number)?;
         group.text(at, group.span(at)?.1)
     }
 }
 
-/// Reads the terms of a segment one after the other.
+/// Iterates over the terms of a segment.
 pub struct Terms<'a> {
     segment: &'a Segment,
     number: u64,

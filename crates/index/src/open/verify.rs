@@ -1,4 +1,4 @@
-//! Verification: every byte against its checksum, then every structure against what it must be.
+//! Verification of a whole index: every checksum first, then every structure.
 
 use super::impact_ordered::verify_impact_ordered;
 use super::{Column, Index, Largest, List, Segment};
@@ -9,7 +9,7 @@ use crate::format::manifest::Statistics;
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
 use crate::weight::{Norms, chunk_saturation_code, length_code, saturation};
 
-/// What a verification has read.
+/// What was verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Verified {
     /// Bytes of the segment.
@@ -22,7 +22,7 @@ pub struct Verified {
     pub postings: u64,
 }
 
-/// Verifies all sections, checksums first, and returns the first that is broken as an error.
+/// Verifies all sections, checksums first; the error names the first damaged one.
 pub fn verify(index: &Index) -> Result<Verified, IndexError> {
     let segment = index.segment();
     verify_checksums(segment)?;
@@ -65,12 +65,12 @@ fn verify_documents(segment: &Segment) -> Result<(), IndexError> {
         let count = segment.decode_lengths(block, &mut lengths);
         let expected = &codes[block * BLOCK..];
         if lengths[..count].iter().zip(expected).any(|(&length, &code)| length_code(length) != code) {
-            return Err(segment.damaged(Section::LengthCodes, "a code is not that of the length"));
+            return Err(segment.damaged(Section::LengthCodes, "a code does not match the length"));
         }
         tokens += lengths[..count].iter().map(|&length| u64::from(length)).sum::<u64>();
     }
     if tokens != segment.header().tokens {
-        return Err(segment.damaged(Section::Lengths, "they do not add up to the tokens of the header"));
+        return Err(segment.damaged(Section::Lengths, "their sum is not the number of tokens in the header"));
     }
     for document in 0..segment.documents() {
         segment.id(document)?;
@@ -81,7 +81,7 @@ fn verify_documents(segment: &Segment) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Terms increase, and the lexicon finds each.
+/// Checks that terms increase and that the lexicon finds each of them.
 fn verify_terms(segment: &Segment) -> Result<u64, IndexError> {
     let (mut terms, mut last) = (segment.terms(), None::<String>);
     while let Some((number, term)) = terms.read()? {
@@ -98,7 +98,7 @@ fn verify_terms(segment: &Segment) -> Result<u64, IndexError> {
 }
 
 fn verify_lists(index: &Index) -> Result<u64, IndexError> {
-    // Bounds are checked against the statistics they were made with.
+    // Bounds are checked with the statistics that they were computed with.
     let header = index.segment().header();
     let statistics = Statistics { documents: u64::from(header.documents), tokens: header.tokens };
     let norms = index.manifest().bm25.norms(statistics.average_length());
@@ -115,7 +115,7 @@ fn verify_lists(index: &Index) -> Result<u64, IndexError> {
     Ok(postings)
 }
 
-/// Documents increase and exist, weights are at least 1, no weight exceeds its bounds, and k-th weights are correct.
+/// Checks that documents increase and exist, that weights are at least 1 and within their bounds, and k-th weights.
 fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'static str> {
     let header = index.segment().header();
     let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
@@ -130,7 +130,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
                 let s = saturation(frequency, norms.of(index.length_codes()[document as usize]));
                 let bound = list.saturation_bound(block).min(list.window_saturation_bound(window(document)));
                 if frequency == 0 || s > bound {
-                    return Err("a frequency is over its bound");
+                    return Err("a frequency is 0 or exceeds its bound");
                 }
                 saturations.push(s);
             }
@@ -140,7 +140,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
             for (&document, &impact) in documents[..count].iter().zip(&weights) {
                 let bound = list.impact_bound(block).min(list.window_impact_bound(window(document)));
                 if impact == 0 || impact > bound {
-                    return Err("an impact is over its bound");
+                    return Err("an impact is 0 or exceeds its bound");
                 }
                 impacts[impact as usize] += 1;
             }
@@ -160,7 +160,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
     let has_largest_impacts = !header.has_impacts || list.largest_impacts() == largest_impacts_of(&impacts);
     match has_largest && has_largest_impacts {
         true => Ok(()),
-        false => Err("a stored k-th weight is not that of its postings"),
+        false => Err("a stored k-th weight does not match its postings"),
     }
 }
 
@@ -194,7 +194,7 @@ fn largest_of(mut saturations: Vec<f32>) -> Largest {
     Largest { saturation: kth(1), kth: STORED_K.map(kth) }
 }
 
-/// The same of impacts, from the number of postings with each.
+/// The same for impacts, from the number of postings with each impact.
 fn largest_impacts_of(counts: &[u32; 256]) -> (u32, [u32; STORED_K.len()]) {
     let kth = |k: usize| {
         let reaches = |least: &u32| counts[*least as usize..].iter().map(|&count| count as usize).sum::<usize>() >= k;
@@ -203,19 +203,19 @@ fn largest_impacts_of(counts: &[u32; 256]) -> (u32, [u32; STORED_K.len()]) {
     (kth(1), STORED_K.map(kth))
 }
 
-/// The blocks of a long list lie one behind the other.
+/// Checks that the blocks of a list lie one after the other without gaps.
 fn verify_blocks(list: &List<'_>) -> Result<(), &'static str> {
     let is_long = list.directory_bytes().is_some() && list.dense().is_none();
     for block in 0..if is_long { list.blocks() } else { 0 } {
-        let columns = list.column_bytes(block).iter().sum::<usize>();
-        if list.block_bytes(block).len() != columns.next_multiple_of(UNIT) {
+        let bytes = list.column_bytes(block).iter().sum::<usize>();
+        if list.block_bytes(block).len() != bytes.next_multiple_of(UNIT) {
             return Err("a block does not end where the next one begins");
         }
     }
     Ok(())
 }
 
-/// A window starts with the first block that reaches into it.
+/// Checks that every window starts with the first block that reaches into it.
 fn verify_windows(list: &List<'_>, documents: u32) -> Result<(), &'static str> {
     for window in 0..list.windows() {
         let start = window as u32 * WINDOW;

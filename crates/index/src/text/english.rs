@@ -1,4 +1,4 @@
-//! What is English in the `english` chain besides its stemmer: possessive endings and stop words.
+//! The English steps besides the stemmer: possessive endings and stop words.
 
 /// Cuts a trailing `'s` or `'S` (with U+0027, U+2019 or U+FF07), as Lucene's `EnglishPossessiveFilter` does.
 pub fn strip_possessive(term: &str) -> &str {

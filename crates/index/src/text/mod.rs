@@ -1,4 +1,4 @@
-//! Analyzers: what turns text into terms, for documents and for queries alike.
+//! Analyzers turn text into terms, for documents and queries alike.
 
 mod english;
 mod porter;
@@ -12,17 +12,18 @@ use recent::RecentTerms;
 use std::sync::Arc;
 use words::Word;
 
-/// What turns text into terms; the same chain serves documents and queries and is stored in the index.
+/// A chain of steps that turns text into terms. It is stored in the index, so that queries go through the same steps as
+/// the documents did.
 ///
-/// A term is never empty and has at most [`LONGEST_TERM_CHARS`] characters, so [`LONGEST_TERM_BYTES`] bytes: longer
-/// words, and longer tokens between white space, are cut.
+/// A term is never empty and has at most [`LONGEST_TERM_CHARS`] characters, hence [`LONGEST_TERM_BYTES`] bytes. Longer
+/// words are cut into several terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analyzer {
     name: Arc<str>,
     chain: Arc<Chain>,
 }
 
-/// Buffers that analysis reuses from text to text, so that terms cost no allocation.
+/// Buffers reused between texts, so that analysis allocates nothing per term.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     /// A piece of text in ASCII lower case.
@@ -32,29 +33,29 @@ pub struct Scratch {
     chain: Option<Arc<Chain>>,
 }
 
-/// Why a name gives no analyzer.
+/// Why the name of an analyzer cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnalyzerError {
-    /// A step that does not exist, or a name without steps that is unknown.
+    /// An unknown name, or an unknown step of a chain.
     #[error("analyzer '{name}': '{step}' is unknown; {KNOWN}")]
     Unknown {
         /// The name or chain as given.
         name: String,
-        /// The part of it that is not known.
+        /// The unknown part of it.
         step: String,
     },
-    /// The chain does not start with a step that splits, or splits twice.
-    #[error("analyzer '{name}': exactly its first step must be 'words' or 'whitespace'; {KNOWN}")]
+    /// The chain does not start with a step that splits text, or has a second one.
+    #[error("analyzer '{name}': the first step, and no other, must be 'words' or 'whitespace'; {KNOWN}")]
     Splitter {
         /// The chain as given.
         name: String,
     },
-    /// A step that stands twice in the chain.
-    #[error("analyzer '{name}': '{step}' stands in it twice; give each step once")]
+    /// A step that occurs twice in the chain.
+    #[error("analyzer '{name}': '{step}' occurs twice; give each step once")]
     Repeated {
         /// The chain as given.
         name: String,
-        /// The step in question.
+        /// The repeated step.
         step: String,
     },
 }
@@ -66,7 +67,7 @@ const NAMED_CHAINS: [(&str, &str); 4] = [
     ("english", "words+possessive+lowercase+stop+porter"),
     ("simple", "words+lowercase"),
     ("whitespace", "whitespace"),
-    // Documents come as weighted vectors; only text, such as that of queries, is split.
+    // Documents come as weighted vectors, so only queries are split.
     ("pretokenized", "whitespace"),
 ];
 
@@ -74,7 +75,8 @@ const NAMED_CHAINS: [(&str, &str); 4] = [
 struct Chain {
     splitter: Splitter,
     filters: Vec<Filter>,
-    /// What is left of `filters` for an ASCII word of text already in ASCII lower case, if that may be done first.
+    /// The filters that remain for an ASCII word if its text was lower-cased before splitting; `None` if the chain does
+    /// not allow that.
     filters_of_folded: Option<Vec<Filter>>,
 }
 
@@ -102,8 +104,8 @@ const FILTERS: [(&str, Filter); 4] = [
 ];
 
 impl Analyzer {
-    /// The analyzer of a known name (`english`, `simple`, `whitespace`, `pretokenized`) or of a chain spelled out, such
-    /// as `words+lowercase+stop+porter`.
+    /// Parses a known name (`english`, `simple`, `whitespace`, `pretokenized`) or a chain of steps such as
+    /// `words+lowercase+stop+porter`.
     pub fn parse(name: &str) -> Result<Analyzer, AnalyzerError> {
         let spelled_out = NAMED_CHAINS.iter().find(|(known, _)| *known == name).map_or(name, |(_, chain)| *chain);
         Ok(Analyzer { name: name.into(), chain: Arc::new(Chain::parse(spelled_out)?) })
@@ -114,7 +116,7 @@ impl Analyzer {
         &self.name
     }
 
-    /// The chain spelled out; parsing it gives an analyzer with the same terms.
+    /// The steps joined by `+`; parsing them gives an analyzer with the same terms.
     pub fn chain(&self) -> String {
         let splitter = SPLITTERS.iter().filter(|(_, splitter)| *splitter == self.chain.splitter).map(|(name, _)| *name);
         let filters = self
@@ -125,7 +127,7 @@ impl Analyzer {
         splitter.chain(filters).collect::<Vec<_>>().join("+")
     }
 
-    /// Calls `sink` with each term of `text` in order. `scratch` is reused, so that nothing is allocated for a term.
+    /// Calls `sink` with each term of `text` in order. Terms are made in `scratch`, without allocation.
     pub fn analyze(&self, text: &str, scratch: &mut Scratch, sink: &mut (impl FnMut(&str) + ?Sized)) {
         scratch.turn_to(&self.chain);
         let Scratch { folded, recent, .. } = scratch;
@@ -139,7 +141,7 @@ impl Analyzer {
         });
     }
 
-    /// Calls `sink` with each word of `text`, in ASCII lower case if the chain allows that to come first.
+    /// Calls `sink` with each word of `text`; ASCII letters are in lower case already if the chain allows that.
     #[inline]
     fn split_folded(&self, text: &str, folded: &mut String, sink: &mut impl FnMut(Word)) {
         if self.chain.filters_of_folded.is_none() {
@@ -167,7 +169,7 @@ impl Analyzer {
 }
 
 impl Scratch {
-    /// Terms that another chain made are of no use to this one.
+    /// Prepares for a chain: forgets cached terms if they came from another one.
     fn turn_to(&mut self, chain: &Arc<Chain>) {
         if !self.chain.as_ref().is_some_and(|known| Arc::ptr_eq(known, chain)) {
             self.recent.forget();
@@ -200,7 +202,7 @@ impl Chain {
         Ok(Chain { splitter, filters, filters_of_folded })
     }
 
-    /// What is left to do for a word that `split_folded` gave.
+    /// The filters that remain for a word from `split_folded`.
     #[inline]
     fn filters_for(&self, word: &Word) -> &[Filter] {
         match &self.filters_of_folded {
@@ -218,21 +220,21 @@ impl Chain {
     }
 }
 
-/// Splitters and the possessive filter give the same with and without capitals; so if only they precede the lower-casing,
-/// a whole piece of text is lower-cased before it is split, many bytes at a time.
+/// The filters that remain if text is lower-cased before it is split, many bytes at a time. That is possible if only
+/// the splitter and the possessive filter, which ignore case, precede `lowercase`.
 fn filters_of_folded(filters: &[Filter]) -> Option<Vec<Filter>> {
     let lowercase = filters.iter().position(|filter| *filter == Filter::Lowercase)?;
     let may_be_first = filters[..lowercase].iter().all(|filter| *filter == Filter::Possessive);
     may_be_first.then(|| filters.iter().copied().filter(|filter| *filter != Filter::Lowercase).collect())
 }
 
-/// Text is lower-cased in pieces of about this size, which stay in the first-level cache.
+/// Text is lower-cased in pieces of about this size, which fit in the L1 cache.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// A scratch that had to grow for a text without white space is cut back to this.
+/// A buffer that grew for a text without white space is shrunk to this.
 const LARGEST_KEPT_BYTES: usize = 1 << 20;
 
-/// The length of a first piece of `text`, at most `limit` unless there is no white space to cut at.
+/// The length of the first piece of `text`: at most `limit` bytes, more only if there is no white space to cut at.
 fn piece_length(text: &str, limit: usize) -> usize {
     let bytes = text.as_bytes();
     if bytes.len() <= limit {
@@ -245,7 +247,7 @@ fn piece_length(text: &str, limit: usize) -> usize {
     }
 }
 
-/// Applies `filters` to `term`; whether a term is left.
+/// Applies `filters` to `term` and returns whether a term is left.
 fn apply(filters: &[Filter], term: &mut String) -> bool {
     for filter in filters {
         match filter {
@@ -259,13 +261,13 @@ fn apply(filters: &[Filter], term: &mut String) -> bool {
     !term.is_empty()
 }
 
-/// Lower-cases character by character, as Java's `Character.toLowerCase`: a final sigma is a sigma like others, and the
-/// capital I with dot gives a plain i.
+/// Lower-cases character by character, as Java's `Character.toLowerCase` does: a final sigma is not special, and a
+/// capital I with dot becomes a plain i.
 fn lowercase(term: &mut String) {
     if term.is_ascii() {
         return term.make_ascii_lowercase();
     }
-    // The lower-case term is written behind the term, which then goes: no second buffer.
+    // Append the lower-case term, then remove the original: no second buffer.
     let length = term.len();
     let mut position = 0;
     while let Some(character) = term[position..length].chars().next() {
@@ -339,7 +341,7 @@ mod tests {
             let message = message(name);
             assert!(message.contains("first step") && message.contains(KNOWN), "{message}");
         }
-        assert!(message("words+stop+stop").contains("'stop' stands in it twice"));
+        assert!(message("words+stop+stop").contains("'stop' occurs twice"));
     }
 
     #[test]
@@ -385,7 +387,7 @@ mod tests {
         ]
     }
 
-    /// The chain step by step, each over all words, without lower-casing ahead.
+    /// Each step over all words before the next step, without lower-casing ahead.
     fn terms_step_by_step(analyzer: &Analyzer, text: &str) -> Vec<String> {
         let mut terms = Vec::new();
         analyzer.chain.split(text, &mut |word| terms.push(word.text.to_owned()));

@@ -3,11 +3,14 @@
 //! Two rules differ from the paper, as in the author's own later program and in Lucene's `PorterStemFilter`:
 //! step 2 maps `bli` to `ble` (the paper: `abli` to `able`) and also `logi` to `log`. Words of one or two letters stay.
 //!
-//! Rules speak of lower-case ASCII letters; every other character counts as a consonant. Lucene sees UTF-16 units where
-//! this file sees UTF-8; the three places where that could be noticed (the length of a word, a doubled last
-//! character, a last character after a vowel) look at characters, so that the stems are equal.
+//! The rules are about lower-case ASCII letters; every other character counts as a consonant. Lucene works on UTF-16
+//! units and this file on UTF-8. The three rules where that matters (the length of a word, a doubled last character, a
+//! last character after a vowel) look at characters, so that the stems are the same.
+//!
+//! It is written here because stems must equal Lucene's for any text, and because it works in place, without
+//! allocation.
 
-/// A suffix and what takes its place.
+/// A suffix and its replacement.
 type Rule = (&'static str, &'static str);
 
 /// Replaces `word` by its stem, in place.
@@ -28,7 +31,7 @@ pub fn stem(word: &mut String) {
 /// Whether a word has at most two UTF-16 units.
 fn is_short(word: &str) -> bool {
     match word.as_bytes() {
-        // Two units in more than two bytes: one of the first two bytes is beyond ASCII.
+        // Three bytes or more can be two units only if one of the first two bytes is beyond ASCII.
         [first, second, _, ..] => (first | second) & 0x80 != 0 && word.encode_utf16().nth(2).is_none(),
         _ => true,
     }
@@ -111,7 +114,7 @@ fn single_suffixes(word: &[u8]) -> &'static [Rule] {
     }
 }
 
-/// Finds the first rule whose suffix ends `word` and applies it if what stands before has a measure above 0.
+/// Applies the first rule whose suffix ends `word`, if the stem before the suffix has a measure above 0.
 fn apply_first(word: &mut String, rules: &[Rule]) {
     for (suffix, replacement) in rules {
         if let Some(stem) = word.strip_suffix(suffix) {
@@ -183,7 +186,7 @@ fn measure(stem: &[u8]) -> usize {
 }
 
 fn has_vowel(stem: &[u8]) -> bool {
-    // Of the letters before the first plain vowel a `y` is a vowel wherever it is not the first.
+    // Without a plain vowel before it, a `y` is a vowel unless it is the first letter.
     stem.iter().any(|&letter| is_plain_vowel(letter)) || stem.iter().skip(1).any(|&letter| letter == b'y')
 }
 
@@ -203,7 +206,7 @@ fn is_consonant(word: &[u8], position: usize) -> bool {
 fn ends_in_double_consonant(word: &str) -> bool {
     let mut backwards = word.chars().rev();
     match (backwards.next(), backwards.next()) {
-        // Beyond the basic plane two equal UTF-16 units never stand side by side.
+        // Beyond the basic plane two equal UTF-16 units are never adjacent.
         (Some(last), Some(before)) => {
             last == before && last <= '\u{FFFF}' && is_consonant(word.as_bytes(), word.len() - 1)
         }

@@ -1,30 +1,30 @@
-//! Remembers what became of recent words: text repeats its words, and looking one up costs a fraction of stemming it.
+//! A cache from recent words to their terms: text repeats its words, and a lookup costs a fraction of stemming.
 
-/// A direct-mapped table from words of at most 16 bytes to their terms: a word that meets another in its slot replaces it.
+/// A direct-mapped table from words of up to 16 bytes to their terms: a word replaces the one in its bucket.
 ///
-/// A term is mostly the start of its word with at most one letter more (`cats`, `cat`; `happy`, `happi`; `hoping`,
-/// `hope`). Only such terms are remembered, so a slot holds no text.
+/// Most terms are a prefix of their word with at most one letter appended (`cats`, `cat`; `happy`, `happi`; `hoping`,
+/// `hope`). Only such terms are cached, so a bucket holds no text.
 #[derive(Clone, Debug, Default)]
 pub struct RecentTerms {
-    /// Empty until `made` says that a table pays.
-    slots: Vec<Slot>,
-    /// How many terms have been made rather than remembered.
+    /// Empty until more than `MADE_WITHOUT_TABLE` terms were made.
+    buckets: Vec<Bucket>,
+    /// Terms made so far, rather than found in the table.
     made: usize,
-    /// The term in work, if it is not just the start of its word.
+    /// The current term, unless it is a prefix of its word.
     term: String,
 }
 
-/// With nothing kept and no letter, the word gives no term.
+/// A cached word. If nothing is kept and there is no letter, the word gives no term.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct Bucket {
     key: Key,
-    /// How many bytes of the word the term keeps.
+    /// Length of the prefix of the word that the term keeps.
     kept: u8,
-    /// The letter that follows them, or 0 for none.
+    /// The letter appended to it, or 0 for none.
     letter: u8,
 }
 
-/// All bytes of a word, in a form that is quick to make and to compare. The default is no word's key.
+/// All bytes of a word, in a form that is fast to make and to compare. No word has the default key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Key {
     first: u64,
@@ -32,16 +32,16 @@ struct Key {
     length: u8,
 }
 
-/// At 24 bytes a slot they stay in a second-level cache.
-const SLOTS: usize = 1 << SLOT_BITS;
-const SLOT_BITS: u32 = 13;
+/// With 24 bytes per bucket the table fits in the L2 cache.
+const BUCKETS: usize = 1 << BUCKET_BITS;
+const BUCKET_BITS: u32 = 13;
 
-/// So many terms are made before the table is: a query is done before it would pay.
+/// Terms made before the table is allocated: a query ends before it would pay off.
 const MADE_WITHOUT_TABLE: usize = 256;
 
 impl RecentTerms {
-    /// The term of `word`, remembered or made: `make` turns the word into its term in place and says whether there is
-    /// one. It must do the same each time, until [`forget`](Self::forget).
+    /// The term of `word`, from the table or from `make`, which turns the word into its term in place and returns
+    /// whether there is one. `make` must be the same function until [`forget`](Self::forget).
     #[inline]
     pub fn term<'term>(
         &'term mut self,
@@ -51,15 +51,15 @@ impl RecentTerms {
         let Some(key) = Key::of(word.as_bytes()) else {
             return self.make(word, make);
         };
-        match self.slots.get(key.slot()) {
-            Some(slot) if slot.key == key => {
-                let kept = &word[..usize::from(slot.kept)];
-                if slot.letter == 0 {
+        match self.buckets.get(key.bucket()) {
+            Some(bucket) if bucket.key == key => {
+                let kept = &word[..usize::from(bucket.kept)];
+                if bucket.letter == 0 {
                     return (!kept.is_empty()).then_some(kept);
                 }
                 self.term.clear();
                 self.term.push_str(kept);
-                self.term.push(char::from(slot.letter));
+                self.term.push(char::from(bucket.letter));
                 Some(&self.term)
             }
             _ => {
@@ -73,9 +73,9 @@ impl RecentTerms {
         }
     }
 
-    /// Empties the table, for words that are to give other terms.
+    /// Empties the table, before `make` becomes another function.
     pub fn forget(&mut self) {
-        self.slots.clear();
+        self.buckets.clear();
     }
 
     fn make(&mut self, word: &str, make: impl FnOnce(&mut String) -> bool) -> Option<&str> {
@@ -84,7 +84,7 @@ impl RecentTerms {
         make(&mut self.term).then_some(&self.term)
     }
 
-    /// Puts `word` with the term just made into its slot, if the term has the form that a slot can hold.
+    /// Caches the term that was just made from `word`, if a bucket can hold it.
     fn remember(&mut self, key: Key, word: &str, is_term: bool) {
         let word = word.as_bytes();
         let (kept, letter) = match self.term.as_bytes() {
@@ -93,10 +93,10 @@ impl RecentTerms {
             [start @ .., letter @ 1..=0x7F] if word.starts_with(start) => (start.len(), *letter),
             _ => return,
         };
-        self.slots.resize(SLOTS, Slot::default());
-        self.slots[key.slot()] = Slot {
+        self.buckets.resize(BUCKETS, Bucket::default());
+        self.buckets[key.bucket()] = Bucket {
             key,
-            // Within 16, as the word is.
+            // At most 16, the longest word.
             kept: kept as u8,
             letter,
         };
@@ -104,7 +104,7 @@ impl RecentTerms {
 }
 
 impl Key {
-    /// None for the empty word and for words of more than 16 bytes.
+    /// `None` for the empty word and for words of more than 16 bytes.
     #[inline]
     fn of(word: &[u8]) -> Option<Key> {
         let (first, last) = match (word, word.first_chunk::<8>(), word.last_chunk::<8>()) {
@@ -112,19 +112,19 @@ impl Key {
             (_, Some(_), _) | ([], ..) => return None,
             _ => match (word.first_chunk::<4>(), word.last_chunk::<4>()) {
                 (Some(first), Some(last)) => (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()),
-                // One to three bytes: the first, the middle and the last are all there is.
+                // One to three bytes: first, middle and last are all of them.
                 _ => (u64::from(word[0]) | u64::from(word[word.len() / 2]) << 8, word[word.len() - 1].into()),
             },
         };
         Some(Key { first, last, length: word.len() as u8 })
     }
 
-    /// The high bits of a product with the golden ratio, as in Fibonacci hashing.
+    /// Fibonacci hashing: the high bits of a product with the golden ratio.
     #[inline]
-    fn slot(&self) -> usize {
+    fn bucket(&self) -> usize {
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let mixed = (self.first ^ self.last.rotate_left(29) ^ u64::from(self.length) << 59).wrapping_mul(GOLDEN);
-        ((mixed ^ mixed >> 29).wrapping_mul(GOLDEN) >> (u64::BITS - SLOT_BITS)) as usize
+        ((mixed ^ mixed >> 29).wrapping_mul(GOLDEN) >> (u64::BITS - BUCKET_BITS)) as usize
     }
 }
 
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn words_of_one_slot_take_turns() {
-        let slot = |word: &str| Key::of(word.as_bytes()).unwrap().slot();
-        let words: Vec<String> = (0..=SLOTS).map(|number| format!("{number}ties")).collect();
+    fn words_of_one_bucket_take_turns() {
+        let bucket = |word: &str| Key::of(word.as_bytes()).unwrap().bucket();
+        let words: Vec<String> = (0..=BUCKETS).map(|number| format!("{number}ties")).collect();
         let mut first_with = std::collections::HashMap::new();
         let (one, other) =
-            words.iter().find_map(|word| first_with.insert(slot(word), word).map(|before| (before, word))).unwrap();
+            words.iter().find_map(|word| first_with.insert(bucket(word), word).map(|before| (before, word))).unwrap();
         let mut recent = with_table();
         for word in [one, other, other, one] {
             assert_eq!(recent.term(word, make), term_of(word).as_deref());
@@ -168,9 +168,9 @@ mod tests {
         for _ in 0..MADE_WITHOUT_TABLE {
             recent.term("hoping", make);
         }
-        assert_eq!(recent.slots.len(), 0);
+        assert_eq!(recent.buckets.len(), 0);
         recent.term("hoping", make);
-        assert_eq!(recent.slots.len(), SLOTS);
+        assert_eq!(recent.buckets.len(), BUCKETS);
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! Words of text beyond ASCII: which segments of Unicode Standard Annex #29 are words, as Lucene's `StandardTokenizer` sees it.
+//! Splits text beyond ASCII into words: the segments of Unicode Standard Annex #29 that Lucene's `StandardTokenizer`
+//! keeps.
 //!
 //! The `unicode-segmentation` crate finds the boundaries. A segment is a word if it holds a letter, a number, an
-//! ideograph, kana, Hangul or an emoji. Two things go beyond the annex, as in Lucene: a run of a South East Asian script
-//! that is written without spaces (Thai, Lao, Khmer, Myanmar) is one word, and a word has at most 255 characters.
+//! ideograph, kana, Hangul or an emoji. Two things go beyond the annex, as in Lucene: a run of a South East Asian
+//! script that is written without spaces (Thai, Lao, Khmer, Myanmar) is one word, and a word has at most 255
+//! characters.
 
 use super::words::{Word, cut_by_chars, longest_prefix};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Calls `sink` with each word of `text` in order.
 pub fn split_words(text: &str, sink: &mut impl FnMut(Word)) {
-    // Where the run of South East Asian segments that ends at the current segment starts.
+    // The start of the run of South East Asian segments that we are in.
     let mut run_start = None;
     for (start, segment) in text.split_word_bound_indices() {
         if segment.starts_with(is_south_east_asian) {
@@ -50,14 +52,15 @@ pub fn cut_long_word(word: &str, sink: &mut impl FnMut(Word)) {
     }
 }
 
-/// The word in a segment: the segment itself, or what follows a character that only a zero-width joiner ties to an emoji.
+/// The word in a segment: all of it, or its part from an emoji on that only a zero-width joiner ties to other
+/// characters.
 fn word_of(segment: &str) -> Option<&str> {
     let first = segment.chars().next()?;
     if begins_word(first) {
         return Some(segment);
     }
     if is_regional_indicator(first) {
-        // Two of them make a flag; one alone is nothing.
+        // Two of them make a flag; one alone is not a word.
         return (segment.chars().filter(|&character| is_regional_indicator(character)).count() == 2).then_some(segment);
     }
     if is_connector(first) || matches!(first, '#' | '*') && segment.contains(ENCLOSING_KEYCAP) {
@@ -70,16 +73,16 @@ fn word_of(segment: &str) -> Option<&str> {
 
 const ENCLOSING_KEYCAP: char = '\u{20E3}';
 
-/// Whether a segment with this character is a word.
+/// Whether this character makes its segment a word.
 fn begins_word(character: char) -> bool {
     match character {
         ..='\u{7F}' => character.is_ascii_alphanumeric(),
-        // Latin letters, the common case, without asking further.
+        // Latin letters, the common case.
         '\u{D7}' | '\u{F7}' => false,
         '\u{C0}'..='\u{24F}' => true,
         _ if is_south_east_asian(character) || is_ideographic_radical(character) => true,
         _ if character.is_alphabetic() => !is_mark(character),
-        // Of the numbers those count that hold to letters: digits, but neither superscripts nor fractions.
+        // Numbers count if they stick to letters: digits do, superscripts and fractions do not.
         _ if character.is_numeric() && are_joined(character, 'a') => true,
         _ => is_katakana_sign(character) || are_joined(ZERO_WIDTH_JOINER, character) && !is_mark(character),
     }
@@ -87,13 +90,13 @@ fn begins_word(character: char) -> bool {
 
 const ZERO_WIDTH_JOINER: char = '\u{200D}';
 
-/// Extend, Format and joiner characters, the ones that hold to any character before them.
+/// Extend, Format and joiner characters, which stick to any character before them.
 fn is_mark(character: char) -> bool {
     are_joined('!', character)
 }
 
-/// Whether no boundary lies between two characters: how the properties in the crate's tables, which it does not export,
-/// can be asked for.
+/// Whether no boundary lies between two characters. The crate does not export its tables of properties; this is a way
+/// to query them.
 fn are_joined(left: char, right: char) -> bool {
     let mut buffer = [0; 8];
     let middle = left.encode_utf8(&mut buffer).len();
@@ -102,7 +105,7 @@ fn are_joined(left: char, right: char) -> bool {
     pair.split_word_bounds().next().is_some_and(|segment| segment.len() == end)
 }
 
-/// ExtendNumLet characters, which belong to words but make none.
+/// ExtendNumLet characters, which can be part of a word but do not make one.
 fn is_connector(character: char) -> bool {
     matches!(
         character,
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_keep_their_marks_and_marks_alone_are_no_words() {
+    fn letters_keep_their_marks_and_marks_alone_are_not_words() {
         assert_eq!(words("हिन्दी עברית عَرَبِيّ"), ["हिन्दी", "עברית", "عَرَبِيّ"]);
         assert_eq!(words("\u{301} \u{93E} \u{200D} \u{AD}"), [""; 0]);
         assert_eq!(words("!\u{200D}👍"), ["👍"]);
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_and_connectors_alone_are_no_words() {
+    fn punctuation_and_connectors_alone_are_not_words() {
         assert_eq!(words("\u{2013} \u{201C}\u{201D} \u{203F}\u{203F} \u{203F}a \u{D7} \u{3000}"), ["\u{203F}a"]);
     }
 }

@@ -1,14 +1,16 @@
-//! Cuts text into the words of Unicode Standard Annex #29, at memory speed where the text is ASCII.
+//! Splits text into the words of Unicode Standard Annex #29, at memory speed where the text is ASCII.
 //!
-//! In ASCII the rules of the annex come down to one table: letters, digits and `_` hold together (WB5, WB8-10, WB13a-b),
-//! and one `.` `'` `:` between letters (WB6-7) or one `.` `'` `,` `;` between digits (WB11-12) does not part them.
-//! Where a decision needs a character beyond ASCII, the region around it goes to [`unicode`](super::unicode). A region
-//! starts where a boundary is certain whatever follows, and ends before an ASCII character that no rule joins to
-//! what stands before it, so that region by region gives the words of the whole.
+//! For ASCII the rules of the annex reduce to one table: letters, digits and `_` stick together (WB5, WB8-10, WB13a-b),
+//! and a single `.` `'` `:` between letters (WB6-7) or `.` `'` `,` `;` between digits (WB11-12) does not end a word.
+//! Where a decision depends on a character beyond ASCII, the region around it goes to [`unicode`](super::unicode). A
+//! region starts at a position that is a boundary whatever follows, and ends before an ASCII character that no rule
+//! joins to the one before it. Splitting region by region therefore gives the words of the whole text.
+//!
+//! `unicode-segmentation` alone would do, and is what the tests compare with; the table is here for speed.
 
 use super::unicode;
 
-/// The most characters of a term; longer words are cut, as Lucene does.
+/// The most characters of a term; longer words are cut, as in Lucene.
 pub const LONGEST_TERM_CHARS: usize = 255;
 
 /// The most bytes of a term in UTF-8.
@@ -18,11 +20,11 @@ const LETTER: u8 = 1;
 const DIGIT: u8 = 2;
 const CONNECTOR: u8 = 4;
 const WORD: u8 = LETTER | DIGIT | CONNECTOR;
-/// Joins what stands on both sides; shifted right by `MIDDLE_SHIFT` it gives the class both sides must have.
+/// Joins its two neighbours if both have the same class: this one shifted right by `MIDDLE_SHIFT`.
 const LETTER_MIDDLE: u8 = LETTER << MIDDLE_SHIFT;
 const DIGIT_MIDDLE: u8 = DIGIT << MIDDLE_SHIFT;
 const MIDDLE_SHIFT: u8 = 3;
-/// The double quote, which joins Hebrew letters: nothing in ASCII, but a region must not end before it.
+/// The double quote joins Hebrew letters: it joins nothing in ASCII, but a region must not end before it.
 const QUOTE: u8 = 32;
 const BEYOND_ASCII: u8 = 64;
 
@@ -47,13 +49,13 @@ static CLASSES: [u8; 256] = {
     classes
 };
 
-/// A word as it stands in the text.
+/// A word, as a slice of the text.
 pub struct Word<'text> {
     pub text: &'text str,
     pub is_ascii: bool,
 }
 
-/// Calls `sink` with each word of `text` in order; white space, punctuation and lone marks are no words.
+/// Calls `sink` with each word of `text` in order; white space, punctuation and lone marks are not words.
 pub fn split_words(text: &str, sink: &mut impl FnMut(Word)) {
     let bytes = text.as_bytes();
     let mut position = 0;
@@ -67,7 +69,7 @@ pub fn split_words(text: &str, sink: &mut impl FnMut(Word)) {
                 end
             }
             None => {
-                // One character more before a region without a word of its own: `#` and `*` begin keycap emoji.
+                // A region that starts beyond ASCII takes in the character before it: `#` and `*` begin keycap emoji.
                 let start = start - usize::from(start > 0 && bytes[start] >= 0x80);
                 let end = region_end(bytes, start + 1);
                 unicode::split_words(&text[start..end], sink);
@@ -77,7 +79,7 @@ pub fn split_words(text: &str, sink: &mut impl FnMut(Word)) {
     }
 }
 
-/// Where the word that starts at `start` ends, or `None` if a character beyond ASCII has a say in it.
+/// The end of the word that starts at `start`; `None` if it depends on a character beyond ASCII.
 #[inline]
 fn ascii_word_end(bytes: &[u8], start: usize) -> Option<usize> {
     let class_at = |position: usize| bytes.get(position).map_or(0, |&byte| CLASSES[byte as usize]);
@@ -102,7 +104,7 @@ fn ascii_word_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Where the run of letters, digits and `_` from `position` on ends.
+/// The end of the run of letters, digits and `_` that starts at `position`.
 #[inline]
 fn run_end(bytes: &[u8], position: usize) -> usize {
     let mut end = position;
@@ -119,15 +121,16 @@ fn run_end(bytes: &[u8], position: usize) -> usize {
     end
 }
 
-/// How many of the eight bytes, from the lowest on, are letters, digits or `_`: all eight are looked at together, since
-/// the end of a word is what a branch for each byte would mispredict.
+/// Counts the bytes, from the lowest on, that are letters, digits or `_` without interruption. All eight are tested at
+/// once: a branch for each byte would be mispredicted at the end of every word.
 #[inline]
 fn run_length(bytes: u64) -> usize {
     const HIGH_BITS: u64 = in_every_lane(0x80);
     const fn in_every_lane(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
-    // The high bit of each lane with a byte from `first` to `last`, and other bits. No lane carries: all are below 0x80.
+    // Sets the high bit of each lane whose byte is in `first..=last`; other bits are undefined. No lane carries into
+    // the next, since all bytes are below 0x80.
     const fn within(lanes: u64, first: u8, last: u8) -> u64 {
         (lanes + in_every_lane(0x80 - first)) & !(lanes + in_every_lane(0x7F - last))
     }
@@ -151,7 +154,7 @@ fn send_ascii_word(word: &str, sink: &mut impl FnMut(Word)) {
     }
 }
 
-/// Calls `sink` with each piece of `text` between Unicode white space, cut after every 255 characters.
+/// Calls `sink` with each token between Unicode white space, cut after every 255 characters.
 pub fn split_white_space(text: &str, sink: &mut impl FnMut(Word)) {
     for token in text.split_whitespace() {
         cut_by_chars(token, sink);
@@ -241,7 +244,7 @@ mod tests {
         assert_eq!(tokens, ["a-b", "c,", "d", "\u{e9}!"]);
     }
 
-    /// Pieces that the rules of the annex, or the regions, treat differently.
+    /// Characters that the rules of the annex, or the choice of regions, treat differently.
     const PIECES: &[&str] = &[
         "a",
         "Zb",

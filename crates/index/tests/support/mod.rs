@@ -1,4 +1,4 @@
-//! Small collections, the same every time.
+//! Small deterministic collections.
 
 use lanner_index::build::{BuildError, BuildOptions, BuildReport, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -8,7 +8,7 @@ use std::path::Path;
 /// A document: id, title, text.
 pub type Row = (String, String, String);
 
-/// `count` documents over a vocabulary whose word `w` is drawn about once in `w + 1` times.
+/// `count` documents over `words` words, `w0`, `w1` and so on; the lower its number, the more frequent a word is.
 pub fn documents(count: u32, words: u32) -> Vec<Row> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let mut draw = |below: u64| {
@@ -29,7 +29,7 @@ pub fn documents(count: u32, words: u32) -> Vec<Row> {
     (0..count).map(document).collect()
 }
 
-/// Options that tests change where they need to.
+/// Default options of the tests.
 pub fn options() -> BuildOptions {
     BuildOptions {
         analyzer: Analyzer::parse("whitespace").unwrap(),

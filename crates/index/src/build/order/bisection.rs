@@ -1,54 +1,55 @@
-//! Recursive graph bisection: an order in which documents with the same terms stand together, so that gaps are small.
+//! Recursive graph bisection: an order in which documents with common terms are close, so that gaps are small.
 //!
 //! Dhulipala, Kabiljo, Karrer, Ottaviano, Pupyrev, Shalita: Compressing Graphs and Indexes with Recursive Graph
 //! Bisection (KDD 2016); Mackenzie, Mallia, Petri, Culpepper, Suel: Compressing Inverted Indexes with Recursive Graph
 //! Bisection (ECIR 2019); Mackenzie, Petri, Moffat: Faster Index Reordering with Bipartite Graph Partitioning (SIGIR
 //! 2021).
 //!
-//! The documents are halved so that the lists, each in two parts, cost as little as possible; then each half is
-//! halved, down to a few documents. A part with d of n documents costs about d · log2(n / (d + 1)) bits. The halves
-//! are equal, so n does not matter and what is saved is f(d) = d · log2(d + 1): a document that moves from a part with
-//! l others to one with r saves g(r) - g(l), where g(d) = f(d + 1) - f(d).
+//! The documents are split into two halves such that the lists, cut at the middle, cost as little as possible; then
+//! each half is split, down to a few documents. The part of a list with d of the n documents of a half costs about d ·
+//! log2(n / (d + 1)) bits. The halves have equal sizes, so n does not matter, and the cost falls as the sum of f(d) = d
+//! · log2(d + 1) grows. A document that moves from a part with l other documents to one with r saves g(r) - g(l) bits,
+//! where g(d) = f(d + 1) - f(d).
 //!
-//! A document *leans* right by the sum of g(r) - g(l) over its terms, not counting itself. In each round the half of
-//! the documents that lean right the most go right. This is what exchanging pairs for as long as they gain comes to,
-//! by one selection instead of two sorts. All documents are judged before any moves, so that friends on two sides
-//! would exchange their places for ever; a document therefore resists a move, a little more in each round (the cooling
-//! of the last paper).
+//! The *leaning* of a document to the right is the sum of g(r) - g(l) over its terms, not counting itself. In each
+//! round the half of the documents with the largest leanings goes right. This gives the same halves as swapping pairs,
+//! best first, as long as a pair gains, but takes one selection instead of two sorts. All leanings are computed before
+//! any document moves, so two similar documents in different halves could swap forever. A document therefore resists a
+//! move, a little more in each round (the cooling of the last paper).
 //!
-//! Sums are whole numbers, so that no order of additions, and thus no number of threads, changes the result.
+//! Leanings are integers, so that neither the order of additions nor the number of threads changes the result.
 
 use super::graph::Graph;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// So many documents are not divided any more; they stay in the order in which they came.
+/// A part of up to this many documents is not split; its documents stay in the order of the input.
 const LEAF_DOCUMENTS: usize = 32;
 const MAX_ROUNDS: usize = 20;
-/// Division ends when fewer than one in so many documents move.
+/// The rounds end when at most one in this many documents moves.
 const SETTLED_SHARE: usize = 1000;
 /// Fractional bits of a gain.
 const FRACTION_BITS: u32 = 16;
-/// What a move must gain at least, and by how much more with each round.
+/// The least gain of a move in the first round, and how much it grows with each round.
 const RESISTANCE: i64 = 1 << FRACTION_BITS;
 const RESISTANCE_GROWTH: i64 = RESISTANCE / 10;
-/// Gains up to this degree are looked up, those above computed.
+/// Gains below this degree come from a table, the others are computed.
 const TABLE_DEGREES: u32 = 1 << 14;
-/// Graphs of up to so many documents are finished by one worker.
+/// A graph of up to this many documents is finished by one worker.
 const SMALL_DOCUMENTS: usize = 2048;
-/// Graphs of fewer edges are not worth a second thread.
+/// A graph of fewer edges is split by one thread.
 const SHARED_EDGES: usize = 1 << 17;
 
-/// Orders the documents of a graph: the one with number `order[place]` comes at that place.
+/// Orders the documents of a graph: position `i` of the new order has document `order[i]`.
 ///
-/// `report` is told how much of the work is done, of how much, by one thread at a time.
+/// `report` is called with the work done and the total, by one thread at a time.
 pub fn order(graph: Graph, threads: usize, report: &(dyn Fn(u64, u64) + Sync)) -> Vec<u32> {
     let count = graph.documents().len();
     let mut order = vec![0; count];
     let work = Work { report: Mutex::new(report), done: AtomicU64::new(0), levels: levels(count), documents: count };
     let bisection = Bisection { gains: Gains::new(count as u32), work };
     let mut tasks = vec![Task { graph, order: &mut order, level: 0 }];
-    // Few large graphs are divided by several threads each, many small ones side by side.
+    // A few large graphs are split by several threads each, many small ones in parallel.
     while tasks.len() < 8 * threads && tasks.iter().any(|task| task.order.len() > SMALL_DOCUMENTS) {
         let each = (threads / tasks.len()).max(1);
         let halves = Mutex::new(Vec::with_capacity(2 * tasks.len()));
@@ -62,7 +63,7 @@ pub fn order(graph: Graph, threads: usize, report: &(dyn Fn(u64, u64) + Sync)) -
     order
 }
 
-/// How often so many documents are halved.
+/// How many times `documents` documents are halved.
 fn levels(documents: usize) -> u64 {
     let mut levels = 0;
     while documents.div_ceil(1 << levels) > LEAF_DOCUMENTS {
@@ -71,8 +72,8 @@ fn levels(documents: usize) -> u64 {
     levels
 }
 
-/// Runs the tasks on up to `threads` workers. Each worker has its own scratch buffers and takes the next task when it has
-/// finished one.
+/// Runs the tasks on up to `threads` workers. Each worker has its own scratch buffers and takes the next task when it
+/// has finished one.
 fn run_tasks<'a>(tasks: Vec<Task<'a>>, threads: usize, run: impl Fn(Task<'a>, &mut Scratch) + Sync) {
     let workers = threads.min(tasks.len());
     let tasks = Mutex::new(tasks.into_iter());
@@ -86,7 +87,8 @@ fn run_tasks<'a>(tasks: Vec<Task<'a>>, threads: usize, run: impl Fn(Task<'a>, &m
 }
 
 /// Calls `work` with each item on a thread of its own, the first on this one, and returns the results in order.
-// Not a `Pipeline`: that one pulls items from a source one by one, here they are slices of one array, cut beforehand.
+// Not a `Pipeline`, which pulls many items from a source: here every thread has one item, and the calling thread works
+// too.
 fn on_threads<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let (mut items, work) = (items.into_iter(), &work);
     let Some(first) = items.next() else {
@@ -102,14 +104,14 @@ fn on_threads<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl F
     })
 }
 
-/// A graph whose documents are to be ordered, and where their order goes.
+/// A graph whose documents are to be ordered, and the part of the order that they fill.
 struct Task<'a> {
     graph: Graph,
     order: &'a mut [u32],
     level: u64,
 }
 
-/// What has been done of the work; each level goes through all documents.
+/// The progress: on every level, all documents are work.
 struct Work<'a> {
     report: Mutex<&'a (dyn Fn(u64, u64) + Sync)>,
     done: AtomicU64,
@@ -128,7 +130,7 @@ impl Work<'_> {
     }
 }
 
-/// What a document that joins a part with `degree` others saves.
+/// The bits saved by a document that joins a part with `degree` others.
 struct Gains {
     table: Vec<i32>,
 }
@@ -150,18 +152,18 @@ impl Gains {
     }
 }
 
-/// The memory of a worker, used again for each graph.
+/// The buffers of a worker, reused for each graph.
 #[derive(Default)]
 struct Scratch {
-    /// `is_right[place]`: on which side the document is.
+    /// `is_right[position]`: whether the document is in the right half.
     is_right: Vec<bool>,
-    /// `left_degrees[term]`: documents on the left that have it.
+    /// `left_degrees[term]`: the number of documents in the left half with the term.
     left_degrees: Vec<u32>,
-    /// `leanings[side][term]`: how much the term makes a document of that side lean right.
+    /// `leanings[side][term]`: what the term adds to the leaning of a document on that side.
     leanings: [Vec<i32>; 2],
-    /// How much each document leans right, then its place to settle ties: see `key_of`.
+    /// The leaning of each document, with its position to break ties: see `key_of`.
     keys: Vec<u64>,
-    /// The same, in the order that selection leaves.
+    /// The same keys, partitioned by the selection.
     selected: Vec<u64>,
 }
 
@@ -171,7 +173,7 @@ struct Bisection<'a> {
 }
 
 impl Bisection<'_> {
-    /// Divides a large graph once.
+    /// Splits a large graph once.
     fn halve<'a>(&self, task: Task<'a>, threads: usize, scratch: &mut Scratch) -> Vec<Task<'a>> {
         let Task { graph, order, level } = task;
         if is_leaf(&graph) {
@@ -186,7 +188,7 @@ impl Bisection<'_> {
         vec![half(left, left_order), half(right, right_order)]
     }
 
-    /// Divides a graph down to the leaves.
+    /// Splits a graph down to the leaves.
     fn finish(&self, task: Task<'_>, scratch: &mut Scratch) {
         self.descend(task, scratch);
         self.work.tell();
@@ -206,19 +208,19 @@ impl Bisection<'_> {
         self.descend(Task { graph: right, order: right_order, level: level + 1 }, scratch);
     }
 
-    /// Divides a graph into two halves, as they came at first, and then round by round better ones.
+    /// Splits a graph into two halves: first in the order of the input, then improved round by round.
     fn divide(&self, graph: Graph, threads: usize, scratch: &mut Scratch) -> (Graph, Graph) {
         let threads = if graph.edges() < SHARED_EDGES { 1 } else { threads };
         let count = graph.documents().len();
         let left_count = count.div_ceil(2);
         scratch.start(&graph);
-        scratch.move_documents(&graph, threads, |place| place >= left_count);
+        scratch.move_documents(&graph, threads, |position| position >= left_count);
         for round in 0..MAX_ROUNDS {
             scratch.weigh_terms(&graph, &self.gains);
             scratch.weigh_documents(&graph, threads, RESISTANCE + RESISTANCE_GROWTH * round as i64);
             let last_on_left = scratch.last_on_left(left_count);
             let keys = std::mem::take(&mut scratch.keys);
-            let moved = scratch.move_documents(&graph, threads, |place| keys[place] > last_on_left);
+            let moved = scratch.move_documents(&graph, threads, |position| keys[position] > last_on_left);
             scratch.keys = keys;
             if moved * SETTLED_SHARE <= count {
                 break;
@@ -232,15 +234,15 @@ fn is_leaf(graph: &Graph) -> bool {
     graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0
 }
 
-/// A leaning in the upper half, such that keys are ordered by it, and the document's place in the lower one.
+/// A key that sorts by leaning, then by position: the leaning in the upper 32 bits, the position in the lower.
 #[inline]
-fn key_of(leaning: i64, place: usize) -> u64 {
+fn key_of(leaning: i64, position: usize) -> u64 {
     let leaning = leaning.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-    u64::from(leaning as u32 ^ 1 << 31) << 32 | place as u64
+    u64::from(leaning as u32 ^ 1 << 31) << 32 | position as u64
 }
 
 impl Scratch {
-    /// All documents are on the right at first.
+    /// Starts with all documents on the right.
     fn start(&mut self, graph: &Graph) {
         self.is_right.clear();
         self.is_right.resize(graph.documents().len(), true);
@@ -259,7 +261,7 @@ impl Scratch {
         }
     }
 
-    /// Makes the key of each document; one on the right leans there by the resistance, too, one on the left away.
+    /// Computes the key of each document. The resistance adds to its leaning towards the side where it is.
     fn weigh_documents(&mut self, graph: &Graph, threads: usize, resistance: i64) {
         self.keys.resize(self.is_right.len(), 0);
         let (is_right, leanings) = (&self.is_right, &self.leanings);
@@ -282,7 +284,7 @@ impl Scratch {
         *self.selected.select_nth_unstable(left_count - 1).1
     }
 
-    /// Puts each document on its side; returns how many were on the other.
+    /// Moves each document to its side; returns how many moved.
     fn move_documents(&mut self, graph: &Graph, threads: usize, goes_right: impl Fn(usize) -> bool + Sync) -> usize {
         let is_right = &self.is_right;
         let count_moves = |first: usize, is_right: &[bool], left_degrees: &mut [u32]| {
@@ -316,7 +318,8 @@ impl Scratch {
     }
 }
 
-/// A document leaves the left side or comes to it. Changes wrap around, so that those of several threads add up.
+/// Updates the degrees of the left half for a document that leaves or joins it. Changes wrap around, so that those of
+/// several threads can be added.
 fn change_degrees(left_degrees: &mut [u32], row: &[u32], goes_right: bool) {
     let change = if goes_right { u32::MAX } else { 1 };
     for &term in row {
@@ -345,13 +348,13 @@ mod tests {
         order(graph(rows, terms), threads, &|_, _| {})
     }
 
-    /// The sum over all lists of the logarithms of gaps.
+    /// The sum of log2(gap) over all lists.
     fn cost(rows: &[Vec<u32>], order: &[u32]) -> f64 {
         let mut last = std::collections::HashMap::new();
         let mut cost = 0.0;
-        for (place, &document) in (1..).zip(order) {
+        for (position, &document) in (1..).zip(order) {
             for &term in &rows[document as usize] {
-                cost += f64::from(place - last.insert(term, place).unwrap_or(0)).log2();
+                cost += f64::from(position - last.insert(term, position).unwrap_or(0)).log2();
             }
         }
         cost
@@ -361,7 +364,7 @@ mod tests {
         (0..rows.len() as u32).collect()
     }
 
-    /// Documents of topics, each with its own terms beside those of all.
+    /// Documents about topics: each topic has terms of its own beside common ones.
     fn topics(documents: u32, topics: u32, topic_of: impl Fn(u32) -> u32) -> (Vec<Vec<u32>>, u32) {
         let mut state = 0x2545_F491u32;
         let mut draw = |below: u32| {

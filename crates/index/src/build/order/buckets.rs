@@ -1,27 +1,24 @@
-//! Records put into another order on disk: each goes to the bucket of its new number, and a bucket fits in memory.
-//!
-//! Everything is read and written from front to back, so that it does not matter whether the records fit in memory.
+//! Sorts records by number on disk: each record goes to the bucket of its number, and one bucket at a time is sorted in
+//! memory. All files are read and written sequentially.
 
 use crate::build::BuildError;
 use crate::build::write::Spool;
 use crate::format::varint;
 use std::path::Path;
 
-/// Each bucket that is written has a buffer.
+/// The most buckets; each has a write buffer.
 const MAX_BUCKETS: u64 = 32;
 
-/// Takes records in any order.
+/// Collects records in any order.
 pub struct Buckets {
     buckets: Vec<Spool>,
-    /// Consecutive numbers that share a bucket.
+    /// The number of consecutive record numbers in a bucket.
     bucket_numbers: u32,
     head: Vec<u8>,
 }
 
 impl Buckets {
-    /// Makes buckets in a folder for the numbers `0..count` with records of so many bytes together.
-    ///
-    /// Buckets have about `bucket_bytes` if records are alike, more if there would be too many of them.
+    /// Creates up to `buckets` buckets in a folder for the records `0..count`.
     pub fn create(folder: &Path, name: &str, count: u32, buckets: u64) -> Result<Buckets, BuildError> {
         let bucket_numbers = count.div_ceil(buckets.clamp(1, MAX_BUCKETS) as u32).max(1);
         let bucket = |number| Spool::create(folder.join(format!("{name}-{number}")));
@@ -29,7 +26,7 @@ impl Buckets {
         Ok(Buckets { buckets, bucket_numbers, head: Vec::new() })
     }
 
-    /// Takes the record that will have a number.
+    /// Adds the record with a number.
     pub fn push(&mut self, number: u32, record: &[u8]) -> Result<(), BuildError> {
         self.head.clear();
         varint::write(u64::from(number), &mut self.head);
@@ -39,18 +36,18 @@ impl Buckets {
         bucket.write(record)
     }
 
-    /// The records in the order of their numbers.
+    /// The records, sorted by number.
     pub fn records(self) -> Records {
         Records { buckets: self.buckets.into_iter(), bytes: Vec::new(), spans: Vec::new().into_iter() }
     }
 }
 
-/// Gives records by their numbers.
+/// Iterates over records, sorted by number.
 pub struct Records {
     buckets: std::vec::IntoIter<Spool>,
     /// The records of the current bucket.
     bytes: Vec<u8>,
-    /// For each record that is still to come: its number, start and end.
+    /// The number, start and end of each record still to come.
     spans: std::vec::IntoIter<(u32, usize, usize)>,
 }
 
@@ -68,7 +65,7 @@ impl Records {
     }
 }
 
-/// Number, start and end of each record of a bucket, by number; `None` when the bytes are not what was written.
+/// The number, start and end of each record of a bucket, sorted by number; `None` if the bytes are malformed.
 fn spans(bytes: &[u8]) -> Option<Vec<(u32, usize, usize)>> {
     let (mut rest, mut spans) = (bytes, Vec::new());
     while !rest.is_empty() {

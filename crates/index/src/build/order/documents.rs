@@ -1,7 +1,6 @@
-//! What the build keeps of documents, put into their new order: ids and lengths, and stored fields.
+//! Puts ids, lengths and stored fields into the new order of documents.
 //!
-//! Stored fields come from compressed blocks and go into others. Each block is decompressed once, in the order of the
-//! input; the new ones are compressed in parallel.
+//! Blocks of stored fields are decompressed once, in the order of the input; the new blocks are compressed in parallel.
 
 use super::buckets::{Buckets, Records};
 use crate::build::documents::{DocumentRows, DocumentSpool, StoredBlocks};
@@ -10,21 +9,21 @@ use crate::build::pipeline::Pipeline;
 use crate::build::write::Spool;
 use crate::build::{BuildError, Collected};
 
-/// Fields are compressed in portions of about this many bytes. A block of stored fields ends with its portion.
+/// Documents are compressed in portions of about this many bytes. A block of stored fields ends with its portion.
 const PORTION_BYTES: usize = 1 << 20;
 
-/// Some documents that follow each other in the new order.
+/// Consecutive documents in the new order.
 #[derive(Default)]
 struct Portion {
     documents: u32,
     rows: DocumentRows,
-    /// Stored fields of each document, encoded.
+    /// The encoded stored fields of all documents.
     stored: Vec<u8>,
-    /// Where those of each document end.
+    /// The end of the fields of each document.
     ends: Vec<usize>,
 }
 
-/// Replaces the documents by those that stay, in their new order.
+/// Replaces the documents by the kept ones, in the new order.
 pub fn rearrange(collected: &mut Collected<'_>, numbering: Numbering<'_>, count: u32) -> Result<(), BuildError> {
     let spool = |name: &str| Spool::create(collected.folder.building().join(name));
     let mut ordered = DocumentSpool::new(spool("documents-ordered")?, spool("stored-ordered")?);
@@ -62,7 +61,7 @@ fn distribute_rows(collected: &mut Collected<'_>, numbering: Numbering<'_>, coun
     Ok(buckets.records())
 }
 
-/// Nothing where nothing is stored.
+/// Has no records if no fields are stored.
 fn distribute_stored(
     collected: &mut Collected<'_>,
     numbering: Numbering<'_>,
@@ -77,7 +76,7 @@ fn distribute_stored(
     Ok(buckets.records())
 }
 
-/// The next documents. How many depends on them alone, so that the files do not depend on the memory.
+/// The next portion. Its size depends only on its documents, so that the files do not depend on the memory.
 fn next_portion(rows: &mut Records, stored: &mut Records) -> Result<Option<Portion>, BuildError> {
     let mut portion = Portion::default();
     while portion.rows.bytes.len() + portion.stored.len() < PORTION_BYTES {

@@ -1,24 +1,24 @@
-//! The graph of documents and their terms that bisection divides: for each document a row of term numbers.
+//! The bipartite graph of documents and terms that bisection divides: a row of term numbers for each document.
 
-/// Stands for a term that a half no longer needs.
+/// Marks a term that a half does not need.
 const GONE: u32 = u32::MAX;
 
-/// Some documents and the terms that tell them apart.
+/// Documents and the terms that matter for their order.
 ///
-/// Terms are numbered from 0 without gaps. A term that only one of the documents has, or that all have, is left out:
-/// wherever its documents go, its list costs the same.
+/// Terms are numbered from 0 without gaps. A term that only one of the documents has, or that all of them have, is left
+/// out: its list costs the same in any order.
 pub struct Graph {
     /// The documents, ascending.
     documents: Vec<u32>,
-    /// `ends[i]`: where the row of `documents[i]` ends in `terms`.
+    /// `ends[i]`: the end of the row of `documents[i]` in `terms`.
     ends: Vec<usize>,
     terms: Vec<u32>,
-    /// `degrees[term]`: how many of the documents have it.
+    /// `degrees[term]`: the number of documents with the term.
     degrees: Vec<u32>,
 }
 
 impl Graph {
-    /// A graph of the documents `0..ends.len()` and their rows.
+    /// The graph of the documents `0..ends.len()` and their rows.
     pub fn new(ends: Vec<usize>, terms: Vec<u32>, degrees: Vec<u32>) -> Graph {
         Graph { documents: (0..ends.len() as u32).collect(), ends, terms, degrees }
     }
@@ -28,7 +28,7 @@ impl Graph {
         &self.documents
     }
 
-    /// How many of the documents have each term.
+    /// The number of documents with each term.
     pub fn degrees(&self) -> &[u32] {
         &self.degrees
     }
@@ -38,7 +38,7 @@ impl Graph {
         self.terms.len()
     }
 
-    /// The rows of the documents from place `first` on.
+    /// The rows of the documents from position `first` on.
     pub fn rows(&self, first: usize) -> impl Iterator<Item = &[u32]> {
         let mut start = if first == 0 { 0 } else { self.ends[first - 1] };
         self.ends[first..].iter().map(move |&end| {
@@ -48,9 +48,10 @@ impl Graph {
         })
     }
 
-    /// Divides the documents by `is_right`; `left_degrees` are the degrees among those on the left.
+    /// Splits the documents by `is_right`; `left_degrees` are the degrees within the left half.
     ///
-    /// The right half takes over the memory of the whole, so that both need half as much again, not twice as much.
+    /// The right half reuses the memory of the whole, so that splitting needs half as much again instead of twice as
+    /// much.
     pub fn split(mut self, is_right: &[bool], left_degrees: &[u32]) -> (Graph, Graph) {
         let right_count = is_right.iter().filter(|&&right| right).count();
         let left_count = self.documents.len() - right_count;
@@ -60,29 +61,29 @@ impl Graph {
         let mut left = Graph {
             documents: Vec::with_capacity(left_count),
             ends: Vec::with_capacity(left_count),
-            // One more, since an edge is written before it is known to stay.
+            // One more, since an edge is written before it is known to be kept.
             terms: vec![0; left_terms.edges + 1],
             degrees: left_terms.degrees,
         };
-        let (mut start, mut left_end, mut right_end, mut right_place) = (0, 0, 0, 0);
-        for (place, &right) in is_right.iter().enumerate() {
-            let end = self.ends[place];
+        let (mut start, mut left_end, mut right_end, mut right_position) = (0, 0, 0, 0);
+        for (position, &right) in is_right.iter().enumerate() {
+            let end = self.ends[position];
             if right {
                 for at in start..end {
                     let term = right_terms.numbers[self.terms[at] as usize];
                     self.terms[right_end] = term;
                     right_end += usize::from(term != GONE);
                 }
-                self.documents[right_place] = self.documents[place];
-                self.ends[right_place] = right_end;
-                right_place += 1;
+                self.documents[right_position] = self.documents[position];
+                self.ends[right_position] = right_end;
+                right_position += 1;
             } else {
                 for &term in &self.terms[start..end] {
                     let term = left_terms.numbers[term as usize];
                     left.terms[left_end] = term;
                     left_end += usize::from(term != GONE);
                 }
-                left.documents.push(self.documents[place]);
+                left.documents.push(self.documents[position]);
                 left.ends.push(left_end);
             }
             start = end;
@@ -90,16 +91,16 @@ impl Graph {
         left.terms.truncate(left_end);
         self.terms.truncate(right_end);
         self.terms.shrink_to_fit();
-        self.documents.truncate(right_place);
+        self.documents.truncate(right_position);
         self.documents.shrink_to_fit();
-        self.ends.truncate(right_place);
+        self.ends.truncate(right_position);
         self.ends.shrink_to_fit();
         self.degrees = right_terms.degrees;
         (left, self)
     }
 }
 
-/// The numbers that terms have in a half.
+/// The numbers of terms in a half.
 struct Renumbering {
     /// `numbers[term]`: its number in the half, or `GONE`.
     numbers: Vec<u32>,
@@ -129,7 +130,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Rows of a graph with the names that terms had in `original`, which are told apart by their documents.
     fn rows(graph: &Graph) -> Vec<(u32, Vec<u32>)> {
         graph.documents.iter().copied().zip(graph.rows(0).map(<[u32]>::to_vec)).collect()
     }

@@ -1,4 +1,4 @@
-//! The order of documents: as they came, or one computed from the collected postings.
+//! The order of documents: that of the input, or one computed from the postings.
 
 mod bisection;
 mod buckets;
@@ -14,14 +14,14 @@ use super::pipeline::Pipeline;
 use super::{BuildError, Collected, Progress};
 use graph::Graph;
 
-/// Terms of fewer documents say little about the order of all, and there are many of them.
+/// Terms of fewer documents are left out: they are many and have little effect on the order.
 const MIN_DOCUMENTS: usize = 4;
-/// Terms of more than one in so many documents are everywhere, in any order.
+/// Terms of more than one in this many documents are left out: they are everywhere, in any order.
 const FREQUENT_SHARE: usize = 16;
 
-/// Orders the documents that stay by recursive graph bisection: the one with number `d` gets number `numbers[d]`.
+/// Orders the kept documents by recursive graph bisection: document `d` gets number `numbers[d]`.
 ///
-/// Postings are read twice, from the disk, so that the graph is put into memory at once and only once.
+/// Postings are read from disk twice, first to count and then to fill, so that the graph is allocated once at its size.
 pub fn bisect(collected: &mut Collected<'_>, dropped: &[u32], progress: &dyn Progress) -> Result<Vec<u32>, BuildError> {
     collected.spill_to_read_again()?;
     let documents = collected.documents.count as usize - dropped.len();
@@ -41,7 +41,7 @@ fn read_graph(collected: &Collected<'_>, dropped: &[u32], documents: usize) -> R
         degrees.push(list.len() as u32);
         list.iter().for_each(|&document| ends[document as usize] += 1);
     })?;
-    // Where each row starts; filling it moves that to its end.
+    // From counts to the starts of rows. Filling a row moves its start to its end.
     let mut edges = 0;
     for end in &mut ends {
         edges += std::mem::replace(end, edges);
@@ -61,14 +61,14 @@ fn read_graph(collected: &Collected<'_>, dropped: &[u32], documents: usize) -> R
     Ok(Graph::new(ends, terms, degrees))
 }
 
-/// The documents of some lists, one after the other, and where each list ends.
+/// The documents of several lists, concatenated, and the end of each list.
 #[derive(Default)]
 struct DocumentLists {
     documents: Vec<u32>,
     ends: Vec<usize>,
 }
 
-/// Calls `visit` with the documents of every list that takes part, in the order of the terms.
+/// Calls `visit` with the documents of every list that counts for the order, term by term.
 fn each_list(
     collected: &Collected<'_>,
     dropped: &[u32],
