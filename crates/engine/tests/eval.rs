@@ -4,15 +4,32 @@
 //! measures named there, in an environment with `pip install ir_measures==0.4.3 pytrec-eval-terrier==0.5.11` and no
 //! other provider (with `cwl-eval` beside them, `RR@k` would come from there).
 
+mod trial;
+
+use lanner::eval::{Measure, Qrels, Run, TopicFormat, Topics, evaluate};
+use libtest_mimic::Arguments;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trial::{needs_data, test};
 
-use lanner::eval::{Measure, Qrels, Run, TopicFormat, Topics, evaluate};
-use serde_json::Value;
+fn main() -> ExitCode {
+    let trials = vec![
+        test(ties_are_settled_as_the_package_does),
+        test(graded_and_negative_judgements_give_the_values_of_the_package),
+        test(queries_without_hits_or_relevant_documents_give_the_values_of_the_package),
+        test(scores_that_only_doubles_tell_apart_give_the_values_of_the_package),
+        test(more_than_a_thousand_hits_give_the_values_of_the_package),
+        needs_data(test(real_judgements_give_the_values_of_the_package)),
+        needs_data(test(the_formats_of_real_query_logs_are_detected)),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
 
-/// Sums are taken in another order than in the package; four digits would be enough.
+/// The package adds in another order; published values have four digits.
 const TOLERANCE: f64 = 1e-12;
 
 fn golden(name: &str) -> PathBuf {
@@ -53,33 +70,28 @@ fn assert_case(name: &str) {
     }
 }
 
-#[test]
 fn ties_are_settled_as_the_package_does() {
     assert_case("ties");
 }
 
-#[test]
 fn graded_and_negative_judgements_give_the_values_of_the_package() {
     assert_case("grades");
 }
 
-#[test]
 fn queries_without_hits_or_relevant_documents_give_the_values_of_the_package() {
     assert_case("sparse");
 }
 
-#[test]
 fn scores_that_only_doubles_tell_apart_give_the_values_of_the_package() {
     assert_case("floats");
 }
 
-#[test]
 fn more_than_a_thousand_hits_give_the_values_of_the_package() {
     assert_case("deep");
 }
 
-/// A run of every judged document for every query: scores are FNV-1a hashes of the ids, raised
-/// by the grade, so that ties and unjudged documents are common and values are neither 0 nor 1.
+/// A run with every judged document for every query. Scores are FNV-1a hashes of the ids plus a bonus for the grade, so
+/// that ties and unjudged documents are common and no measure is 0 or 1.
 fn synthetic_run(qrels: &Qrels) -> Run {
     let documents: BTreeSet<&String> = qrels.iter().flat_map(|(_, judgements)| judgements.keys()).collect();
     let mut text = String::new();
@@ -97,21 +109,8 @@ fn synthetic_run(qrels: &Qrels) -> Run {
     Run::read(Path::new("synthetic"), text.as_bytes()).unwrap()
 }
 
-/// The folder of third-party data, or `None` after saying why the test is skipped.
-fn data_folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("LANNER_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        let reason = "LANNER_DATA does not name the folder of judged sets and query logs";
-        let strict = std::env::var_os("LANNER_STRICT").is_some_and(|value| value == "1");
-        assert!(!strict, "{reason}");
-        eprintln!("skipped: {reason}");
-    }
-    folder
-}
-
-#[test]
 fn real_judgements_give_the_values_of_the_package() {
-    let Some(data) = data_folder() else { return };
+    let data = trial::data_folder();
     let expected = golden_values("judged.json");
     for (folder, mean) in expected.as_object().unwrap() {
         let qrels = Qrels::open(&data.join("judged").join(folder).join("qrels.txt")).unwrap();
@@ -121,9 +120,8 @@ fn real_judgements_give_the_values_of_the_package() {
     }
 }
 
-#[test]
 fn the_formats_of_real_query_logs_are_detected() {
-    let Some(data) = data_folder() else { return };
+    let data = trial::data_folder();
     for (file, format, count) in [
         ("queries/tb05_efficiency.50k.txt", TopicFormat::Lines, 50_000),
         ("queries/msmarco_dev.6980.tsv", TopicFormat::Tsv, 6_980),

@@ -1,4 +1,4 @@
-//! A collection that is known to both sides: the oracle, and an index for each codec.
+//! A collection as both sides know it: the oracle, and an index for each codec.
 
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::{DocumentSet, Hit, Index, Mode, Query, ScoreModel};
@@ -9,20 +9,26 @@ use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tempfile::TempDir;
 
 /// How the lists of an index are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {
-    /// As by default: those with many documents as bitmaps.
+    /// As by default: lists with many documents are bitmaps.
     Dense,
-    /// All of them in blocks by one codec.
+    /// All lists in blocks of one codec.
     Sparse(CodecName),
 }
 
 impl Lists {
+    /// Its position in [`Indexes`].
+    fn number(self) -> usize {
+        match self {
+            Lists::Dense => 0,
+            Lists::Sparse(codec) => 1 + CodecName::ALL.iter().position(|&name| name == codec).unwrap(),
+        }
+    }
+
     fn codecs(self) -> Codecs {
         match self {
             Lists::Dense => Codecs::default(),
@@ -45,7 +51,7 @@ impl Content {
     }
 }
 
-/// Words with their weights, and the documents that may be hits.
+/// The words of a query with their weights, and the filter.
 #[derive(Clone, Debug)]
 pub struct Ask {
     words: Vec<(String, f64)>,
@@ -66,7 +72,7 @@ impl Ask {
         Ask { filter: Some(Arc::new(filter)), ..self }
     }
 
-    /// As a user would write it.
+    /// The query as a user would write it.
     pub fn query(&self) -> Query {
         let word = |(word, weight): &(String, f64)| match weight {
             1.0 => word.clone(),
@@ -77,7 +83,10 @@ impl Ask {
     }
 }
 
-/// Every hit of a question, in order.
+/// One index for each way to store lists, built when it is first asked for.
+type Indexes = [OnceLock<Arc<Index>>; CodecName::ALL.len() + 1];
+
+/// Every hit of a question, best first.
 struct Expected {
     and: Vec<Hit>,
     or: Vec<Hit>,
@@ -89,10 +98,8 @@ pub struct Collection {
     pub oracle: Oracle,
     analyzer: Analyzer,
     bm25: Bm25,
-    folder: TempDir,
-    /// How many indexes were built in it: tests that share a collection build at the same time.
-    built: AtomicUsize,
-    indexes: [OnceLock<Arc<Index>>; CodecName::ALL.len() + 1],
+    indexes: Indexes,
+    bisected: Indexes,
     expected: Mutex<HashMap<(usize, String), Arc<Expected>>>,
 }
 
@@ -114,18 +121,14 @@ impl Collection {
             }
         }
         oracle.set_ranks((0..contents.len()).map(|document| rank(document) as f32).collect());
-        let folder = tempfile::tempdir().unwrap();
-        let ranks: String = (0..contents.len()).map(|document| format!("{document}\t{}\n", rank(document))).collect();
-        std::fs::write(folder.path().join("ranks"), ranks).unwrap();
         Collection {
             contents,
             asks: Vec::new(),
             oracle,
             analyzer,
             bm25,
-            folder,
-            built: AtomicUsize::new(0),
             indexes: Default::default(),
+            bisected: Default::default(),
             expected: Mutex::default(),
         }
     }
@@ -134,19 +137,15 @@ impl Collection {
         Collection { asks, ..self }
     }
 
-    /// The score models that the collection can be asked for.
+    /// The score models that every index here supports.
     pub fn models() -> [ScoreModel; 3] {
         [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }]
     }
 
     /// The index of the whole collection.
     pub fn index(&self, lists: Lists) -> Arc<Index> {
-        let number = match lists {
-            Lists::Dense => 0,
-            Lists::Sparse(codec) => 1 + CodecName::ALL.iter().position(|&name| name == codec).unwrap(),
-        };
         let make = || Arc::new(self.build(lists, 0..self.contents.len()));
-        Arc::clone(self.indexes[number].get_or_init(make))
+        Arc::clone(self.indexes[lists.number()].get_or_init(make))
     }
 
     /// Builds an index of some of the documents.
@@ -156,10 +155,14 @@ impl Collection {
 
     /// The index of the whole collection with the documents in bisected order.
     pub fn bisected(&self, lists: Lists) -> Arc<Index> {
-        Arc::new(self.build_in_order(Order::Bisection, lists, 0..self.contents.len()))
+        let make = || Arc::new(self.build_in_order(Order::Bisection, lists, 0..self.contents.len()));
+        Arc::clone(self.bisected[lists.number()].get_or_init(make))
     }
 
     fn build_in_order(&self, order: Order, lists: Lists, documents: std::ops::Range<usize>) -> Index {
+        let folder = tempfile::tempdir().unwrap();
+        let ranks = (0..self.contents.len()).map(|document| format!("{document}\t{}\n", rank(document)));
+        std::fs::write(folder.path().join("ranks"), ranks.collect::<String>()).unwrap();
         let options = BuildOptions {
             analyzer: self.analyzer.clone(),
             threads: 1,
@@ -170,13 +173,14 @@ impl Collection {
             impact_ordered: true,
             bm25: self.bm25,
             strict: true,
-            ranks: Some(self.folder.path().join("ranks")),
+            ranks: Some(folder.path().join("ranks")),
             order,
             ..BuildOptions::default()
         };
-        let folder = self.folder.path().join(self.built.fetch_add(1, Ordering::Relaxed).to_string());
-        build(&folder, self.corpus(&folder, documents), &options, &Quiet).unwrap();
-        Index::open(&folder).unwrap()
+        let index = folder.path().join("index");
+        build(&index, self.corpus(&index, documents), &options, &Quiet).unwrap();
+        // A mapped file can still be read after the folder is removed.
+        Index::open(&index).unwrap()
     }
 
     fn corpus(&self, folder: &Path, documents: std::ops::Range<usize>) -> Corpus {
@@ -201,14 +205,14 @@ impl Collection {
         Corpus::from_documents(texts, options).unwrap()
     }
 
-    /// What must be answered to a question.
+    /// The hits that every engine must give.
     pub fn expected(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Hit> {
         let mut hits = self.candidates(ask, mode, k, score);
         hits.truncate(k);
         hits
     }
 
-    /// All hits that the best k of a question are chosen from.
+    /// All hits from which the best k are chosen.
     pub fn candidates(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Hit> {
         let key = (ask, score.to_string());
         let known = self.expected.lock().unwrap().get(&key).cloned();
@@ -237,5 +241,11 @@ impl Collection {
             self.oracle.answer(&question)
         };
         Expected { and: answer(Mode::And), or: answer(Mode::Or) }
+    }
+}
+
+impl std::fmt::Debug for Collection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collection").field("contents", &self.contents).field("asks", &self.asks).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! The engines that must agree, and the macro that runs one test body for each of them.
+//! An engine: one way to answer queries, and the ways in which its answers are compared with the oracle's.
 
 use crate::collection::{Collection, Lists};
 use crate::device;
@@ -9,29 +9,36 @@ use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// One way to answer queries.
-#[derive(Clone, Copy, Debug)]
 pub struct Engine {
     pub algorithm: Algorithm,
     pub lists: Lists,
     pub runs: Runs,
+    /// How many answers were compared with the oracle's.
+    compared: AtomicUsize,
 }
 
 /// Where an engine runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Runs {
-    /// On so many threads.
+    /// On the CPU, with this number of threads.
     Threads(usize),
-    /// On the simulator; with `LANNER_REQUIRE_GPU=1` on the driver instead.
+    /// On the simulator; with `LANNER_REQUIRE_GPU=1` on the GPU instead.
     Device,
-    /// Likewise, with lists sent in each batch.
+    /// On the same device, with the lists uploaded in each batch.
     Sending,
 }
 
-/// Answers as an engine does, and sees that a device leaves no answer to the processor that it should give itself.
+impl Runs {
+    pub fn is_on_device(self) -> bool {
+        !matches!(self, Runs::Threads(_))
+    }
+}
+
+/// The executor of an engine. It checks that a device leaves no plan to the CPU that it should answer itself.
 pub struct Answering {
     executor: Answerer,
 }
@@ -61,95 +68,6 @@ impl Answering {
     }
 }
 
-/// Makes a module of that name with a test of `body` for each algorithm, codec and number of threads. An algorithm, a
-/// codec or an executor that is added to the engine is added here, and all bodies test it. What takes a simulator minutes
-/// is ignored there, in the open: a real device is asked with `--include-ignored`.
-macro_rules! agreement {
-    ($name:ident, $body:expr) => {
-        mod $name {
-            use super::*;
-            agreement!(@threads $body);
-            agreement!(@batches [] $body);
-            agreement!(@steps [] $body);
-        }
-    };
-    ($name:ident, steps on a real device, $body:expr) => {
-        mod $name {
-            use super::*;
-            agreement!(@threads $body);
-            agreement!(@batches [] $body);
-            agreement!(@steps [#[ignore = "takes minutes on a simulator"]] $body);
-        }
-    };
-    ($name:ident, devices that are real, $body:expr) => {
-        mod $name {
-            use super::*;
-            agreement!(@threads $body);
-            agreement!(@batches [#[ignore = "takes minutes on a simulator"]] $body);
-            agreement!(@steps [#[ignore = "takes minutes on a simulator"]] $body);
-        }
-    };
-    (@threads $body:expr) => {
-        agreement!(@engine exhaustive_bitpack, Exhaustive, Bitpack, 1, $body);
-        agreement!(@engine exhaustive_dense_threads, Exhaustive, Dense, 2, $body);
-        agreement!(@engine conjunction_bitpack, Conjunction, Bitpack, 1, $body);
-        agreement!(@engine conjunction_rice, Conjunction, Rice, 1, $body);
-        agreement!(@engine conjunction_dense, Conjunction, Dense, 1, $body);
-        agreement!(@engine conjunction_dense_threads, Conjunction, Dense, 2, $body);
-        agreement!(@engine maxscore_pfor, Maxscore, Pfor, 1, $body);
-        agreement!(@engine maxscore_dense, Maxscore, Dense, 1, $body);
-        agreement!(@engine block_max_maxscore_elias_fano, BlockMaxMaxscore, EliasFano, 1, $body);
-        agreement!(@engine block_max_maxscore_dense_threads, BlockMaxMaxscore, Dense, 2, $body);
-        agreement!(@engine scatter_raw, Scatter, Raw, 1, $body);
-        agreement!(@engine scatter_bitpack_threads, Scatter, Bitpack, 2, $body);
-        agreement!(@engine scatter_dense, Scatter, Dense, 1, $body);
-        agreement!(@engine auto_pfor_block, Auto, PforBlock, 1, $body);
-        agreement!(@engine auto_dense_threads, Auto, Dense, 3, $body);
-        agreement!(@engine maxscore_qmx, Maxscore, Qmx, 1, $body);
-        agreement!(@engine score_at_a_time_dense, ScoreAtATime, Dense, 1, $body);
-        agreement!(@engine score_at_a_time_qmx_threads, ScoreAtATime, Qmx, 2, $body);
-    };
-    (@batches $attributes:tt $body:expr) => {
-        agreement!(@device $attributes auto_dense_device, Auto, Dense, Device, $body);
-        agreement!(@device $attributes auto_bitpack_device, Auto, Bitpack, Device, $body);
-        agreement!(@device $attributes auto_elias_fano_device, Auto, EliasFano, Device, $body);
-        agreement!(@device $attributes auto_pfor_sending_device, Auto, Pfor, Sending, $body);
-        agreement!(@device $attributes auto_rice_device, Auto, Rice, Device, $body);
-    };
-    (@steps $attributes:tt $body:expr) => {
-        agreement!(@device $attributes term_at_a_time_dense_device, TermAtATime, Dense, Device, $body);
-        agreement!(@device $attributes term_at_a_time_bitpack_sending_device, TermAtATime, Bitpack, Sending, $body);
-        agreement!(@device $attributes merge_path_elias_fano_device, MergePath, EliasFano, Device, $body);
-        agreement!(@device $attributes binary_intersection_pfor_sending_device, SkipSearch, Pfor, Sending, $body);
-        agreement!(@device $attributes parallel_merge_find_rice_device, ParallelMergeFind, Rice, Device, $body);
-        agreement!(@device $attributes accumulators_bitpack_device, Accumulators, Bitpack, Device, $body);
-        agreement!(@device $attributes accumulators_dense_sending_device, Accumulators, Dense, Sending, $body);
-    };
-    (@engine $test:ident, $algorithm:ident, $lists:ident, $threads:expr, $body:expr) => {
-        #[test]
-        fn $test() {
-            let body: fn($crate::engine::Engine) = $body;
-            let (algorithm, lists) = (lanner::Algorithm::$algorithm, agreement!(@lists $lists));
-            body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::Threads($threads) });
-        }
-    };
-    (@device [$(#[$attribute:meta])*] $test:ident, $algorithm:ident, $lists:ident, $runs:ident, $body:expr) => {
-        #[test]
-        $(#[$attribute])*
-        fn $test() {
-            let body: fn($crate::engine::Engine) = $body;
-            let (algorithm, lists) = (lanner::Algorithm::$algorithm, agreement!(@lists $lists));
-            body($crate::engine::Engine { algorithm, lists, runs: $crate::engine::Runs::$runs });
-        }
-    };
-    (@lists Dense) => {
-        $crate::collection::Lists::Dense
-    };
-    (@lists $codec:ident) => {
-        $crate::collection::Lists::Sparse(lanner_index::codec::CodecName::$codec)
-    };
-}
-
 /// One question to an engine.
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -160,6 +78,30 @@ struct Case {
 }
 
 impl Engine {
+    pub fn new(algorithm: Algorithm, lists: Lists, runs: Runs) -> Engine {
+        Engine { algorithm, lists, runs, compared: AtomicUsize::new(0) }
+    }
+
+    /// Algorithm, lists, and where it runs if that is not one thread: `auto_pfor_sending_device`.
+    pub fn name(&self) -> String {
+        let lists = match self.lists {
+            Lists::Dense => "dense".to_owned(),
+            Lists::Sparse(codec) => codec.to_string(),
+        };
+        let runs = match self.runs {
+            Runs::Threads(1) => "",
+            Runs::Threads(_) => "_threads",
+            Runs::Device => "_device",
+            Runs::Sending => "_sending_device",
+        };
+        format!("{}_{lists}{runs}", self.algorithm).replace('-', "_")
+    }
+
+    /// How many answers were compared with the oracle's.
+    pub fn compared(&self) -> usize {
+        self.compared.load(Ordering::Relaxed)
+    }
+
     /// The modes that the algorithm answers.
     pub fn modes(&self) -> &'static [Mode] {
         match self.algorithm {
@@ -174,30 +116,35 @@ impl Engine {
         }
     }
 
-    /// Whether a simulator answers, which takes its time: it is asked less. A real device is asked everything.
-    pub fn is_simulated(&self) -> bool {
-        !matches!(self.runs, Runs::Threads(_)) && !device::is_gpu_required()
+    /// Whether [`Engine::check_shards`] has anything to ask: it knows no impacts.
+    pub fn answers_shards(&self) -> bool {
+        self.algorithm != Algorithm::ScoreAtATime
     }
 
-    /// Whether it answers step by step, in so many launches that it is asked less than others.
+    /// Whether it runs on the simulator, which is slow and gets fewer questions. A real device gets all of them.
+    pub fn is_simulated(&self) -> bool {
+        self.runs.is_on_device() && !device::is_gpu_required()
+    }
+
+    /// Whether it answers step by step on the simulator, in many launches: it gets the fewest questions.
     pub fn is_slow(&self) -> bool {
         self.algorithm.needs_device() && self.is_simulated()
     }
 
     fn executor(&self, index: &Arc<Index>) -> Answering {
-        // Some numbers that differ from index to index.
+        // The simulator runs threads in an order that the seed decides: another one for each index.
         let seed = u64::from(index.documents()) * 31;
         let device = || GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(device::open(seed))));
         let executor = match self.runs {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
             Runs::Device => Answerer::Device(Box::new(device())),
-            // So little at once that lists of all but the smallest collections go in several batches and slabs.
+            // A limit so low that lists of all but the smallest collections go in several batches and slabs.
             Runs::Sending => Answerer::Device(Box::new(device().upload_lists().upload_limit(16 << 10).threads(2))),
         };
         Answering { executor }
     }
 
-    /// The score models that the algorithm answers by.
+    /// The score models that the algorithm supports.
     fn models(&self) -> Vec<ScoreModel> {
         let is_answered =
             |model: &ScoreModel| self.algorithm != Algorithm::ScoreAtATime || *model == ScoreModel::Impact;
@@ -235,7 +182,7 @@ impl Engine {
         }
     }
 
-    /// Asks everything alone, with the documents divided among the threads, or on the device.
+    /// Asks single queries, with the documents divided among the threads, or on the device.
     pub fn check_split(&self, collection: &Collection, ks: &[usize]) {
         let index = collection.index(self.lists);
         let executor = match self.runs {
@@ -248,7 +195,7 @@ impl Engine {
         for case in self.cases(collection, ks) {
             let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
             let answer = executor.run(&[plan]).remove(0);
-            self.compare(collection, &case, &answer.hits, "alone");
+            self.compare(collection, &case, &answer.hits, "as a single query");
         }
     }
 
@@ -274,7 +221,7 @@ impl Engine {
         }
     }
 
-    /// Divides the documents at the given places and merges the answers of the parts.
+    /// Divides the documents into parts at the given documents and merges the answers.
     pub fn check_parts(&self, collection: &Collection, ks: &[usize], cuts: &[u32]) {
         let index = collection.index(self.lists);
         let executor = self.executor(&index);
@@ -297,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// Divides the collection into indexes of their own that know the statistics of the whole, and merges.
+    /// Divides the collection into two indexes that know the statistics of the whole, and merges their answers.
     pub fn check_shards(&self, collection: &Collection, ks: &[usize], cut: usize) {
         let statistics = collection.index(self.lists).statistics();
         let frequencies = collection.oracle.document_frequencies();
@@ -314,7 +261,7 @@ impl Engine {
             let staged: Vec<Plan> = plan.staged().filter(|plan| plan.stages[0].operation == stage).collect();
             executor.run(&staged).pop().unwrap_or_default()
         };
-        // Impacts and filters are those of one index: shards do not share them.
+        // Impacts depend on the statistics of a shard, and filters on its document numbers.
         let is_shared = |case: &Case| case.score != ScoreModel::Impact && collection.asks[case.ask].filter.is_none();
         for case in self.cases(collection, ks).into_iter().filter(is_shared) {
             let mut hits = Vec::new();
@@ -332,11 +279,11 @@ impl Engine {
         }
     }
 
-    /// Asks an index with the documents in another order. Scores must be the same, and documents but for ties at k.
+    /// Asks an index in bisected order. Scores must be the same, and documents too except for ties at rank k.
     pub fn check_order(&self, collection: &Collection, ks: &[usize]) {
         let index = collection.bisected(self.lists);
         let executor = self.executor(&index);
-        // Filters are of document numbers, which are others here.
+        // Filters hold document numbers, which depend on the order.
         let is_shared = |case: &Case| collection.asks[case.ask].filter.is_none();
         let cases: Vec<Case> = self.cases(collection, ks).into_iter().filter(is_shared).collect();
         let plan = |case| Planner::new(&index).plan(&self.query(collection, case)).unwrap();
@@ -349,18 +296,23 @@ impl Engine {
                 answer.hits.iter().map(|hit| Hit { document: lanner::DocId(number(hit.document)), ..*hit }).collect();
             hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.units), hit.document));
             hits.dedup();
-            assert_eq!(hits.len(), case.k.min(candidates.len()), "{self:?} {case:?}");
+            assert_eq!(hits.len(), case.k.min(candidates.len()), "{} {case:?}", self.name());
             let is_free = |hit: &Hit| hit.units == last && candidates.contains(hit);
             hits.retain(|hit| !is_free(hit));
             candidates.retain(|hit| hit.units > last);
             candidates.truncate(case.k);
-            assert_eq!(hits, candidates, "{self:?} bisected {case:?} {:?}", collection.asks[case.ask].query().text);
+            self.assert_hits(collection, case, (&hits, &candidates), "in bisected order");
         }
     }
 
     fn compare(&self, collection: &Collection, case: &Case, hits: &[Hit], how: &str) {
         let expected = collection.expected(case.ask, case.mode, case.k, case.score);
-        assert_eq!(hits, expected, "{self:?} {how} {case:?} {:?}", collection.asks[case.ask].query().text);
+        self.assert_hits(collection, case, (hits, &expected), how);
+    }
+
+    fn assert_hits(&self, collection: &Collection, case: &Case, (hits, expected): (&[Hit], &[Hit]), how: &str) {
+        assert_eq!(hits, expected, "{} {how} {case:?} {:?}", self.name(), collection.asks[case.ask].query().text);
+        self.compared.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -1,12 +1,25 @@
-//! Agreement: every algorithm, thread count, codec, k, mode and score model gives the oracle's hits, on random
+//! Agreement: every algorithm, codec, thread count, device, k, mode and score model gives the oracle's hits, on random
 //! collections, on real ones and on one built to be nasty.
+//!
+//! A test is a function over an engine, run for every row of the table in `table.rs`. Its name is the path of the
+//! function and the name of the engine: `random::random_texts::auto_dense_device`.
 
+mod and_or;
 mod collection;
 #[path = "../device/mod.rs"]
 mod device;
-#[macro_use]
 mod engine;
-mod and_or;
 mod nasty;
 mod random;
 mod real;
+mod table;
+#[path = "../trial/mod.rs"]
+mod trial;
+
+use libtest_mimic::Arguments;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let trials = [and_or::trials(), nasty::trials(), random::trials(), real::trials()];
+    libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
+}

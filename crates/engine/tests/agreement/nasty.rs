@@ -1,9 +1,11 @@
-//! A collection built to be nasty: more than three windows, dense lists, lists of more than 64 K postings, all scores
-//! tied, documents at the borders of blocks and windows, and questions that fit none of the usual cases.
+//! A collection built to be nasty: more than three windows, dense lists, lists of more than 64 K postings, tied scores,
+//! documents at the edges of blocks and windows, and unusual queries.
 
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::device;
 use crate::engine::{Engine, Runs};
+use crate::table::{Agreement, device_test};
+use crate::trial::test;
 use lanner::internals::executors::GpuExecutor;
 use lanner::internals::query::LARGEST_WEIGHT;
 use lanner::internals::query::answer::Work;
@@ -12,11 +14,12 @@ use lanner::{Algorithm, DocId, DocumentSet, Mode, Query, ScoreModel, Searcher};
 use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;
 use lanner_index::weight::Bm25;
+use libtest_mimic::Trial;
 use std::sync::{Arc, OnceLock};
 
-/// Three windows and a bit.
+/// A little more than three windows.
 const DOCUMENTS: u32 = 3 * WINDOW + 1696;
-/// Words that are spread over all documents.
+/// How many words are spread over all documents.
 const SPREAD: u32 = 1100;
 
 /// The words of a document.
@@ -30,7 +33,7 @@ fn words(document: u32) -> Vec<String> {
     add("last", u32::from(document == DOCUMENTS - 1));
     add("edge", u32::from(matches!(document % WINDOW, 0 | 1 | 127 | 128) || document % WINDOW == WINDOW - 1));
     add("cluster", u32::from((40_000..40_300).contains(&document)));
-    // Heavy documents come last, when thresholds have long been high.
+    // The best documents come last, when thresholds are already high.
     add("late", if document + 300 > DOCUMENTS { 20 } else { u32::from(document.is_multiple_of(50)) });
     for turn in 0..3 {
         add(&format!("s{}", document.wrapping_mul(2_654_435_761).wrapping_add(turn * 367) % SPREAD), 1);
@@ -71,7 +74,7 @@ fn asks() -> Vec<Ask> {
     asks
 }
 
-/// With b = 0 the length of a document does not count, so that equal frequencies tie.
+/// With b = 0 the length of a document has no influence, so that equal frequencies tie.
 fn collection(asks: Vec<Ask>) -> Collection {
     let contents = (0..DOCUMENTS).map(|document| Content::words(&words(document))).collect();
     Collection::new("whitespace", Bm25 { k1: 0.9, b: 0.0 }, contents).with_asks(asks)
@@ -92,7 +95,7 @@ fn many_terms() -> &'static Collection {
     })
 }
 
-/// Short documents, then long ones: the statistics of either half make other weights than those of the whole.
+/// Short documents, then long ones: the statistics of either half give other weights than those of the whole.
 fn uneven() -> Collection {
     let content = |document: u32| {
         let filler = if document < 600 { 0 } else { 60 };
@@ -105,38 +108,81 @@ fn uneven() -> Collection {
     Collection::new("whitespace", Bm25 { k1: 1.2, b: 0.75 }, (0..1200).map(content).collect()).with_asks(asks)
 }
 
-agreement!(uneven_shards, |engine: Engine| {
-    engine.check_shards(&uneven(), &[1, 10, 100, 1000], 600);
-});
-
-agreement!(nasty_collection, steps on a real device, |engine: Engine| {
-    engine.check(nasty(), &[0, 1, 10, 1000]);
-});
-
-/// Of the algorithms that go step by step one of each kind, for what takes a simulator long.
-const STEPS: [Engine; 3] = [
-    Engine { algorithm: Algorithm::TermAtATime, lists: Lists::Dense, runs: Runs::Device },
-    Engine { algorithm: Algorithm::MergePath, lists: Lists::Sparse(CodecName::EliasFano), runs: Runs::Device },
-    Engine { algorithm: Algorithm::Accumulators, lists: Lists::Sparse(CodecName::Bitpack), runs: Runs::Device },
-];
-
-#[test]
-fn nasty_collection_in_steps_on_a_device() {
-    STEPS.iter().for_each(|engine| engine.check(nasty(), &[1000]));
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        test(a_query_of_stop_words_has_no_hits),
+        test(all_lanes_agree_on_the_nasty_collection),
+        test(conjunction_skips_most_of_what_exhaustive_reads),
+        test(maxscore_skips_most_of_what_exhaustive_reads),
+        test(the_work_of_exhaustive_is_every_posting),
+        device_test(a_list_that_is_searched_is_decoded_only_where_candidates_can_be),
+        device_test(blocks_are_sent_as_searches_hit_them),
+        device_test(frequencies_that_bitmaps_keep_apart_are_found_on_a_device),
+        device_test(nasty_collection_in_steps_on_a_device),
+        device_test(nasty_collection_with_more_k_than_hits_on_a_device),
+        device_test(nasty_collection_with_more_k_than_hits_in_steps_on_a_device),
+        device_test(queries_of_up_to_1024_terms_in_steps_on_a_device),
+        device_test(scores_just_within_32_bits_agree_and_greater_ones_are_refused),
+    ];
+    trials.extend(Agreement::new(uneven_shards).only(Engine::answers_shards).trials());
+    trials.extend(Agreement::new(nasty_collection).slow_on_a_simulator(Engine::is_slow).trials());
+    // With a k this large the simulator is slow whatever the codec.
+    let more_k = Agreement::new(nasty_collection_with_more_k_than_hits);
+    trials.extend(more_k.slow_on_a_simulator(Engine::is_simulated).trials());
+    trials.extend(Agreement::new(nasty_collection_in_parts).slow_on_a_simulator(Engine::is_slow).trials());
+    trials.extend(Agreement::new(nasty_collection_split_among_threads).slow_on_a_simulator(Engine::is_slow).trials());
+    trials.extend(Agreement::new(queries_of_up_to_1024_terms).slow_on_a_simulator(Engine::is_slow).trials());
+    trials
 }
 
-#[test]
+fn uneven_shards(engine: &Engine) {
+    static UNEVEN: OnceLock<Collection> = OnceLock::new();
+    engine.check_shards(UNEVEN.get_or_init(uneven), &[1, 10, 100, 1000], 600);
+}
+
+fn nasty_collection(engine: &Engine) {
+    engine.check(nasty(), &[0, 1, 10, 1000]);
+}
+
+fn nasty_collection_with_more_k_than_hits(engine: &Engine) {
+    engine.check(nasty(), &[200_000]);
+}
+
+fn nasty_collection_in_parts(engine: &Engine) {
+    engine.check_parts(nasty(), &[10], &[0, 1, WINDOW - 1, WINDOW, 40_100, 2 * WINDOW + 64]);
+}
+
+fn nasty_collection_split_among_threads(engine: &Engine) {
+    engine.check_split(nasty(), &[10]);
+}
+
+fn queries_of_up_to_1024_terms(engine: &Engine) {
+    engine.check(many_terms(), &[10, 1000]);
+}
+
+/// One engine of each kind that answers step by step, for what is too slow on the simulator with all of them.
+fn steps() -> [Engine; 3] {
+    [
+        Engine::new(Algorithm::TermAtATime, Lists::Dense, Runs::Device),
+        Engine::new(Algorithm::MergePath, Lists::Sparse(CodecName::EliasFano), Runs::Device),
+        Engine::new(Algorithm::Accumulators, Lists::Sparse(CodecName::Bitpack), Runs::Device),
+    ]
+}
+
+fn nasty_collection_in_steps_on_a_device() {
+    steps().iter().for_each(|engine| engine.check(nasty(), &[1000]));
+}
+
 fn all_lanes_agree_on_the_nasty_collection() {
     for algorithm in [Algorithm::Scatter, Algorithm::Conjunction] {
         for lists in [Lists::Dense, Lists::Sparse(CodecName::Bitpack)] {
-            Engine { algorithm, lists, runs: Runs::Threads(1) }.check_lanes(nasty(), &[10, 1000]);
+            Engine::new(algorithm, lists, Runs::Threads(1)).check_lanes(nasty(), &[10, 1000]);
         }
     }
 }
 
-/// Frequencies that the bits of a bitmap do not hold, hundreds of them, many at the start and few behind: none is where it
-/// would be if they were even. Many documents match, so that every part of a query has more hits than it may keep.
-#[test]
+/// Hundreds of frequencies too large for the bits of a dense list, crowded at the start and sparse later, so that an
+/// interpolated position is always wrong. Many documents match, so that every part of a query has more hits than it keeps.
 fn frequencies_that_bitmaps_keep_apart_are_found_on_a_device() {
     let every = |document: usize| match document {
         ..9000 => 9,
@@ -151,12 +197,10 @@ fn frequencies_that_bitmaps_keep_apart_are_found_on_a_device() {
     });
     let asks = vec![Ask::plain("heron"), Ask::plain("egret heron")];
     let collection = Collection::new("whitespace", Bm25::default(), contents.collect()).with_asks(asks);
-    let engine = Engine { algorithm: Algorithm::Auto, lists: Lists::Dense, runs: Runs::Device };
-    engine.check(&collection, &[10, 1000]);
+    Engine::new(Algorithm::Auto, Lists::Dense, Runs::Device).check(&collection, &[10, 1000]);
 }
 
-/// The same words in fewer documents, and ANDs whose further lists are more than 128 times as long as the first.
-#[test]
+/// The same words in fewer documents, and ANDs whose other lists are more than 128 times as long as the first.
 fn blocks_are_sent_as_searches_hit_them() {
     let contents = (0..12_000).map(|document| Content::words(&words(document))).collect();
     let asks = ["rare third", "rare all half", "edge third all", "edge half", "s7 all", "s7 third half", "edge s5 all"];
@@ -167,43 +211,22 @@ fn blocks_are_sent_as_searches_hit_them() {
         (Algorithm::SkipSearch, CodecName::Pfor),
         (Algorithm::SkipSearch, CodecName::EliasFano),
     ] {
-        Engine { algorithm, lists: Lists::Sparse(codec), runs: Runs::Sending }.check(&collection, &[1]);
+        Engine::new(algorithm, Lists::Sparse(codec), Runs::Sending).check(&collection, &[1]);
     }
 }
 
-// So many hits are what takes time on a simulator, whatever the codec.
-agreement!(nasty_collection_with_more_k_than_hits, devices that are real, |engine: Engine| {
-    engine.check(nasty(), &[200_000]);
-});
-
-#[test]
 fn nasty_collection_with_more_k_than_hits_on_a_device() {
-    Engine { algorithm: Algorithm::Auto, ..STEPS[0] }.check(nasty(), &[200_000]);
+    Engine::new(Algorithm::Auto, Lists::Dense, Runs::Device).check(nasty(), &[200_000]);
 }
 
-#[test]
 fn nasty_collection_with_more_k_than_hits_in_steps_on_a_device() {
-    STEPS[0].check(nasty(), &[200_000]);
+    Engine::new(Algorithm::TermAtATime, Lists::Dense, Runs::Device).check(nasty(), &[200_000]);
 }
 
-agreement!(nasty_collection_in_parts, steps on a real device, |engine: Engine| {
-    engine.check_parts(nasty(), &[10], &[0, 1, WINDOW - 1, WINDOW, 40_100, 2 * WINDOW + 64]);
-});
-
-agreement!(nasty_collection_split_among_threads, steps on a real device, |engine: Engine| {
-    engine.check_split(nasty(), &[10]);
-});
-
-agreement!(queries_of_up_to_1024_terms, steps on a real device, |engine: Engine| {
-    engine.check(many_terms(), &[10, 1000]);
-});
-
-#[test]
 fn queries_of_up_to_1024_terms_in_steps_on_a_device() {
-    STEPS.iter().for_each(|engine| engine.check(many_terms(), &[10, 1000]));
+    steps().iter().for_each(|engine| engine.check(many_terms(), &[10, 1000]));
 }
 
-#[test]
 fn a_query_of_stop_words_has_no_hits() {
     let contents = vec![Content::Text("The title".to_owned(), "the text of it".to_owned())];
     let collection = Collection::new("english", Bm25::default(), contents).with_asks(vec![Ask::plain("the of it")]);
@@ -219,7 +242,6 @@ fn work(query: &Query, algorithm: Algorithm) -> Work {
     searcher.search(&query.clone().algorithm(algorithm)).unwrap().work
 }
 
-#[test]
 fn the_work_of_exhaustive_is_every_posting() {
     let work = work(&Query::new("all half"), Algorithm::Exhaustive);
     assert_eq!(work.postings_decoded, u64::from(DOCUMENTS + DOCUMENTS / 2));
@@ -227,7 +249,6 @@ fn the_work_of_exhaustive_is_every_posting() {
     assert_eq!((work.blocks_skipped, work.documents_scored), (0, u64::from(DOCUMENTS)));
 }
 
-#[test]
 fn maxscore_skips_most_of_what_exhaustive_reads() {
     for text in ["all", "rare all half", "late all third", "edge cluster all"] {
         for score in [ScoreModel::Bm25, ScoreModel::Impact] {
@@ -241,7 +262,6 @@ fn maxscore_skips_most_of_what_exhaustive_reads() {
     }
 }
 
-#[test]
 fn conjunction_skips_most_of_what_exhaustive_reads() {
     for text in ["rare all", "cluster all half", "edge late all third"] {
         let query = Query::new(text).mode(Mode::And);
@@ -251,8 +271,7 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
     }
 }
 
-/// A device that searches over skip pointers decodes a block for each candidate at most, one that merges all of them.
-#[test]
+/// Searching with skip pointers decodes at most one block for each candidate; merging decodes all blocks.
 fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     let index = nasty().index(Lists::Sparse(CodecName::Bitpack));
     let executor = GpuExecutor::new(Arc::clone(&index), Box::new(|| Ok(device::open(5))));
@@ -269,7 +288,6 @@ fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     }
 }
 
-#[test]
 fn scores_just_within_32_bits_agree_and_greater_ones_are_refused() {
     let weighted = |weight: f64| Ask::weighted(["all", "half", "third"].map(|word| (word.to_owned(), weight)).to_vec());
     let contents: Vec<Content> = (0..6000).map(|document| Content::words(&words(document))).collect();
@@ -284,7 +302,7 @@ fn scores_just_within_32_bits_agree_and_greater_ones_are_refused() {
     assert!(matches!(plan(refused), Err(PlanError::ScoreTooLarge { .. })));
     assert!(plan(fits).unwrap().largest_score > u32::MAX / 100 * 98);
     let collection = Collection::new("whitespace", bm25, contents).with_asks(vec![weighted(fits)]);
-    let engine = |algorithm, runs| Engine { algorithm, lists: Lists::Dense, runs };
+    let engine = |algorithm, runs| Engine::new(algorithm, Lists::Dense, runs);
     engine(Algorithm::Scatter, Runs::Threads(1)).check(&collection, &[1, 10, 1000]);
     engine(Algorithm::Conjunction, Runs::Threads(1)).check(&collection, &[1, 10, 1000]);
     for algorithm in [Algorithm::Auto, Algorithm::TermAtATime, Algorithm::Accumulators] {

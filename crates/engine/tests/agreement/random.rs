@@ -1,12 +1,17 @@
-//! Random collections of few words, so that lists collide, and random questions about them.
+//! Random collections with a small vocabulary, so that lists overlap, and random questions about them.
 
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::{Engine, Runs};
+use crate::table::Agreement;
+use crate::trial::test;
 use lanner::{Algorithm, DocId, DocumentSet};
 use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;
+use libtest_mimic::Trial;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::sync::OnceLock;
 
 const KS: [usize; 5] = [0, 1, 3, 10, 1000];
 
@@ -15,7 +20,7 @@ fn word() -> impl Strategy<Value = String> {
     prop_oneof![3 => 0u32..3, 2 => 0u32..8, 1 => 0u32..40].prop_map(|number| format!("w{number}"))
 }
 
-/// Few documents, or enough for lists of several blocks.
+/// A few documents, or enough for lists of several blocks.
 fn documents() -> impl Strategy<Value = usize> {
     prop_oneof![1usize..40, 150usize..700]
 }
@@ -29,7 +34,7 @@ fn texts() -> impl Strategy<Value = Vec<Content>> {
 }
 
 fn vectors() -> impl Strategy<Value = Vec<Content>> {
-    // Whole numbers up to 255 are stored as they are, others are scaled.
+    // Integers up to 255 are stored as they are, other weights are scaled.
     let weights = prop_oneof![Just(1.0f32), Just(0.37f32)];
     (weights, documents()).prop_flat_map(|(unit, count)| {
         let weight = (1u32..256).prop_map(move |number| number as f32 * unit);
@@ -38,7 +43,7 @@ fn vectors() -> impl Strategy<Value = Vec<Content>> {
     })
 }
 
-/// Words that may repeat, may be unknown and may be weighted; and perhaps a filter.
+/// Words that may repeat, may be unknown and may have weights; sometimes with a filter.
 fn ask() -> impl Strategy<Value = Ask> {
     let weight = prop_oneof![3 => Just(1.0), 1 => (1u32..40).prop_map(|quarters| f64::from(quarters) / 4.0)];
     let filter = prop::option::weighted(0.3, prop::collection::vec(0u32..700, 0..300));
@@ -61,63 +66,73 @@ fn collection(contents: impl Strategy<Value = Vec<Content>>) -> impl Strategy<Va
         .no_shrink()
 }
 
-/// Runs a test on several collections, the same ones each time.
-pub fn for_each<T: std::fmt::Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl Fn(T)) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let outcome = TestRunner::new_with_rng(
-        config,
-        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
-    )
-    .run(&strategy, |value| {
-        test(value);
-        Ok(())
-    });
-    outcome.unwrap();
+/// Values of a strategy, the same ones each time.
+pub fn sample<T: std::fmt::Debug>(count: usize, strategy: impl Strategy<Value = T>) -> Vec<T> {
+    let mut runner = TestRunner::deterministic();
+    (0..count).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
 }
 
-impl std::fmt::Debug for Collection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Collection").field("contents", &self.contents).field("asks", &self.asks).finish()
-    }
+/// Collections of texts, the first `count`.
+fn of_texts(count: usize) -> &'static [Collection] {
+    static TEXTS: OnceLock<Vec<Collection>> = OnceLock::new();
+    &TEXTS.get_or_init(|| sample(24, collection(texts())))[..count]
 }
 
-agreement!(random_texts, |engine: Engine| {
-    for_each(24, collection(texts()), |collection| engine.check(&collection, &KS));
-});
+/// Collections of vectors, the first `count`.
+fn of_vectors(count: usize) -> &'static [Collection] {
+    static VECTORS: OnceLock<Vec<Collection>> = OnceLock::new();
+    &VECTORS.get_or_init(|| sample(8, collection(vectors())))[..count]
+}
 
-agreement!(random_vectors, |engine: Engine| {
-    for_each(8, collection(vectors()), |collection| engine.check(&collection, &KS));
-});
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![test(all_lanes_agree_on_random_texts_and_vectors)];
+    trials.extend(Agreement::new(random_texts).trials());
+    trials.extend(Agreement::new(random_vectors).trials());
+    trials.extend(Agreement::new(random_orders).trials());
+    trials.extend(Agreement::new(random_texts_alone).trials());
+    trials.extend(Agreement::new(random_parts).trials());
+    trials.extend(Agreement::new(random_shards).only(Engine::answers_shards).trials());
+    trials
+}
 
-#[test]
+fn random_texts(engine: &Engine) {
+    of_texts(24).iter().for_each(|collection| engine.check(collection, &KS));
+}
+
+fn random_vectors(engine: &Engine) {
+    of_vectors(8).iter().for_each(|collection| engine.check(collection, &KS));
+}
+
 fn all_lanes_agree_on_random_texts_and_vectors() {
     let codecs = [CodecName::Bitpack, CodecName::Rice, CodecName::Raw];
     for lists in codecs.map(Lists::Sparse).into_iter().chain([Lists::Dense]) {
         for algorithm in [Algorithm::Auto, Algorithm::Conjunction, Algorithm::Scatter] {
-            let engine = Engine { algorithm, lists, runs: Runs::Threads(1) };
-            for_each(8, collection(texts()), |collection| engine.check_lanes(&collection, &KS));
-            for_each(4, collection(vectors()), |collection| engine.check_lanes(&collection, &KS));
+            let engine = Engine::new(algorithm, lists, Runs::Threads(1));
+            of_texts(8).iter().chain(of_vectors(4)).for_each(|collection| engine.check_lanes(collection, &KS));
         }
     }
 }
 
-agreement!(random_orders, |engine: Engine| {
-    for_each(8, collection(texts()), |collection| engine.check_order(&collection, &KS));
-    for_each(4, collection(vectors()), |collection| engine.check_order(&collection, &KS));
-});
+fn random_orders(engine: &Engine) {
+    of_texts(8).iter().chain(of_vectors(4)).for_each(|collection| engine.check_order(collection, &KS));
+}
 
-agreement!(random_texts_alone, |engine: Engine| {
-    for_each(6, collection(texts()), |collection| engine.check_split(&collection, &KS));
-});
+fn random_texts_alone(engine: &Engine) {
+    of_texts(6).iter().for_each(|collection| engine.check_split(collection, &KS));
+}
 
-agreement!(random_parts, |engine: Engine| {
+fn random_parts(engine: &Engine) {
+    static PARTS: OnceLock<Vec<(Collection, Vec<u32>)>> = OnceLock::new();
     let cuts = prop::collection::vec(0u32..700, 0..4);
-    for_each(8, (collection(texts()), cuts), |(collection, cuts)| engine.check_parts(&collection, &KS, &cuts));
-});
+    for (collection, cuts) in PARTS.get_or_init(|| sample(8, (collection(texts()), cuts))) {
+        engine.check_parts(collection, &KS, cuts);
+    }
+}
 
-agreement!(random_shards, |engine: Engine| {
+fn random_shards(engine: &Engine) {
+    static SHARDS: OnceLock<Vec<(Collection, prop::sample::Index)>> = OnceLock::new();
     let cut = any::<prop::sample::Index>();
-    for_each(8, (collection(texts()), cut), |(collection, cut)| {
-        engine.check_shards(&collection, &KS, cut.index(collection.contents.len()));
-    });
-});
+    for (collection, cut) in SHARDS.get_or_init(|| sample(8, (collection(texts()), cut))) {
+        engine.check_shards(collection, &KS, cut.index(collection.contents.len()));
+    }
+}
