@@ -1,8 +1,8 @@
 //! Score-at-a-time beyond what the agreement tests ask: every variant, the budget, and what it refuses.
 
-use lanner::internals::algorithms::score_at_a_time::{self, Accumulators, Decoding, Heap, Options};
-use lanner::internals::algorithms::{Known, Task, Workspace};
+use lanner::internals::algorithms::{Known, Task};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
+use lanner::internals::papers::saat_variants::{self, Accumulators, Decoding, Heap, Memory, Options};
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, DocId, DocumentSet, Hit, Index, Mode, Plan, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, Quiet, build};
@@ -68,15 +68,14 @@ fn variants() -> Vec<Options> {
     variants
 }
 
-fn run(plan: &Plan, options: &Options, workspace: &mut Workspace) -> Vec<Hit> {
+fn run(plan: &Plan, options: &Options, memory: &mut Memory) -> Vec<Hit> {
     let task = Task { plan, stage: &plan.stages[0], index: index(), known: &Known::default() };
-    score_at_a_time::run(&task, options, workspace, &mut NoCounts).unwrap();
-    workspace.top.take(ScoreModel::Impact)
+    saat_variants::run(&task, options, memory, &mut NoCounts).unwrap()
 }
 
 #[test]
 fn every_variant_gives_the_answer_of_the_exhaustive_algorithm() {
-    let mut workspace = Workspace::default();
+    let mut memory = Memory::default();
     let filter: Arc<DocumentSet> = Arc::new((0..DOCUMENTS).step_by(3).map(DocId).collect());
     for text in TEXTS {
         for k in [1, 3, 10, 1000, 5000] {
@@ -84,7 +83,7 @@ fn every_variant_gives_the_answer_of_the_exhaustive_algorithm() {
                 let plan = Planner::new(index()).plan(&query).unwrap();
                 let expected = expected(&query);
                 for options in variants() {
-                    assert_eq!(run(&plan, &options, &mut workspace), expected, "{text:?}, k {k}, {options:?}");
+                    assert_eq!(run(&plan, &options, &mut memory), expected, "{text:?}, k {k}, {options:?}");
                 }
             }
         }
@@ -93,13 +92,13 @@ fn every_variant_gives_the_answer_of_the_exhaustive_algorithm() {
 
 #[test]
 fn every_variant_stays_within_a_part_of_a_plan() {
-    let mut workspace = Workspace::default();
+    let mut memory = Memory::default();
     for text in TEXTS {
         let plan = Planner::new(index()).plan(&query(text).k(5000)).unwrap();
         let whole = expected(&query(text).k(5000));
         let part: Vec<Hit> = whole.into_iter().filter(|hit| (700..1501).contains(&hit.document.0)).collect();
         for options in variants() {
-            assert_eq!(run(&plan.over(700..1501), &options, &mut workspace), part, "{text:?}, {options:?}");
+            assert_eq!(run(&plan.over(700..1501), &options, &mut memory), part, "{text:?}, {options:?}");
         }
     }
 }
@@ -109,10 +108,10 @@ fn both_algorithms_of_the_heap_count_every_posting() {
     let plan = Planner::new(index()).plan(&query("all w1 w2")).unwrap();
     let postings: u64 = plan.lists.iter().map(|list| u64::from(list.postings)).sum();
     for heap in [Heap::Algorithm1, Heap::Algorithm2] {
-        let (mut counts, mut workspace) = (ClauseCounts::default(), Workspace::default());
+        let mut counts = ClauseCounts::default();
         let options = Options { heap, is_seeded: false, ..Options::default() };
         let task = Task { plan: &plan, stage: &plan.stages[0], index: index(), known: &Known::default() };
-        score_at_a_time::run(&task, &options, &mut workspace, &mut counts).unwrap();
+        saat_variants::run(&task, &options, &mut Memory::default(), &mut counts).unwrap();
         assert_eq!(counts.0.iter().sum::<u64>(), postings);
         assert!(counts.0[3] > postings / 2, "most postings change nothing: {counts:?}");
     }

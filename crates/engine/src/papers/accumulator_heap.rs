@@ -1,10 +1,10 @@
 //! The heap of score-at-a-time: the best k documents so far, while their scores still grow.
 //!
-//! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*. The heap holds documents, and their scores are read
+//! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*. The heap holds documents and reads their scores
 //! from the accumulators. [`algorithm_1`] is the update of ATIRE and JASS; [`algorithm_2`] is the paper's, which needs a
-//! single comparison in nearly all cases. Theirs compare scores alone, and so misjudge which of several documents with
-//! the score of the heap's worst are in it. Ours compare (score, document), an order without ties: with a full heap a
-//! document is in it if and only if it is not worse than the worst, and the answer is the one of the oracle.
+//! single comparison in nearly all cases. Theirs compare scores only, and so cannot tell which of several documents
+//! with the heap's lowest score are in it. Ours compare (score, document), which has no ties: a document is in a full
+//! heap if and only if it is not worse than the worst, and the answer equals the oracle's.
 
 use super::accumulators::Pages;
 use crate::algorithms::sweep::Score;
@@ -15,17 +15,26 @@ use lanner_index::DocId;
 #[derive(Default)]
 pub struct AccumulatorHeap {
     documents: Vec<u32>,
-    /// How many more documents make the heap full.
+    /// The number of documents missing from a full heap.
     needed: usize,
-    /// A score that a document needs to enter while the heap is not full: at least 1.
+    /// The least score that enters while the heap is not full: at least 1.
     start: u32,
     /// The score of the worst document of a full heap; `start` before.
     threshold: u32,
 }
 
+/// A posting on its way to the accumulators.
+#[derive(Clone, Copy)]
+pub struct Posting<S> {
+    /// The document.
+    pub document: u32,
+    /// The weight to be added to its score.
+    pub weight: S,
+}
+
 /// Counts which clauses of an update are executed.
 pub trait Clauses {
-    /// One more execution.
+    /// Counts an execution.
     fn count(&mut self, clause: Clause);
 }
 
@@ -61,14 +70,13 @@ impl Clauses for ClauseCounts {
     }
 }
 
-/// The update of ATIRE and JASS: three comparisons to find that nothing changes.
+/// Adds a posting with the update of ATIRE and JASS: three comparisons to find that nothing changes.
 #[inline(always)]
 pub fn algorithm_1<S: Score, P: Pages<S> + ?Sized, C: Clauses>(
     heap: &mut AccumulatorHeap,
     pages: &mut P,
     clauses: &mut C,
-    document: u32,
-    weight: S,
+    Posting { document, weight }: Posting<S>,
 ) {
     let Some(sum) = pages.touch(document) else {
         return;
@@ -90,14 +98,13 @@ pub fn algorithm_1<S: Score, P: Pages<S> + ?Sized, C: Clauses>(
     }
 }
 
-/// The update of the paper: one comparison to find that nothing changes.
+/// Adds a posting with the update of the paper: one comparison to find that nothing changes.
 #[inline(always)]
 pub fn algorithm_2<S: Score, P: Pages<S> + ?Sized, C: Clauses>(
     heap: &mut AccumulatorHeap,
     pages: &mut P,
     clauses: &mut C,
-    document: u32,
-    weight: S,
+    Posting { document, weight }: Posting<S>,
 ) {
     let Some(sum) = pages.touch(document) else {
         return;
@@ -113,7 +120,7 @@ pub fn algorithm_2<S: Score, P: Pages<S> + ?Sized, C: Clauses>(
 }
 
 impl AccumulatorHeap {
-    /// Empties it. Documents need a score of at least `seed` to enter.
+    /// Empties the heap for a query. Documents need a score of at least `seed` to enter.
     pub fn reset(&mut self, k: usize, seed: u32) {
         self.documents.clear();
         self.needed = k;
@@ -121,14 +128,14 @@ impl AccumulatorHeap {
         self.threshold = self.start;
     }
 
-    /// Hands the documents over.
+    /// Pushes the documents with their scores to `top`.
     pub fn give<S: Score, P: Pages<S> + ?Sized>(&self, pages: &P, top: &mut TopK) {
         for &document in &self.documents {
             top.push(DocId(document), pages.score(document).units());
         }
     }
 
-    /// What Algorithm 2 does when the one comparison does not settle it.
+    /// The rest of Algorithm 2, for a score that reaches the threshold.
     #[inline(never)]
     fn rise<S: Score, P: Pages<S> + ?Sized>(&mut self, pages: &P, document: u32, old: S, new: S) -> Clause {
         if self.needed > 0 {
@@ -147,7 +154,7 @@ impl AccumulatorHeap {
         Clause::Update
     }
 
-    /// Takes a document that reaches the start for the first time into a heap that is not full.
+    /// Inserts a document that reaches `start` for the first time into a heap that is not full.
     fn fill<S: Score, P: Pages<S> + ?Sized>(&mut self, pages: &P, document: u32, old: u32, new: u32) {
         if old >= self.start || new < self.start {
             return;
@@ -155,8 +162,8 @@ impl AccumulatorHeap {
         self.documents.push(document);
         self.needed -= 1;
         if self.needed == 0 {
-            for place in (0..self.documents.len() / 2).rev() {
-                self.sift_down(pages, place);
+            for position in (0..self.documents.len() / 2).rev() {
+                self.sift_down(pages, position);
             }
             self.threshold = pages.score(self.documents[0]).units();
         }
@@ -177,31 +184,32 @@ impl AccumulatorHeap {
         self.threshold = pages.score(self.documents[0]).units();
     }
 
-    /// Moves a document whose score has grown to its new place.
+    /// Moves a document whose score has grown to its new position.
     #[inline(never)]
     fn update<S: Score, P: Pages<S> + ?Sized>(&mut self, pages: &P, document: u32) {
-        if let Some(place) = self.documents.iter().position(|&other| other == document) {
-            self.sift_down(pages, place);
+        if let Some(position) = self.documents.iter().position(|&other| other == document) {
+            self.sift_down(pages, position);
         }
         self.threshold = pages.score(self.documents[0]).units();
     }
 
-    fn sift_down<S: Score, P: Pages<S> + ?Sized>(&mut self, pages: &P, mut place: usize) {
+    fn sift_down<S: Score, P: Pages<S> + ?Sized>(&mut self, pages: &P, mut position: usize) {
         let documents = &mut self.documents[..];
-        let key_at = |documents: &[u32], place: usize| key(documents[place], pages.score(documents[place]).units());
+        let key_at =
+            |documents: &[u32], position: usize| key(documents[position], pages.score(documents[position]).units());
         loop {
-            let left = 2 * place + 1;
+            let left = 2 * position + 1;
             if left >= documents.len() {
                 return;
             }
             let right = left + 1;
             let is_right = right < documents.len() && key_at(documents, right) < key_at(documents, left);
             let child = if is_right { right } else { left };
-            if key_at(documents, place) <= key_at(documents, child) {
+            if key_at(documents, position) <= key_at(documents, child) {
                 return;
             }
-            documents.swap(place, child);
-            place = child;
+            documents.swap(position, child);
+            position = child;
         }
     }
 }
@@ -236,8 +244,8 @@ mod tests {
                 pages.reset(60);
                 for &(document, weight) in &postings {
                     match is_second {
-                        false => algorithm_1(&mut heap, &mut pages, &mut counts, document, weight),
-                        true => algorithm_2(&mut heap, &mut pages, &mut counts, document, weight),
+                        false => algorithm_1(&mut heap, &mut pages, &mut counts, Posting { document, weight }),
+                        true => algorithm_2(&mut heap, &mut pages, &mut counts, Posting { document, weight }),
                     }
                 }
                 let mut top = TopK::new(k);

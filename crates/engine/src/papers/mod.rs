@@ -11,6 +11,7 @@ pub mod compaction;
 pub(crate) mod intersections;
 pub mod merge_path;
 pub mod parallel_merge_find;
+pub mod saat_variants;
 pub mod selection;
 pub(crate) mod skip_search;
 pub(crate) mod step_kernels;

@@ -1,6 +1,6 @@
 //! The rows of Table 1 with the paper's figures, then what the paper does not have.
 
-use lanner::internals::algorithms::score_at_a_time::{Accumulators, Decoding, Heap, Options};
+use lanner::internals::papers::saat_variants::{Accumulators, Decoding, Heap, Options};
 
 /// The label of the default of Lanner.
 pub const DEFAULT: &str = "no heap, one sweep, fused: the default";

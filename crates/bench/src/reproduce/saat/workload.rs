@@ -5,9 +5,9 @@ use crate::agreement::first_difference;
 use crate::error::BenchError;
 use crate::table::count;
 use lanner::SearchError;
-use lanner::internals::algorithms::score_at_a_time::{self, Options};
 use lanner::internals::algorithms::{Known, Task, Workspace};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
+use lanner::internals::papers::saat_variants::{self, Options};
 use lanner::internals::query::plan::Stage;
 use lanner::internals::query::planner::{PlanError, Planner};
 use lanner::{Algorithm, Hit, Index, Plan, Query, ScoreModel};
@@ -42,6 +42,7 @@ pub enum Phase {
 struct Runner<'a> {
     index: &'a Index,
     workspace: Workspace,
+    memory: saat_variants::Memory,
 }
 
 impl Workload {
@@ -116,7 +117,7 @@ impl Workload {
     }
 
     fn runner(&self) -> Runner<'_> {
-        Runner { index: &self.index, workspace: Workspace::default() }
+        Runner { index: &self.index, workspace: Workspace::default(), memory: saat_variants::Memory::default() }
     }
 
     /// Milliseconds a query for each way, one query after the other, as often as there are runs. Ways take turns, so
@@ -220,10 +221,10 @@ impl Workload {
 
     /// How often each clause of a heap is executed.
     pub fn clauses(&self, options: &Options) -> Result<ClauseCounts, IndexError> {
-        let (mut counts, mut workspace) = (ClauseCounts::default(), Workspace::default());
+        let (mut counts, mut memory) = (ClauseCounts::default(), saat_variants::Memory::default());
         for plan in &self.plans {
             let task = Task { plan, stage: &plan.stages[0], index: &self.index, known: &Known::default() };
-            score_at_a_time::run(&task, options, &mut workspace, &mut counts)?;
+            saat_variants::run(&task, options, &mut memory, &mut counts)?;
         }
         Ok(counts)
     }
@@ -251,9 +252,8 @@ impl Runner<'_> {
         };
         let task = Task { plan, stage: &stage, index: self.index, known: &Known::default() };
         match how {
-            How::Exhaustive => task.run(&mut self.workspace)?,
-            How::ScoreAtATime(options) => score_at_a_time::run(&task, &options, &mut self.workspace, &mut NoCounts)?,
-        };
-        Ok(self.workspace.top.take(ScoreModel::Impact))
+            How::Exhaustive => task.run(&mut self.workspace).map(|_| self.workspace.top.take(ScoreModel::Impact)),
+            How::ScoreAtATime(options) => saat_variants::run(&task, &options, &mut self.memory, &mut NoCounts),
+        }
     }
 }
