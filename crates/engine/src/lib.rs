@@ -100,3 +100,8 @@ pub mod internals {
         pub use crate::query::*;
     }
 }
+
+/// The program in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
