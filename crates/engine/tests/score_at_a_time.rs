@@ -1,6 +1,6 @@
 //! Score-at-a-time beyond what the agreement tests ask: every variant, the budget, and what it refuses.
 
-use lanner::internals::algorithms::{Known, Task};
+use lanner::internals::algorithms::{EarlierHits, Task};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
 use lanner::internals::papers::saat_variants::{self, Accumulators, Decoding, Heap, Memory, Options};
 use lanner::internals::query::planner::Planner;
@@ -69,7 +69,7 @@ fn variants() -> Vec<Options> {
 }
 
 fn run(plan: &Plan, options: &Options, memory: &mut Memory) -> Vec<Hit> {
-    let task = Task { plan, stage: &plan.stages[0], index: index(), known: &Known::default() };
+    let task = Task { plan, stage: &plan.stages[0], index: index(), earlier: &EarlierHits::default() };
     saat_variants::run(&task, options, memory, &mut NoCounts).unwrap()
 }
 
@@ -110,7 +110,7 @@ fn both_algorithms_of_the_heap_count_every_posting() {
     for heap in [Heap::Algorithm1, Heap::Algorithm2] {
         let mut counts = ClauseCounts::default();
         let options = Options { heap, is_seeded: false, ..Options::default() };
-        let task = Task { plan: &plan, stage: &plan.stages[0], index: index(), known: &Known::default() };
+        let task = Task { plan: &plan, stage: &plan.stages[0], index: index(), earlier: &EarlierHits::default() };
         saat_variants::run(&task, &options, &mut Memory::default(), &mut counts).unwrap();
         assert_eq!(counts.0.iter().sum::<u64>(), postings);
         assert!(counts.0[3] > postings / 2, "most postings change nothing: {counts:?}");

@@ -1,11 +1,11 @@
 //! AND: the rarest list drives, a block of its documents at a time.
 //!
-//! The documents of a block are candidates; each other list, from rare to frequent, keeps those that it has too. In a
-//! dense list that is a bit test, without a branch; in a sparse one the directory of its blocks is searched first, so
-//! only blocks that may hold a candidate are decoded, and the place inside is found by comparing lanes, which takes
-//! the same time wherever it is. Those that are left are weighed a list at a time, in lanes, and dropped as soon as they
-//! cannot enter; blocks of the driver that are too light to enter are not even decoded. When all lists are dense, their
-//! words are combined instead.
+//! The documents of a block are the candidates; each other list, from rare to frequent, keeps those that it contains. In a
+//! dense list that is a bit test, without a branch. In a sparse one the directory is searched first, so only blocks that
+//! can contain a candidate are decoded, and the position inside is found by comparing lanes, in the same time wherever it
+//! is. The remaining candidates are weighed a list at a time, with SIMD, and dropped as soon as they cannot enter. Blocks
+//! of the driver that are too light to enter are not even decoded. When all lists are dense, their words are combined
+//! instead.
 
 use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
@@ -21,23 +21,23 @@ use lanner_index::open::{BlockBuffer, Dense, Index, List};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// From so many candidates left of a block on, its weights are decoded together.
+/// With at least this many candidates left of a block, its weights are decoded together.
 const DECODE_TOGETHER: usize = 12;
-
-/// From so many documents of a chunk on, their scores are added up together; all lists are dense then.
+/// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
-/// From so many candidates for a block on, its documents are spread over a table, in which each candidate is found at
-/// once; fewer are searched for one by one. This is the crossover between merging two lists and searching the longer.
-const MERGE_FROM: usize = 24;
-/// Documents that a block may span to be spread over the table.
+/// With more than this many candidates for a block, its documents are spread over a table in which each candidate is
+/// found at once; fewer are searched for one by one. This is the crossover between merging two lists and searching the
+/// longer one.
+const MERGE_ABOVE: usize = 24;
+/// The documents that a block may span to be spread over the table.
 const TABLE: usize = 8192;
 
 /// Answers an AND.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
     planned.sort_by_key(|planned| planned.postings);
-    let Workspace { top, blocks, places, simd_level, .. } = workspace;
-    places.resize(BLOCK * planned.len(), 0);
+    let Workspace { top, blocks, positions, simd_level, .. } = workspace;
+    positions.resize(BLOCK * planned.len(), 0);
     let buffers = block_buffers(blocks, planned.len());
     let mut unopened =
         Unopened { index: task.index, planned: planned.into_iter(), buffers, rest: task.plan.largest_score };
@@ -45,13 +45,13 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
         return Ok(Work::default());
     };
     let others = Vec::with_capacity(unopened.planned.len());
-    let (work, failure) = (Work::default(), None);
-    let mut conjunction = Conjunction { task, weigher, driver, others, unopened, places, top, work, failure };
-    lanes::run(*simd_level, &mut conjunction);
-    conjunction.failure.map_or(Ok(conjunction.work), Err)
+    let mut conjunction =
+        Conjunction { task, weigher, driver, others, unopened, positions, top, work: Work::default() };
+    lanes::run(*simd_level, &mut conjunction)?;
+    Ok(conjunction.work())
 }
 
-/// The lists that no candidate has come to yet, the rarest first: few of a long query are ever opened.
+/// The lists that no candidate has reached yet, the rarest first: most lists of a long query are never opened.
 struct Unopened<'a> {
     index: &'a Index,
     planned: std::vec::IntoIter<&'a PlannedList>,
@@ -62,13 +62,14 @@ struct Unopened<'a> {
 
 impl<'a> Unopened<'a> {
     fn open_next(&mut self) -> Result<Option<Probed<'a>>, IndexError> {
-        let (Some(planned), Some(documents)) = (self.planned.next(), self.buffers.next()) else {
+        let Some(&PlannedList { span, multiplier, bound, .. }) = self.planned.next() else {
             return Ok(None);
         };
-        let PlannedList { span, multiplier, bound, .. } = *planned;
         self.rest = self.rest.saturating_sub(bound);
         let list = self.index.list_at(span)?;
-        Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents }))
+        let documents = self.buffers.next().expect("there is a buffer for each list");
+        let (rest, work) = (self.rest, Work::default());
+        Ok(Some(Probed { list, multiplier, bound, rest, block: 0, last: None, documents, work }))
     }
 }
 
@@ -79,58 +80,56 @@ struct Probed<'a> {
     bound: u32,
     /// The most that the lists after this one and the static rank can add.
     rest: u32,
-    /// The block that is decoded, if any, and the last document that it can have; not used in a dense list.
+    /// The decoded block, if any, and the last document that it can have; not used in a dense list.
     block: usize,
     last: Option<u32>,
-    /// The documents of the block; what stands after them is greater than any.
+    /// The documents of the block, padded with numbers greater than any document.
     documents: &'a mut BlockBuffer,
+    work: Work,
 }
 
 impl Probed<'_> {
-    /// Keeps the candidates that a sparse list has, and the places of their postings.
+    /// Keeps the candidates that a sparse list has, with the positions of their postings.
     #[inline(always)]
     fn keep_sparse<L: Lanes>(
         &mut self,
         lanes: L,
         candidates: &mut Candidates,
-        places: &mut [u32; BLOCK],
+        positions: &mut [u32; BLOCK],
         table: &mut [u8; TABLE],
-        work: &mut Work,
     ) {
         let (mut i, mut kept, count) = (0, 0, candidates.count.min(BLOCK));
         while i < count {
             let document = candidates.documents[i];
-            if self.last.is_none_or(|last| last < document) && !self.enter(document, work) {
+            let Some(last) = self.last.filter(|&last| last >= document).or_else(|| self.enter(document)) else {
                 break;
-            }
-            let last = self.last.unwrap_or(u32::MAX);
-            let has_many = i + MERGE_FROM < count && candidates.documents[i + MERGE_FROM] <= last;
-            let is_merged = has_many && self.spread(table);
-            // Those of the block, which all lie before its end, or just the one.
+            };
+            let has_many = i + MERGE_ABOVE < count && candidates.documents[i + MERGE_ABOVE] <= last;
+            let is_merged = has_many && self.spread(last, table);
+            // All candidates up to the end of the block, or just one.
             let mut end = i + 1;
             while end < count && is_merged && candidates.documents[end] <= last {
                 end += 1;
             }
             while i < end {
                 let (document, origin) = (candidates.documents[i % BLOCK], candidates.origins[i % BLOCK]);
-                let place = match is_merged {
+                let position = match is_merged {
                     true => usize::from(table[document as usize % TABLE]),
                     false => lanes.count_below(self.documents, document),
                 } % BLOCK;
-                places[usize::from(origin) % BLOCK] = (self.block * BLOCK + place) as u32;
+                positions[usize::from(origin) % BLOCK] = (self.block * BLOCK + position) as u32;
                 candidates.documents[kept % BLOCK] = document;
                 candidates.origins[kept % BLOCK] = origin;
-                kept += usize::from(self.documents[place] == document);
+                kept += usize::from(self.documents[position] == document);
                 i += 1;
             }
         }
         candidates.count = kept;
     }
 
-    /// Spreads the documents of the block over the table, if that is possible; whether it was.
+    /// Spreads the documents of the block over the table if they fit; returns whether they did.
     #[inline(always)]
-    fn spread(&self, table: &mut [u8; TABLE]) -> bool {
-        let last = self.last.unwrap_or(u32::MAX);
+    fn spread(&self, last: u32, table: &mut [u8; TABLE]) -> bool {
         let fits = (last.wrapping_sub(self.documents[0]) as usize) < TABLE;
         if fits {
             spread(self.documents, table);
@@ -138,30 +137,31 @@ impl Probed<'_> {
         fits
     }
 
-    /// Decodes the block that can have a document after those of the current one; whether there is one.
-    fn enter(&mut self, document: u32, work: &mut Work) -> bool {
+    /// Decodes the block after the current one that can have a document, and returns the last document that it can have;
+    /// `None` if there is no such block.
+    fn enter(&mut self, document: u32) -> Option<u32> {
         let from = self.block + usize::from(self.last.is_some());
         self.block = self.list.find_block(from, document);
         if self.block >= self.list.blocks() {
             self.last = None;
-            return false;
+            return None;
         }
         let count = self.list.decode_documents(self.block, self.documents);
         self.documents[count..].fill(u32::MAX);
         self.last = Some(self.list.last_document(self.block));
-        work.postings_decoded += count as u64;
-        work.blocks_decoded += 1;
-        true
+        self.work.postings_decoded += count as u64;
+        self.work.blocks_decoded += 1;
+        self.last
     }
 }
 
-/// Writes the place of each document into the table. They span less than the table, so no two fall on each other; but
-/// what follows them in an unfinished block may fall on one, and so comes first. Where no document falls, there stands
-/// the place of some other.
+/// Writes the position of each document into the table. Documents span less than the table, so no two collide; but the
+/// padding of the last block may collide with one, and so is written first. Entries without a document keep the position
+/// of some other.
 #[inline(always)]
 fn spread(documents: &BlockBuffer, table: &mut [u8; TABLE]) {
-    for (&document, &place) in documents.iter().zip(&PLACES).rev() {
-        table[document as usize % TABLE] = place;
+    for (&document, &position) in documents.iter().zip(&POSITIONS).rev() {
+        table[document as usize % TABLE] = position;
     }
 }
 
@@ -169,23 +169,23 @@ fn spread(documents: &BlockBuffer, table: &mut [u8; TABLE]) {
 struct Candidates {
     count: usize,
     documents: [u32; BLOCK],
-    /// The place in the block that each had at first.
+    /// The position of each in the driver's block.
     origins: [u8; BLOCK],
 }
 
-/// The places of a block in order.
-const PLACES: [u8; BLOCK] = {
-    let mut places = [0; BLOCK];
-    let mut place = 0;
-    while place < BLOCK {
-        places[place] = place as u8;
-        place += 1;
+/// The positions of a block in order.
+const POSITIONS: [u8; BLOCK] = {
+    let mut positions = [0; BLOCK];
+    let mut position = 0;
+    while position < BLOCK {
+        positions[position] = position as u8;
+        position += 1;
     }
-    places
+    positions
 };
 
 impl Candidates {
-    /// Takes the documents of a block that lie in the range.
+    /// Takes the documents of a block that are in the range.
     #[inline(always)]
     fn take(&mut self, documents: &[u32], range: &Range<u32>) {
         let start = documents.iter().take_while(|&&document| document < range.start).count();
@@ -195,29 +195,27 @@ impl Candidates {
         }
         self.count = end - start;
         self.documents[..self.count].copy_from_slice(&documents[start..end]);
-        self.origins[..self.count].copy_from_slice(&PLACES[start..end]);
+        self.origins[..self.count].copy_from_slice(&POSITIONS[start..end]);
     }
 
-    /// Keeps the candidates that a dense list has, and the ranks of their postings.
+    /// Keeps the candidates that a dense list has, with the ranks of their postings.
     #[inline(always)]
-    fn keep_dense(&mut self, dense: &Dense<'_>, places: &mut [u32; BLOCK]) {
+    fn keep_dense(&mut self, dense: &Dense<'_>, positions: &mut [u32; BLOCK]) {
         let mut kept = 0;
         for i in 0..self.count.min(BLOCK) {
             let (document, origin) = (self.documents[i], self.origins[i]);
             let (chunk, bit) = (document as usize / CHUNK, document as usize % CHUNK);
             let word = dense.word(chunk);
             let before = (word & ((1 << bit) - 1)).count_ones();
-            places[usize::from(origin) % BLOCK] = dense.rank(chunk).wrapping_add(before);
+            positions[usize::from(origin) % BLOCK] = dense.rank(chunk).wrapping_add(before);
             self.documents[kept] = document;
             self.origins[kept] = origin;
             kept += (word >> bit & 1) as usize;
         }
         self.count = kept;
     }
-}
 
-impl Candidates {
-    /// Keeps the candidates that can reach the threshold with what later lists can add.
+    /// Keeps the candidates that can reach the threshold with the most that later lists can add.
     #[inline(always)]
     fn keep_strong(&mut self, scores: &mut BlockBuffer, rest: u32, threshold: u32) {
         if threshold == 0 {
@@ -233,47 +231,53 @@ impl Candidates {
     }
 }
 
+/// An AND that is being answered.
 struct Conjunction<'a, W> {
     task: &'a Task<'a>,
     weigher: W,
     driver: Probed<'a>,
-    /// The lists that candidates have come to.
+    /// The lists that candidates have reached.
     others: Vec<Probed<'a>>,
     unopened: Unopened<'a>,
     /// For each other list and each posting of the driver's block: where the list has the document.
-    places: &'a mut [u32],
+    positions: &'a mut [u32],
     top: &'a mut TopK,
+    /// The work that is not counted by a list.
     work: Work,
-    /// Why a list could not be opened.
-    failure: Option<IndexError>,
 }
 
 impl<W: Weigher> WithLanes for &mut Conjunction<'_, W> {
-    type Output = ();
+    type Output = Result<(), IndexError>;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
+    fn run<L: Lanes>(self, lanes: L) -> Result<(), IndexError> {
         // The rarest list is dense only if all are.
         match self.driver.list.dense().copied() {
             Some(driver) => self.run_dense(lanes, driver),
             None => self.run_sparse(lanes),
         }
-        let all = |list: &List<'_>| if list.dense().is_some() { 0 } else { list.blocks() as u64 };
-        let blocks = all(&self.driver.list) + self.others.iter().map(|other| all(&other.list)).sum::<u64>();
-        self.work.blocks_skipped = blocks.saturating_sub(self.work.blocks_decoded);
     }
 }
 
 impl<W: Weigher> Conjunction<'_, W> {
+    fn work(&self) -> Work {
+        let (mut work, mut blocks) = (self.work, 0);
+        for probed in self.others.iter().chain([&self.driver]) {
+            work += probed.work;
+            blocks += if probed.list.dense().is_some() { 0 } else { probed.list.blocks() as u64 };
+        }
+        Work { blocks_skipped: blocks.saturating_sub(work.blocks_decoded), ..work }
+    }
+
     #[inline(always)]
-    fn run_sparse<L: Lanes>(&mut self, lanes: L) {
+    fn run_sparse<L: Lanes>(&mut self, lanes: L) -> Result<(), IndexError> {
         let range = self.task.plan.range.clone();
         let first = self.driver.list.find_block(0, range.start);
         let mut candidates = Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK] };
         let mut table = [0; TABLE];
         for block in first..self.driver.list.blocks() {
             if block > first && self.driver.list.last_document(block - 1) >= range.end {
-                return;
+                break;
             }
             let bound = self.weigher.block_bound(&self.driver.list, block, self.driver.multiplier);
             if bound.saturating_add(self.driver.rest) < self.top.threshold_in_order() {
@@ -283,36 +287,35 @@ impl<W: Weigher> Conjunction<'_, W> {
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
             candidates.take(&self.driver.documents[..count], &range);
-            self.keep_common(lanes, &mut candidates, &mut table);
+            self.keep_common(lanes, &mut candidates, &mut table)?;
             self.score(lanes, &mut candidates, block);
         }
+        Ok(())
     }
 
     /// Keeps the candidates that all lists have.
     #[inline(always)]
-    fn keep_common<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, table: &mut [u8; TABLE]) {
-        let places = self.places.as_chunks_mut::<BLOCK>().0;
-        for (number, places) in places.iter_mut().enumerate() {
+    fn keep_common<L: Lanes>(
+        &mut self,
+        lanes: L,
+        candidates: &mut Candidates,
+        table: &mut [u8; TABLE],
+    ) -> Result<(), IndexError> {
+        for (number, positions) in self.positions.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
             if candidates.count == 0 {
-                return;
+                break;
             }
             if number == self.others.len() {
-                match self.unopened.open_next() {
-                    Ok(Some(next)) => self.others.push(next),
-                    Ok(None) => return,
-                    Err(failure) => {
-                        self.failure = Some(failure);
-                        candidates.count = 0;
-                        return;
-                    }
-                }
+                let Some(next) = self.unopened.open_next()? else { break };
+                self.others.push(next);
             }
             let other = &mut self.others[number];
             match other.list.dense().copied() {
-                Some(dense) => candidates.keep_dense(&dense, places),
-                None => other.keep_sparse(lanes, candidates, places, table, &mut self.work),
+                Some(dense) => candidates.keep_dense(&dense, positions),
+                None => other.keep_sparse(lanes, candidates, positions, table),
             }
         }
+        Ok(())
     }
 
     /// Scores the candidates that are left of a block of the driver, a list at a time.
@@ -327,13 +330,13 @@ impl<W: Weigher> Conjunction<'_, W> {
         let postings = Postings { values: &values, documents, count: *count };
         self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
         candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
-        for (other, places) in self.others.iter().zip(self.places.as_chunks::<BLOCK>().0) {
+        for (other, positions) in self.others.iter().zip(self.positions.as_chunks::<BLOCK>().0) {
             let Candidates { documents, count, origins } = &*candidates;
             for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
-                let place = places[usize::from(origin) % BLOCK];
+                let position = positions[usize::from(origin) % BLOCK];
                 *value = match other.list.dense() {
-                    Some(dense) => dense.value(W::COLUMN, place),
-                    None => other.list.weight_at(W::COLUMN, place as usize / BLOCK, place as usize % BLOCK),
+                    Some(dense) => dense.value(W::COLUMN, position),
+                    None => other.list.weight_at(W::COLUMN, position as usize / BLOCK, position as usize % BLOCK),
                 };
             }
             let postings = Postings { values: &values, documents, count: *count };
@@ -348,7 +351,7 @@ impl<W: Weigher> Conjunction<'_, W> {
         }
     }
 
-    /// The driver's values of the candidates: fetched, or decoded together if there are many.
+    /// Reads the driver's values of the candidates: one by one, or decoded together if there are many.
     #[inline(always)]
     fn driver_values(&mut self, candidates: &Candidates, block: usize, values: &mut BlockBuffer) {
         let origins = &candidates.origins[..candidates.count];
@@ -373,26 +376,25 @@ impl<W: Weigher> Conjunction<'_, W> {
         }
     }
 
-    /// All lists are dense: their words are combined, in chunks whose bounds together reach the threshold.
+    /// Answers where all lists are dense: combines their words, in chunks whose bounds together reach the threshold.
     #[inline(always)]
-    fn run_dense<L: Lanes>(&mut self, lanes: L, driver: Dense<'_>) {
+    fn run_dense<L: Lanes>(&mut self, lanes: L, driver: Dense<'_>) -> Result<(), IndexError> {
         let range = self.task.plan.range.clone();
         let (first, end) = (range.start as usize / CHUNK, (range.end as usize).div_ceil(CHUNK));
-        self.open_all();
-        let others = std::mem::take(&mut self.others);
-        let others = others.iter().filter_map(|other| Some((other.list.dense()?, other.multiplier, other.bound)));
-        let lists = std::iter::once((&driver, self.driver.multiplier, self.driver.bound)).chain(others);
-        let with_bounds = |(dense, multiplier, bound)| DenseList::new(self.weigher, dense, multiplier, bound);
-        let mut lists: Vec<DenseList<'_>> = lists.map(with_bounds).collect();
-        // What could not be added up in 32 bits is not compared.
+        let mut lists = Vec::with_capacity(1 + self.unopened.planned.len());
+        lists.push(DenseList::new(self.weigher, &driver, self.driver.multiplier, self.driver.bound));
+        while let Some(Probed { list, multiplier, bound, .. }) = self.unopened.open_next()? {
+            // Only in a damaged file is a list not dense.
+            lists.extend(list.dense().map(|dense| DenseList::new(self.weigher, dense, multiplier, bound)));
+        }
+        // Sums of bounds that do not fit 32 bits are not compared.
         let bounds_fit = lists.iter().map(DenseList::largest_bound).sum::<u64>() < u64::from(u32::MAX);
         lists.sort_by_key(|list| Reverse(list.bound));
         let mut bounds = [0; CHUNKS];
         for start in (first..end).step_by(CHUNKS) {
             bounds.fill(if bounds_fit { 0 } else { u32::MAX });
             lists.iter().filter(|_| bounds_fit).for_each(|list| list.add_bounds(lanes, start, &mut bounds));
-            let threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
-            let mut chunks = lanes.chunks_at_least(&bounds, threshold);
+            let mut chunks = lanes.chunks_at_least(&bounds, self.least());
             if end - start < CHUNKS {
                 chunks &= (1 << (end - start)) - 1;
             }
@@ -405,21 +407,27 @@ impl<W: Weigher> Conjunction<'_, W> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// The least score that can enter, without the most that the static rank can add.
+    #[inline(always)]
+    fn least(&self) -> u32 {
+        self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound)
     }
 
     /// Scores the documents of a chunk that all lists have: together where they are many, else one by one.
     #[inline(always)]
     fn score_chunk<L: Lanes>(&mut self, lanes: L, lists: &[DenseList<'_>], chunk: usize, mut word: u64) {
-        let least = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound);
         let mut scores = [0; CHUNK];
         if word.count_ones() >= SCORE_TOGETHER {
             for list in lists {
                 self.work.postings_decoded += u64::from(list.add(lanes, self.weigher, chunk, &mut scores));
             }
-            word &= lanes.at_least(&scores, least);
+            word &= lanes.at_least(&scores, self.least());
         } else {
             self.work.postings_decoded += u64::from(word.count_ones()) * lists.len() as u64;
-            word = self.score_each(lists, chunk, word, least, &mut scores);
+            word = self.score_each(lists, chunk, word, &mut scores);
         }
         while word != 0 {
             let bit = word.trailing_zeros();
@@ -431,17 +439,10 @@ impl<W: Weigher> Conjunction<'_, W> {
         }
     }
 
-    /// Scores documents until they cannot enter; those that can are left.
+    /// Scores each document until it cannot enter; returns the bits of those that can.
     #[inline(always)]
-    fn score_each(
-        &self,
-        lists: &[DenseList<'_>],
-        chunk: usize,
-        word: u64,
-        least: u32,
-        scores: &mut [u32; CHUNK],
-    ) -> u64 {
-        let (mut rest, mut strong) = (word, 0);
+    fn score_each(&self, lists: &[DenseList<'_>], chunk: usize, word: u64, scores: &mut [u32; CHUNK]) -> u64 {
+        let (least, mut rest, mut strong) = (self.least(), word, 0);
         while rest != 0 {
             let bit = rest.trailing_zeros();
             rest &= rest - 1;
@@ -459,17 +460,6 @@ impl<W: Weigher> Conjunction<'_, W> {
             }
         }
         strong
-    }
-
-    /// Opens the lists that are not open yet; none is left open if one cannot be.
-    fn open_all(&mut self) {
-        loop {
-            match self.unopened.open_next() {
-                Ok(Some(next)) => self.others.push(next),
-                Ok(None) => return,
-                Err(failure) => return self.failure = Some(failure),
-            }
-        }
     }
 }
 
@@ -492,14 +482,14 @@ mod tests {
             }
             let mut table = [before; TABLE];
             spread(&documents, &mut table);
-            for (place, &document) in documents.iter().enumerate().take(gaps.len() + 1) {
-                prop_assert_eq!(usize::from(table[document as usize % TABLE]), place);
+            for (position, &document) in documents.iter().enumerate().take(gaps.len() + 1) {
+                prop_assert_eq!(usize::from(table[document as usize % TABLE]), position);
             }
         }
     }
 
     #[test]
-    fn what_follows_the_last_document_does_not_hide_one() {
+    fn padding_does_not_hide_the_last_document() {
         let mut documents = [u32::MAX; BLOCK];
         documents[..2].copy_from_slice(&[TABLE as u32 - 1, TABLE as u32]);
         let mut table = [0; TABLE];

@@ -84,11 +84,6 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.document
     }
 
-    /// Postings of the whole list.
-    pub fn postings(&self) -> u32 {
-        self.list.postings()
-    }
-
     /// The largest weight of the list.
     #[inline]
     pub fn bound(&self) -> u32 {

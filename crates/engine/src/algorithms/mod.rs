@@ -26,6 +26,10 @@ use lanner_index::open::{BlockBuffer, Column, Index};
 use topk::TopK;
 use weigher::{Frequencies, Impacts, Weigher};
 
+/// Documents whose accumulators fit the L1 cache: 32 KiB of 32-bit scores. Not to be confused with the windows of the
+/// index, which have 32,768 documents.
+pub const L1_WINDOW: usize = lanes::CHUNK * lanes::CHUNKS;
+
 /// Memory that a thread keeps from query to query.
 #[derive(Default)]
 pub struct Workspace {
@@ -38,9 +42,9 @@ pub struct Workspace {
     /// Accumulators of a window of documents.
     accumulators: exhaustive::Accumulators,
     /// Accumulators of a window in the L1 cache.
-    window: scatter::Window,
-    /// Places of postings.
-    places: Vec<u32>,
+    window: scatter::L1Window,
+    /// Positions of postings.
+    positions: Vec<u32>,
     /// Decoded blocks.
     blocks: Vec<BlockBuffer>,
     /// What score-at-a-time keeps.
@@ -65,23 +69,23 @@ pub struct Task<'a> {
     /// The index that the plan was made for.
     pub index: &'a Index,
     /// The hits of the stage before, fewer than k: all documents that it matches. They need not be scored again.
-    pub known: &'a Known,
+    pub earlier: &'a EarlierHits,
 }
 
 /// Hits of an earlier stage.
 #[derive(Default)]
-pub struct Known {
+pub struct EarlierHits {
     hits: Vec<Hit>,
     /// Their documents, in order.
     documents: Vec<DocId>,
 }
 
-impl Known {
+impl EarlierHits {
     /// Hits that are known.
-    pub fn new(hits: Vec<Hit>) -> Known {
+    pub fn new(hits: Vec<Hit>) -> EarlierHits {
         let mut documents: Vec<DocId> = hits.iter().map(|hit| hit.document).collect();
         documents.sort_unstable();
-        Known { hits, documents }
+        EarlierHits { hits, documents }
     }
 }
 
@@ -90,7 +94,7 @@ impl<'a> Task<'a> {
     pub fn run(&self, workspace: &mut Workspace) -> Result<Work, IndexError> {
         workspace.is_exact = true;
         workspace.top.reset(self.plan.k, self.plan.seed_of(self.stage));
-        workspace.top.keep(&self.known.hits);
+        workspace.top.keep(&self.earlier.hits);
         if self.plan.k == 0 || self.plan.range.is_empty() {
             return Ok(Work::default());
         }
@@ -128,7 +132,7 @@ impl<'a> Task<'a> {
     pub fn passes(&self, document: u32) -> bool {
         let document = DocId(document);
         self.plan.filter.as_ref().is_none_or(|filter| filter.contains(document))
-            && (self.known.documents.is_empty() || self.known.documents.binary_search(&document).is_err())
+            && (self.earlier.documents.is_empty() || self.earlier.documents.binary_search(&document).is_err())
     }
 
     /// What a document's static rank adds to its score.

@@ -1,12 +1,12 @@
 //! OR: scatter the sparse, look up the dense.
 //!
-//! The collection is passed once, a window of 8,192 documents at a time. Postings of sparse lists are added into
-//! accumulators that stay in the L1 cache. Dense lists are not walked: the bounds of their chunks of 64 documents are
-//! added up with the highest score there; where that reaches the threshold, one comparison of the chunk's accumulators
-//! with `threshold - bounds` yields the documents that can still enter. Only these look the dense lists up, strongest
-//! first, leaving as soon as they cannot enter any more. In a chunk whose bounds alone reach the threshold the strongest
-//! dense lists are accumulated too, until the bounds of the others no longer do. And once the threshold is above what
-//! some sparse lists can bring in together with the dense ones, long ones among them are looked up too. The threshold
+//! One pass over the collection, in windows of 8,192 documents whose accumulators stay in the L1 cache. The postings of
+//! sparse lists are added to the accumulators. Dense lists are not walked. The bounds of their chunks of 64 documents are
+//! added to the highest score in the chunk; where the sum reaches the threshold, one comparison of the chunk's
+//! accumulators with `threshold - bounds` yields the documents that can still enter. Only these are looked up in the
+//! dense lists, strongest list first, until they can no longer enter. In a chunk whose bounds alone reach the threshold
+//! the strongest dense lists are accumulated too, until the bounds of the others no longer reach it. Sparse lists that,
+//! together with the dense ones, can no longer bring a document in are looked up as well if they are long. The threshold
 //! starts at the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
@@ -15,7 +15,7 @@
 use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
 use super::weigher::{Postings, Weigher};
-use super::{Task, Workspace, block_buffers};
+use super::{L1_WINDOW, Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
 use crate::query::answer::Work;
 use crate::query::plan::{Plan, PlannedList};
@@ -26,25 +26,23 @@ use lanner_index::open::{BlockBuffer, List};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Documents of a window: 32 KiB of accumulators.
-const WINDOW: usize = CHUNK * CHUNKS;
+/// A sparse list that cannot bring a document in is looked up if it has at least this many times the postings of the
+/// lists that can: looking up a document costs more than scattering a posting.
+const LOOKUP_RATIO: usize = 8;
 
-/// A sparse list that cannot bring a document in is looked up if it has so many times the postings of the lists that
-/// can: looking up a document costs more than scattering a posting.
-const LOOKED_UP_FROM: usize = 8;
-
-/// The accumulators of a window, all zero between windows, and what is known of its chunks.
-pub struct Window {
+/// The accumulators of 8,192 documents, 32 KiB that stay in the L1 cache, with the bounds of their chunks. All
+/// accumulators are zero between windows.
+pub struct L1Window {
     scores: Box<[[u32; CHUNK]; CHUNKS]>,
     /// The highest score in each chunk.
     peaks: [u32; CHUNKS],
-    /// The most that a document can have in each chunk: the peak, and the bounds of the lists that are looked up.
+    /// The most that a document can score in each chunk: the peak and the bounds of the lists that are looked up.
     bounds: [u32; CHUNKS],
 }
 
-impl Default for Window {
+impl Default for L1Window {
     fn default() -> Self {
-        Window { scores: Box::new([[0; CHUNK]; CHUNKS]), peaks: [0; CHUNKS], bounds: [0; CHUNKS] }
+        L1Window { scores: Box::new([[0; CHUNK]; CHUNKS]), peaks: [0; CHUNKS], bounds: [0; CHUNKS] }
     }
 }
 
@@ -56,44 +54,56 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     Ok(scatter.work)
 }
 
-/// A list that is scattered, with the block that is being read; or, once the threshold is above what it can bring in,
-/// one that is looked up too.
-struct Sparse<'a> {
+/// A sparse list: scattered block after block, or looked up once the threshold is above what it can bring in.
+struct Sparse<'a, W> {
     list: List<'a>,
+    weigher: W,
     multiplier: f32,
     bound: u32,
     /// The most that all other lists and the static rank can add.
     others: u32,
-    /// The block to be decoded next, and the first after the plan's.
+    /// The block to decode next, and the end of the blocks in the plan's range.
     next_block: usize,
     end_block: usize,
     /// `documents[position..count]` are still to be scattered.
     position: usize,
     count: usize,
-    /// Of a list that is looked up: the block that can have the document looked up last, and whether it is decoded.
+    /// For lookups: the block that can have the last document looked up, and whether it is decoded.
     block: usize,
     is_decoded: bool,
     documents: &'a mut BlockBuffer,
     weights: &'a mut BlockBuffer,
 }
 
+/// An OR that is being answered.
 struct Scatter<'a, W> {
     task: &'a Task<'a>,
     weigher: W,
-    /// Strongest first. The first `essential` of them are scattered: a document without any of these cannot enter.
-    sparse: Vec<Sparse<'a>>,
+    /// Strongest first. The first `essential` are scattered: a document that is in none of these cannot enter.
+    sparse: Vec<Sparse<'a, W>>,
     essential: usize,
     /// The most that the other sparse lists can add.
     rest: u32,
     /// Strongest first.
     dense: Vec<DenseList<'a>>,
-    /// The most that they can add.
+    /// The most that the dense lists can add.
     dense_bound: u32,
-    window: &'a mut Window,
+    window: &'a mut L1Window,
     top: &'a mut TopK,
-    /// The least score that can enter, less what the static rank can add.
+    /// The least score that can enter, without the most that the static rank can add; at least 1.
     threshold: u32,
     work: Work,
+}
+
+/// A document that can enter, as far as its lists have been read.
+struct Candidate {
+    chunk: usize,
+    bit: u32,
+    score: u32,
+    /// The most that the remaining lists can add.
+    bound: u32,
+    /// The first dense list that is still to be looked up.
+    dense_from: usize,
 }
 
 impl<'a, W: Weigher> Scatter<'a, W> {
@@ -101,6 +111,7 @@ impl<'a, W: Weigher> Scatter<'a, W> {
         let Plan { range, lists, largest_score, .. } = task.plan;
         let Workspace { top, window, blocks, .. } = workspace;
         let mut buffers = block_buffers(blocks, 2 * lists.len());
+        let mut buffer = || buffers.next().expect("there are two buffers for each list");
         let (mut sparse, mut dense) = (Vec::with_capacity(lists.len()), Vec::with_capacity(lists.len()));
         let mut work = Work::default();
         for planned in lists.iter() {
@@ -113,28 +124,27 @@ impl<'a, W: Weigher> Scatter<'a, W> {
             let next_block = list.find_block(0, range.start);
             let end_block = (list.find_block(next_block, range.end - 1) + 1).min(list.blocks());
             work.blocks_skipped += end_block.saturating_sub(next_block) as u64;
-            let others = largest_score - bound.min(*largest_score);
-            let (Some(documents), Some(weights)) = (buffers.next(), buffers.next()) else { break };
             sparse.push(Sparse {
                 list,
+                weigher,
                 multiplier,
                 bound,
-                others,
+                others: largest_score.saturating_sub(bound),
                 next_block,
                 end_block,
                 position: 0,
                 count: 0,
                 block: 0,
                 is_decoded: false,
-                documents,
-                weights,
+                documents: buffer(),
+                weights: buffer(),
             });
         }
         sparse.sort_by_key(|sparse| Reverse(sparse.bound));
-        dense.sort_by_key(|looked| Reverse(looked.bound));
-        let dense_bound = dense.iter().fold(0u32, |sum, looked| sum.saturating_add(looked.bound));
+        dense.sort_by_key(|dense| Reverse(dense.bound));
+        let dense_bound = dense.iter().fold(0u32, |sum, dense| sum.saturating_add(dense.bound));
         let essential = sparse.len();
-        Ok(Scatter { task, weigher, sparse, essential, rest: 0, dense, dense_bound, window, top, threshold: 0, work })
+        Ok(Scatter { task, weigher, sparse, essential, rest: 0, dense, dense_bound, window, top, threshold: 1, work })
     }
 }
 
@@ -145,22 +155,20 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
     fn run<L: Lanes>(self, lanes: L) {
         self.raise_threshold();
         let range = &self.task.plan.range;
-        let (mut window, windows) = (range.start as usize / WINDOW, (range.end as usize).div_ceil(WINDOW));
-        while window < windows {
-            let start = (window * WINDOW) as u32;
+        for window in range.start as usize / L1_WINDOW..(range.end as usize).div_ceil(L1_WINDOW) {
             if !self.divide() {
                 return;
             }
-            let has_postings = self.scatter(lanes, start);
+            let has_postings = self.scatter(lanes, (window * L1_WINDOW) as u32);
             self.add_bounds(lanes, window);
             let mut chunks = lanes.chunks_at_least(&self.window.bounds, self.threshold);
-            // Documents after the last do not exist, and their bounds mean nothing.
-            let count = (self.task.index.documents() as usize - window * WINDOW).div_ceil(CHUNK);
+            // Chunks after the last document do not exist, and their bounds mean nothing.
+            let count = (self.task.index.documents() as usize - window * L1_WINDOW).div_ceil(CHUNK);
             if count < CHUNKS {
                 chunks &= (1 << count) - 1;
             }
             if has_postings {
-                self.empty(lanes.chunks_at_least(&self.window.peaks, 1) & !chunks);
+                self.clear(lanes.chunks_at_least(&self.window.peaks, 1) & !chunks);
             }
             while chunks != 0 {
                 let chunk = chunks.trailing_zeros() as usize;
@@ -168,7 +176,6 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
                 self.collect(lanes, window * CHUNKS + chunk, chunk);
             }
             self.window.peaks = [0; CHUNKS];
-            window += 1;
         }
     }
 }
@@ -181,8 +188,8 @@ impl<W: Weigher> Scatter<'_, W> {
         self.threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound).max(1);
     }
 
-    /// Sees which sparse lists cannot bring a document in any more, not even all of them together with the dense ones;
-    /// whether there is a list that can.
+    /// Divides the sparse lists: those that cannot bring a document in any more, not even together with the dense ones,
+    /// are no longer essential. Returns whether any list can still bring one in.
     #[inline(always)]
     fn divide(&mut self) -> bool {
         while let Some((weakest, others)) = self.sparse[..self.essential].split_last_mut() {
@@ -191,7 +198,7 @@ impl<W: Weigher> Scatter<'_, W> {
                 return true;
             }
             let candidates = others.iter().map(|other| other.list.postings() as usize).sum::<usize>();
-            if (weakest.list.postings() as usize) < LOOKED_UP_FROM * candidates {
+            if (weakest.list.postings() as usize) < LOOKUP_RATIO * candidates {
                 return true;
             }
             weakest.block = weakest.next_block.saturating_sub(1);
@@ -201,37 +208,15 @@ impl<W: Weigher> Scatter<'_, W> {
         self.dense_bound >= self.threshold
     }
 
-    /// Adds the postings of the sparse lists in the window; whether there were any.
+    /// Adds the postings of the essential lists to the window that begins at `start`; returns whether there were any.
     #[inline(always)]
     fn scatter<L: Lanes>(&mut self, lanes: L, start: u32) -> bool {
-        let end = start.saturating_add(WINDOW as u32);
+        let window = start..start.saturating_add(L1_WINDOW as u32);
         let mut has_postings = false;
-        let scores = self.window.scores.as_flattened_mut().as_mut_array::<WINDOW>();
-        let Some(scores) = scores else { return false };
         for sparse in &mut self.sparse[..self.essential] {
-            loop {
-                if sparse.position == sparse.count
-                    && !sparse.next(lanes, self.weigher, start..end, self.threshold, &mut self.work)
-                {
-                    break;
-                }
-                let mut position = sparse.position;
-                while position < sparse.count {
-                    let document = sparse.documents[position % BLOCK];
-                    if document >= end {
-                        break;
-                    }
-                    // Only in a damaged file does a document lie before the window.
-                    let place = document.wrapping_sub(start) as usize % WINDOW;
-                    let score = scores[place].wrapping_add(sparse.weights[position % BLOCK]);
-                    scores[place] = score;
-                    let peak = &mut self.window.peaks[place / CHUNK];
-                    *peak = score.max(*peak);
-                    position += 1;
-                }
-                has_postings |= position > sparse.position;
-                sparse.position = position;
-                if position < sparse.count {
+            while sparse.position < sparse.count || sparse.next(lanes, window.clone(), self.threshold, &mut self.work) {
+                has_postings |= sparse.scatter(self.window, window.clone());
+                if sparse.position < sparse.count {
                     break;
                 }
             }
@@ -239,9 +224,9 @@ impl<W: Weigher> Scatter<'_, W> {
         has_postings
     }
 
-    /// Empties the accumulators of chunks in which no document can enter.
+    /// Clears the accumulators of chunks in which no document can enter.
     #[inline(always)]
-    fn empty(&mut self, mut chunks: u128) {
+    fn clear(&mut self, mut chunks: u128) {
         while chunks != 0 {
             self.window.scores[chunks.trailing_zeros() as usize % CHUNKS] = [0; CHUNK];
             chunks &= chunks - 1;
@@ -253,26 +238,26 @@ impl<W: Weigher> Scatter<'_, W> {
     fn add_bounds<L: Lanes>(&mut self, lanes: L, window: usize) {
         let bounds = &mut self.window.bounds;
         *bounds = self.window.peaks.map(|peak| peak.wrapping_add(self.rest));
-        for looked in &self.dense {
-            looked.add_bounds(lanes, window * CHUNKS, bounds);
+        for dense in &self.dense {
+            dense.add_bounds(lanes, window * CHUNKS, bounds);
         }
     }
 
-    /// Pushes the documents of a chunk that can enter, and empties its accumulators.
+    /// Pushes the documents of a chunk that can enter, and clears its accumulators.
     #[inline(always)]
     fn collect<L: Lanes>(&mut self, lanes: L, chunk: usize, chunk_in_window: usize) {
         let mut bound = self.window.bounds[chunk_in_window].wrapping_sub(self.window.peaks[chunk_in_window]);
-        let mut looked_from = 0;
-        while bound >= self.threshold && looked_from < self.dense.len() {
-            let strongest = &self.dense[looked_from];
+        let mut dense_from = 0;
+        while bound >= self.threshold && dense_from < self.dense.len() {
+            let strongest = &self.dense[dense_from];
             bound = bound.wrapping_sub(strongest.bound_in(chunk));
             let postings = strongest.add(lanes, self.weigher, chunk, &mut self.window.scores[chunk_in_window]);
             self.work.postings_decoded += u64::from(postings);
-            looked_from += 1;
+            dense_from += 1;
         }
         let inside = self.inside(chunk);
         let scores = &mut self.window.scores[chunk_in_window];
-        // A document that has no posting so far cannot enter: all lists are accumulated, or the others do not suffice.
+        // A document without a posting so far cannot enter: all lists are accumulated, or the others do not suffice.
         let least = self.threshold.saturating_sub(bound).max(1);
         let mut candidates = lanes.at_least(scores, least) & inside;
         if candidates != 0 {
@@ -281,14 +266,15 @@ impl<W: Weigher> Scatter<'_, W> {
             while candidates != 0 {
                 let bit = candidates.trailing_zeros();
                 candidates &= candidates - 1;
-                self.finish(lanes, (chunk, bit), found[bit as usize % CHUNK], bound, looked_from);
+                let score = found[bit as usize % CHUNK];
+                self.finish(lanes, Candidate { chunk, bit, score, bound, dense_from });
             }
         } else {
             *scores = [0; CHUNK];
         }
     }
 
-    /// The documents of a chunk that the plan's range has.
+    /// Returns the bits of a chunk's documents that are in the plan's range.
     #[inline(always)]
     fn inside(&self, chunk: usize) -> u64 {
         let range = &self.task.plan.range;
@@ -303,26 +289,19 @@ impl<W: Weigher> Scatter<'_, W> {
         mask
     }
 
-    /// Looks a document up in the lists that were not accumulated, whose bounds add up to `bound`, and pushes it if it
-    /// can enter.
+    /// Looks a candidate up in the lists that were not accumulated, and pushes it if it can still enter.
     #[inline(always)]
-    fn finish<L: Lanes>(
-        &mut self,
-        lanes: L,
-        (chunk, bit): (usize, u32),
-        mut score: u32,
-        mut bound: u32,
-        looked_from: usize,
-    ) {
+    fn finish<L: Lanes>(&mut self, lanes: L, candidate: Candidate) {
+        let Candidate { chunk, bit, mut score, mut bound, dense_from } = candidate;
         let document = (chunk * CHUNK) as u32 + bit;
-        for looked in &self.dense[looked_from..] {
+        for dense in &self.dense[dense_from..] {
             if score.wrapping_add(bound) < self.threshold {
                 return;
             }
-            bound = bound.wrapping_sub(looked.bound_in(chunk));
-            let word = looked.dense.word(chunk);
+            bound = bound.wrapping_sub(dense.bound_in(chunk));
+            let word = dense.dense.word(chunk);
             if word >> bit & 1 == 1 {
-                score = score.wrapping_add(looked.weigh(self.weigher, chunk, word, bit));
+                score = score.wrapping_add(dense.weigh(self.weigher, chunk, word, bit));
             }
         }
         for sparse in &mut self.sparse[self.essential..] {
@@ -331,7 +310,7 @@ impl<W: Weigher> Scatter<'_, W> {
             }
             bound = bound.wrapping_sub(sparse.bound);
             let least = self.threshold.saturating_sub(score.wrapping_add(bound));
-            match sparse.look_up(lanes, self.weigher, document, least, &mut self.work) {
+            match sparse.look_up(lanes, document, least, &mut self.work) {
                 Some(weight) => score = score.wrapping_add(weight),
                 None => return,
             }
@@ -345,18 +324,34 @@ impl<W: Weigher> Scatter<'_, W> {
     }
 }
 
-impl Sparse<'_> {
-    /// The weight of a document, 0 if the list does not have it; `None` where no weight of its block is `least`.
-    /// Documents come in order.
+impl<W: Weigher> Sparse<'_, W> {
+    /// Adds the decoded postings up to the end of the window; returns whether there were any.
     #[inline(always)]
-    fn look_up<L: Lanes, W: Weigher>(
-        &mut self,
-        lanes: L,
-        weigher: W,
-        document: u32,
-        least: u32,
-        work: &mut Work,
-    ) -> Option<u32> {
+    fn scatter(&mut self, into: &mut L1Window, window: Range<u32>) -> bool {
+        let scores = into.scores.as_flattened_mut().as_mut_array::<L1_WINDOW>().expect("a window of scores");
+        let mut position = self.position;
+        while position < self.count {
+            let document = self.documents[position % BLOCK];
+            if document >= window.end {
+                break;
+            }
+            // Only in a damaged file does a document lie before the window.
+            let offset = document.wrapping_sub(window.start) as usize % L1_WINDOW;
+            let score = scores[offset].wrapping_add(self.weights[position % BLOCK]);
+            scores[offset] = score;
+            let peak = &mut into.peaks[offset / CHUNK];
+            *peak = score.max(*peak);
+            position += 1;
+        }
+        let has_postings = position > self.position;
+        self.position = position;
+        has_postings
+    }
+
+    /// Returns the weight of a document, 0 if the list does not have it; `None` where that is less than `least`, or must
+    /// be by the bound of the block. Documents come in order.
+    #[inline(always)]
+    fn look_up<L: Lanes>(&mut self, lanes: L, document: u32, least: u32, work: &mut Work) -> Option<u32> {
         let absent = (least == 0).then_some(0);
         if self.block >= self.end_block {
             return absent;
@@ -368,36 +363,27 @@ impl Sparse<'_> {
                 return absent;
             }
         }
-        if weigher.block_bound(&self.list, self.block, self.multiplier) < least {
+        if self.weigher.block_bound(&self.list, self.block, self.multiplier) < least {
             return None;
         }
         if !self.is_decoded {
             let count = self.list.decode_documents(self.block, self.documents);
             self.documents[count..].fill(u32::MAX);
             self.is_decoded = true;
-            work.postings_decoded += count as u64;
-            work.blocks_decoded += 1;
-            work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
+            count_block(work, count);
         }
-        let place = lanes.count_below(self.documents, document) % BLOCK;
-        if self.documents[place] != document {
+        let position = lanes.count_below(self.documents, document) % BLOCK;
+        if self.documents[position] != document {
             return absent;
         }
-        let value = self.list.weight_at(W::COLUMN, self.block, place);
-        Some(weigher.weigh(self.multiplier, value, document))
+        let value = self.list.weight_at(W::COLUMN, self.block, position);
+        Some(self.weigher.weigh(self.multiplier, value, document))
     }
 
-    /// Decodes and weighs the next block that can have a document of the window and bring one into the answer; whether
-    /// there is one.
+    /// Decodes and weighs the next block that can have a document of the window and bring one into the answer; returns
+    /// whether there is one.
     #[inline(always)]
-    fn next<L: Lanes, W: Weigher>(
-        &mut self,
-        lanes: L,
-        weigher: W,
-        window: Range<u32>,
-        threshold: u32,
-        work: &mut Work,
-    ) -> bool {
+    fn next<L: Lanes>(&mut self, lanes: L, window: Range<u32>, threshold: u32, work: &mut Work) -> bool {
         let last = window.end - 1;
         loop {
             let block = self.next_block;
@@ -405,8 +391,8 @@ impl Sparse<'_> {
                 return false;
             }
             self.next_block += 1;
-            // What the others can add includes the static rank, which is not in the threshold here: so much the safer.
-            if weigher.block_bound(&self.list, block, self.multiplier).saturating_add(self.others) < threshold {
+            // `others` includes the static rank, which the threshold does not: a looser bound, but a bound.
+            if self.weigher.block_bound(&self.list, block, self.multiplier).saturating_add(self.others) < threshold {
                 continue;
             }
             self.count = self.list.decode_documents(block, self.documents);
@@ -418,18 +404,24 @@ impl Sparse<'_> {
             let mut values = [1; BLOCK];
             self.list.decode_weights(W::COLUMN, block, &mut values);
             let postings = Postings { values: &values, documents: self.documents, count: self.count };
-            weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
-            work.postings_decoded += self.count as u64;
-            work.blocks_decoded += 1;
-            work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
+            self.weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
+            count_block(work, self.count);
             return true;
         }
     }
 }
 
+/// Counts a block as decoded that was counted as skipped at first.
+#[inline(always)]
+fn count_block(work: &mut Work, postings: usize) {
+    work.postings_decoded += postings as u64;
+    work.blocks_decoded += 1;
+    work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::Known;
+    use super::super::EarlierHits;
     use super::super::lanes::{BlockToWeigh, Portable};
     use super::super::weigher::Frequencies;
     use super::*;
@@ -465,7 +457,7 @@ mod tests {
         }
     }
 
-    const DOCUMENTS: u32 = 3 * WINDOW as u32;
+    const DOCUMENTS: u32 = 3 * L1_WINDOW as u32;
 
     /// `rare` is in three documents of different windows, `frequent` in the documents of the first 100 chunks.
     fn index() -> Index {
@@ -486,7 +478,7 @@ mod tests {
     fn collected(index: &Index, query: &Query) -> (usize, usize) {
         let plan = Planner::new(index).plan(query).unwrap();
         assert_eq!(plan.seed, None, "a seed would hide the threshold of a query without one");
-        let task = Task { plan: &plan, stage: &plan.stages[0], index, known: &Known::default() };
+        let task = Task { plan: &plan, stage: &plan.stages[0], index, earlier: &EarlierHits::default() };
         let mut workspace = Workspace::default();
         workspace.top.reset(plan.k, 0);
         let chunks = Cell::new(0);

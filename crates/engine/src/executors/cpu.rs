@@ -2,7 +2,7 @@
 
 use super::{Executor, map_in_threads};
 use crate::algorithms::topk::TopK;
-use crate::algorithms::{Known, Task, Workspace};
+use crate::algorithms::{EarlierHits, Task, Workspace};
 use crate::query::answer::{Answer, Place, Step};
 use crate::query::cost;
 use crate::query::plan::{Plan, Stage};
@@ -40,8 +40,8 @@ impl Cpu {
         let mut answer = Answer { exact: true, ..Answer::default() };
         for stage in plan.stages.iter().map(Stage::on_cpu) {
             let start = Instant::now();
-            let known = Known::new(std::mem::take(&mut answer.hits));
-            answer.work += Task { plan, stage: &stage, index: &self.index, known: &known }.run(workspace)?;
+            let earlier = EarlierHits::new(std::mem::take(&mut answer.hits));
+            answer.work += Task { plan, stage: &stage, index: &self.index, earlier: &earlier }.run(workspace)?;
             answer.hits = workspace.top.take(plan.score);
             answer.exact = workspace.is_exact;
             let name = stage.algorithm.name();

@@ -4,7 +4,7 @@ use crate::collection::{Collection, Lists};
 use crate::device;
 use lanner::internals::algorithms::lanes::SimdLevel;
 use lanner::internals::algorithms::topk::TopK;
-use lanner::internals::algorithms::{Known, Task, Workspace};
+use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
@@ -209,8 +209,8 @@ impl Engine {
                 let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
                 let mut hits = Vec::new();
                 for stage in &plan.stages {
-                    let known = Known::new(std::mem::take(&mut hits));
-                    Task { plan: &plan, stage, index: &index, known: &known }.run(&mut workspace).unwrap();
+                    let earlier = EarlierHits::new(std::mem::take(&mut hits));
+                    Task { plan: &plan, stage, index: &index, earlier: &earlier }.run(&mut workspace).unwrap();
                     hits = workspace.top.take(plan.score);
                     if hits.len() >= case.k {
                         break;

@@ -5,7 +5,7 @@ use crate::agreement::first_difference;
 use crate::error::BenchError;
 use crate::table::count;
 use lanner::SearchError;
-use lanner::internals::algorithms::{Known, Task, Workspace};
+use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
 use lanner::internals::papers::saat_variants::{self, Options};
 use lanner::internals::query::plan::Stage;
@@ -223,7 +223,7 @@ impl Workload {
     pub fn clauses(&self, options: &Options) -> Result<ClauseCounts, IndexError> {
         let (mut counts, mut memory) = (ClauseCounts::default(), saat_variants::Memory::default());
         for plan in &self.plans {
-            let task = Task { plan, stage: &plan.stages[0], index: &self.index, known: &Known::default() };
+            let task = Task { plan, stage: &plan.stages[0], index: &self.index, earlier: &EarlierHits::default() };
             saat_variants::run(&task, options, &mut memory, &mut counts)?;
         }
         Ok(counts)
@@ -250,7 +250,7 @@ impl Runner<'_> {
             How::Exhaustive => Stage { algorithm: Algorithm::Exhaustive, ..plan.stages[0] },
             How::ScoreAtATime(_) => plan.stages[0],
         };
-        let task = Task { plan, stage: &stage, index: self.index, known: &Known::default() };
+        let task = Task { plan, stage: &stage, index: self.index, earlier: &EarlierHits::default() };
         match how {
             How::Exhaustive => task.run(&mut self.workspace).map(|_| self.workspace.top.take(ScoreModel::Impact)),
             How::ScoreAtATime(options) => saat_variants::run(&task, &options, &mut self.memory, &mut NoCounts),
