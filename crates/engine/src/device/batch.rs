@@ -4,8 +4,8 @@ use super::resident::Resident;
 use super::rows::ListRow;
 use super::upload::Parcel;
 use crate::device::kernels::{
-    ALONE_LISTS, AND_THREADS, AloneRows, DenseRow, NONE, OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SLOTS,
-    SparseRow, WIDEST_WINDOW,
+    ALONE_LISTS, AND_BLOCKS_PER_SM, AND_THREADS, AloneRows, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY,
+    OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
 use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
@@ -18,11 +18,6 @@ use std::ops::Range;
 /// A batch is divided into so many parts for each thread block that the device runs at once: all processors then end
 /// at about the same time.
 const PARTS_A_PLACE: u64 = 16;
-/// Thread blocks of an AND, and of an OR by bitpack and by any codec, that a processor of the device runs at once: as many
-/// as their registers allow, which the kernels are bound to.
-const AND_PLACES: u64 = 6;
-const OR_PLACES: u64 = 4;
-const OR_PLACES_OF_ANY: u64 = 3;
 /// No part of an OR, or of an AND of bitmaps, has fewer documents.
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// No part of another AND has fewer slices of blocks of its shortest list: one a warp.
@@ -87,11 +82,11 @@ impl Batch {
         let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
         // One query alone has each place once: whoever comes second would make it wait.
         let waves = if plans.len() == 1 { 1 } else { PARTS_A_PLACE };
-        let or_places = if is_bitpack(index) { OR_PLACES } else { OR_PLACES_OF_ANY };
-        let all = [(Operation::And, AND_PLACES), (Operation::Or, or_places)].map(|(operation, places)| {
+        let or_places = if is_bitpack(index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
+        let all = [(Operation::And, AND_BLOCKS_PER_SM), (Operation::Or, or_places)].map(|(operation, places)| {
             let stages = plans.iter().filter(|plan| plan.stages.iter().any(|stage| stage.operation == operation));
             let cost = stages.map(|plan| stage_cost(plan, operation)).sum::<u64>().max(1);
-            (operation, waves * places * u64::from(processors), cost)
+            (operation, waves * u64::from(places) * u64::from(processors), cost)
         });
         let share = |plan: &Plan, stage: &Stage| {
             let found = all.iter().find(|(operation, ..)| *operation == stage.operation);
@@ -198,7 +193,7 @@ impl Batch {
             parts_first: over.start,
             parts_end: over.end,
             part_length,
-            room,
+            capacity: room,
             shift: shift(plan.largest_score.saturating_sub(seed)),
             slices,
             keys: self.arena_keys,
@@ -276,10 +271,10 @@ fn most_slices(rows: &Rows) -> u32 {
 /// postings do not fill much more than that.
 fn window(postings: u64, documents: u32, part: u32) -> u32 {
     let fill = |slots: u32| u64::from(slots) * u64::from(documents) / postings.max(1);
-    if part <= WIDEST_WINDOW && u64::from(part) <= fill(SLOTS / 10 * 7) {
+    if part <= WIDEST_WINDOW && u64::from(part) <= fill(TABLE_BUCKETS / 10 * 7) {
         return part.next_multiple_of(64);
     }
-    fill(SLOTS / 2).clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
+    fill(TABLE_BUCKETS / 2).clamp(u64::from(TABLE_BUCKETS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
 }
 
 /// Keys that a part needs in the arena, a power of two with room for k and a push of every thread; 0 where shared memory
@@ -291,7 +286,7 @@ fn room(k: u32) -> u32 {
 
 /// How far numbers up to this are to be shifted, so that each is a bin.
 fn shift(largest: u32) -> u32 {
-    (SCORE_BINS - 1).leading_zeros().saturating_sub(largest.leading_zeros())
+    (SCORE_BINS as u32 - 1).leading_zeros().saturating_sub(largest.leading_zeros())
 }
 
 #[cfg(test)]
@@ -331,7 +326,7 @@ mod tests {
     fn a_window_is_a_part_or_as_wide_as_the_table_holds() {
         let documents = 25_000_000;
         assert_eq!(window(0, documents, documents), WIDEST_WINDOW);
-        assert_eq!(window(25_000_000, documents, documents), SLOTS);
+        assert_eq!(window(25_000_000, documents, documents), TABLE_BUCKETS);
         assert_eq!(window(1_000_000, documents, 100_000), 51_200);
         assert_eq!(window(2_000_000, documents, 100_000), 25_600);
         assert_eq!(window(3_000_000, documents, 100_000), 17_024);

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::resident::PADDING;
-use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, SparseRow, WorkRow};
+use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, QueryState, SparseRow, WorkRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_index::open::Column;
@@ -37,7 +37,7 @@ impl Layout {
         let or_parts = and_parts + batch.and_parts.len() * size_of::<u32>();
         let rows_bytes = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
         let padding = if batch.parcel.bytes() > 0 { PADDING } else { 0 };
-        let zeros_bytes = queries * kernels::STATE;
+        let zeros_bytes = queries * size_of::<QueryState>();
         let arena = zeros_bytes.next_multiple_of(256);
         let answers_work = (4 * queries).next_multiple_of(8);
         let answers_keys = answers_work + queries * size_of::<WorkRow>();
@@ -110,7 +110,7 @@ pub fn launches(
 ) -> Vec<Launch> {
     let [conjunction, scatter] = kernels::answering(is_bitpack, column, is_alone);
     let (ands, ors) = (batch.and_parts.len(), batch.or_parts.len());
-    let lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
+    let lists = kernels::SCATTER_SHARED_PER_LIST * batch.most_sparse;
     // The rows of both lie in one buffer; each launch sees its own from the first on.
     let rows = arguments.parts;
     let all = [

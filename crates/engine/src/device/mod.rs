@@ -1,6 +1,7 @@
 //! Plans on a device: rows, batches, launches, what is resident, and the session that runs them.
 
 pub(crate) mod batch;
+pub mod decode;
 pub mod kernels;
 pub(crate) mod layout;
 pub(crate) mod resident;

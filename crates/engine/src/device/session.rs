@@ -344,7 +344,7 @@ impl Session {
             norms: self.resident.norms(),
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
-            blocks_a_document: 1.0 / index.documents().max(1) as f32,
+            blocks_per_document: 1.0 / index.documents().max(1) as f32,
             ..BatchArguments::default()
         };
         let lane = &mut self.lanes[turn];

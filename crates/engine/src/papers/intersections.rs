@@ -4,7 +4,7 @@ use super::sending::Listed;
 use super::steps::{Course, Keys, STREAM};
 use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::rows::ListRow;
-use crate::papers::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, THREADS};
+use crate::papers::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, ScratchLayout, THREADS};
 use crate::papers::merge_path::{self, Partitions};
 use crate::papers::parallel_merge_find;
 use crate::papers::step_kernels::{
@@ -110,7 +110,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length.min(row.postings))?;
         let partitions = Partitions::of(lists);
-        let bytes = merge_path::room_bytes(lists, partitions);
+        let bytes = merge_path::scratch_bytes(lists, partitions);
         let room = self.course.room(|rooms| &mut rooms.found[turn], bytes)?;
         let found = merge_path::gpu(self.course.begin()?, STREAM, lists, partitions, next.origins, room)?;
         self.intersected(Candidates { decoded, ..next }, found)
@@ -120,7 +120,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let (decoded, turn) = (self.decode_all(row)?, self.turn);
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length)?;
-        let bytes = parallel_merge_find::room_bytes(candidates, LEVELS);
+        let bytes = parallel_merge_find::scratch_bytes(candidates, LEVELS);
         let room = self.course.room(|rooms| &mut rooms.found[turn], bytes)?;
         let found = parallel_merge_find::gpu(self.course.begin()?, STREAM, lists, LEVELS, next.origins, room)?;
         self.intersected(Candidates { decoded, ..next }, found)
@@ -132,37 +132,37 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let (turn, count) = (self.turn, candidates.length);
         let next = self.next(count)?;
         let (tiles, blocks) = (count.div_ceil(TILE), count.min(row.blocks));
-        let lay = |places: &mut Places| {
-            let order = Order::place(places, tiles);
+        let lay = |places: &mut ScratchLayout| {
+            let order = Lookback::reserve(places, tiles);
             let slots = places.take(4 * count as usize);
             let decoded = DecodedBlocks { blocks: places.take(4 * blocks as usize), ..place_blocks(places, blocks) };
             (order, slots, DecodedBlocks { count: order.total, ..decoded })
         };
         let room = self.course.room(|rooms| &mut rooms.list, bytes_of(lay))?;
-        let (order, slots, decoded) = lay(&mut Places::from(room.address));
-        let find = |places: &mut Places| (Order::place(places, tiles), places.take(4 * count as usize));
+        let (order, slots, decoded) = lay(&mut ScratchLayout::from(room.address));
+        let find = |places: &mut ScratchLayout| (Lookback::reserve(places, tiles), places.take(4 * count as usize));
         let room = self.course.room(|rooms| &mut rooms.found[turn], bytes_of(find))?;
-        let (found_order, results) = find(&mut Places::from(room.address));
+        let (found_order, results) = find(&mut ScratchLayout::from(room.address));
         let arguments = BlocksArguments {
             candidates: candidates.documents,
             slots,
             results,
             origins: next.origins,
-            order,
+            lookback: order,
             count,
             ..self.blocks_arguments(row, decoded)
         };
         let gpu = self.course.begin()?;
         order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, order.shape(ORDER_SHARED), &arguments)?;
+        gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, order.shape(LOOKBACK_SHARED), &arguments)?;
         self.course.end("find blocks")?;
         let decoded = self.course.send_blocks(list, decoded)?;
         let arguments = BlocksArguments { decoded, ..arguments };
         self.decode(&arguments, blocks)?;
-        let arguments = BlocksArguments { order: found_order, ..arguments };
+        let arguments = BlocksArguments { lookback: found_order, ..arguments };
         let gpu = self.course.begin()?;
         found_order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_SEARCH_BLOCKS, found_order.shape(ORDER_SHARED), &arguments)?;
+        gpu.launch(STREAM, &TERM_AT_A_TIME_SEARCH_BLOCKS, found_order.shape(LOOKBACK_SHARED), &arguments)?;
         self.course.end("intersect")?;
         let [length, hit] = self.course.read([found_order.total, order.total])?;
         self.note_decoded(row, hit.min(blocks));
@@ -194,15 +194,15 @@ impl<'a, 'b> Intersections<'a, 'b> {
     ) -> Result<Candidates, GpuError> {
         let (turn, range) = (self.turn, self.course.plan.range.clone());
         let next = self.next(most)?;
-        let find = |places: &mut Places| (Order::place(places, tiles), places.take(4 * most as usize));
+        let find = |places: &mut ScratchLayout| (Lookback::reserve(places, tiles), places.take(4 * most as usize));
         let room = self.course.room(|rooms| &mut rooms.found[turn], bytes_of(find))?;
-        let (order, results) = find(&mut Places::from(room.address));
+        let (order, results) = find(&mut ScratchLayout::from(room.address));
         let arguments = BitsArguments {
             list: row,
             candidates: candidates.documents,
             results,
             origins: next.origins,
-            order,
+            lookback: order,
             count: candidates.length,
             first: range.start,
             end: range.end,
@@ -212,7 +212,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let kernel = if is_expanded { &TERM_AT_A_TIME_EXPAND } else { &TERM_AT_A_TIME_FILTER };
         let gpu = self.course.begin()?;
         order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, kernel, order.shape(ORDER_SHARED), &arguments)?;
+        gpu.launch(STREAM, kernel, order.shape(LOOKBACK_SHARED), &arguments)?;
         self.course.end(name)?;
         let [length] = self.course.read([order.total])?;
         Ok(Candidates { list: DeviceList { documents: results, length: length.min(most) }, ..next })
@@ -229,17 +229,17 @@ impl<'a, 'b> Intersections<'a, 'b> {
     /// Room for so many candidates.
     fn next(&mut self, most: u32) -> Result<Candidates, GpuError> {
         let turn = self.turn;
-        let lay = |places: &mut Places| [0, 1, 2].map(|_| places.take(4 * most as usize));
+        let lay = |places: &mut ScratchLayout| [0, 1, 2].map(|_| places.take(4 * most as usize));
         let room = self.course.room(|rooms| &mut rooms.scored[turn], bytes_of(lay))?;
-        let [shorter, longer, scores] = lay(&mut Places::from(room.address));
+        let [shorter, longer, scores] = lay(&mut ScratchLayout::from(room.address));
         let list = DeviceList { documents: Address::NULL, length: most };
         Ok(Candidates { list, origins: Origins { shorter, longer }, scores, decoded: DecodedBlocks::default() })
     }
 
     fn decode_all(&mut self, row: &SparseRow) -> Result<DecodedBlocks, GpuError> {
-        let lay = |places: &mut Places| place_blocks(places, row.blocks);
+        let lay = |places: &mut ScratchLayout| place_blocks(places, row.blocks);
         let room = self.course.room(|rooms| &mut rooms.list, bytes_of(lay))?;
-        let decoded = lay(&mut Places::from(room.address));
+        let decoded = lay(&mut ScratchLayout::from(room.address));
         self.decode(&self.blocks_arguments(row, decoded), row.blocks)?;
         self.note_decoded(row, row.blocks);
         Ok(decoded)
@@ -261,7 +261,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             slots: nothing,
             results: nothing,
             origins: Origins::NONE,
-            order: Order { ticket: nothing, total: nothing, states: nothing, tiles: 0, reserved: 0 },
+            lookback: Lookback { ticket: nothing, total: nothing, states: nothing, tiles: 0, reserved: 0 },
             count: 0,
             documents_codec: self.codecs.documents as u32,
             weights_codec: self.codecs.weights as u32,
@@ -315,18 +315,18 @@ impl<'a, 'b> Intersections<'a, 'b> {
 }
 
 /// Places for the documents of so many blocks; the numbers of all are known.
-fn place_blocks(places: &mut Places, blocks: u32) -> DecodedBlocks {
+fn place_blocks(places: &mut ScratchLayout, blocks: u32) -> DecodedBlocks {
     DecodedBlocks {
         documents: places.take(4 * BLOCK * blocks as usize),
         weights_at: places.take(4 * blocks as usize),
-        room: blocks,
+        capacity: blocks,
         ..DecodedBlocks::default()
     }
 }
 
 /// The bytes that are laid out.
-fn bytes_of<T>(lay: impl Fn(&mut Places) -> T) -> usize {
-    let mut places = Places::from(Address::NULL);
+fn bytes_of<T>(lay: impl Fn(&mut ScratchLayout) -> T) -> usize {
+    let mut places = ScratchLayout::from(Address::NULL);
     lay(&mut places);
     places.end()
 }

@@ -9,7 +9,7 @@ use crate::device::kernels::SparseRow;
 use crate::device::resident::PADDING;
 use crate::device::rows::ListRow;
 use crate::device::session::Failure;
-use crate::papers::compaction::Places;
+use crate::papers::compaction::ScratchLayout;
 use crate::papers::step_kernels::DecodedBlocks;
 use crate::query::plan::PlannedList;
 use lanner_gpu::device::{Address, Command};
@@ -96,10 +96,10 @@ impl<'a> Course<'a> {
         let Some(Unsent { list, .. }) = list.long() else {
             return Ok(found);
         };
-        let numbers = self.read_numbers(found.count, found.blocks, found.room)?;
+        let numbers = self.read_numbers(found.count, found.blocks, found.capacity)?;
         let blocks: Vec<&[u8]> = numbers.iter().map(|&number| sent_part(list.block_bytes(number as usize))).collect();
         // A table of where they lie comes first.
-        let mut places = Places::from(Address::NULL);
+        let mut places = ScratchLayout::from(Address::NULL);
         places.take(size_of::<u32>() * blocks.len());
         let starts: Vec<usize> = blocks.iter().map(|block| places.take(block.len()).0 as usize).collect();
         let bytes = places.end();
@@ -125,7 +125,7 @@ impl<'a> Course<'a> {
         if pieces.is_empty() {
             return Ok(Vec::new());
         }
-        let mut places = Places::from(Address::NULL);
+        let mut places = ScratchLayout::from(Address::NULL);
         let starts: Vec<usize> = pieces.iter().map(|piece| places.take(piece.len()).0 as usize).collect();
         let end = places.end();
         let sent = self.room(|rooms| &mut rooms.sent, end + PADDING)?.address;

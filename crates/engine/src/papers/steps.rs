@@ -9,7 +9,7 @@ use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::resident::Resident;
 use crate::device::rows::ListRow;
 use crate::device::session::{Buffers, Failure, grow};
-use crate::papers::compaction::{ORDER_SHARED, Order, Places, Room, THREADS};
+use crate::papers::compaction::{LOOKBACK_SHARED, Lookback, Scratch, ScratchLayout, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
 use crate::papers::step_kernels::{
     ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
@@ -49,7 +49,7 @@ pub struct Rooms {
     pub found: [Option<Memory>; 2],
     /// Likewise their origins and scores.
     pub scored: [Option<Memory>; 2],
-    /// Hits, not in order.
+    /// Hits, not in lookback.
     pub keys: Option<Memory>,
     selection: Option<Memory>,
     accumulators: Option<Memory>,
@@ -156,16 +156,16 @@ impl Course<'_> {
     fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
         let range = self.plan.range.clone();
         let count = range.len() as u32;
-        let found = self.room(|rooms| &mut rooms.found[0], Order::bytes(count.div_ceil(TILE)))?.address;
+        let found = self.room(|rooms| &mut rooms.found[0], Lookback::bytes(count.div_ceil(TILE)))?.address;
         let keys = self.room(|rooms| &mut rooms.keys, 8 * most as usize)?.address;
-        let order = Order::place(&mut Places::from(found), count.div_ceil(TILE));
+        let lookback = Lookback::reserve(&mut ScratchLayout::from(found), count.div_ceil(TILE));
         let arguments =
-            GatherArguments { accumulators, keys, order, first: range.start, count, room: most, reserved: 0 };
+            GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };
         let gpu = self.begin()?;
-        order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &ACCUMULATORS_GATHER, order.shape(ORDER_SHARED), &arguments)?;
+        lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, &ACCUMULATORS_GATHER, lookback.shape(LOOKBACK_SHARED), &arguments)?;
         self.end("gather")?;
-        let [count] = self.read([order.total])?;
+        let [count] = self.read([lookback.total])?;
         Ok(Keys { address: keys, count: count.min(most) })
     }
 
@@ -179,7 +179,7 @@ impl Course<'_> {
             Choice::Cpu => self.read_keys(address, count)?,
             Choice::Gpu(method) => {
                 let selection = Selection { keys: address, count, k };
-                let room = self.room(|rooms| &mut rooms.selection, selection.room_bytes(method))?;
+                let room = self.room(|rooms| &mut rooms.selection, selection.scratch_bytes(method))?;
                 let best = selection.gpu(self.begin()?, STREAM, method, room)?;
                 self.end("select")?;
                 self.read_keys(best.keys, best.count)?
@@ -225,13 +225,17 @@ impl Course<'_> {
     }
 
     /// Makes a room hold so many bytes; what it held is lost where it grows.
-    pub fn room(&mut self, room: impl Fn(&mut Rooms) -> &mut Option<Memory>, bytes: usize) -> Result<Room, GpuError> {
+    pub fn room(
+        &mut self,
+        room: impl Fn(&mut Rooms) -> &mut Option<Memory>,
+        bytes: usize,
+    ) -> Result<Scratch, GpuError> {
         if room(self.rooms).as_ref().is_none_or(|memory| memory.bytes() < bytes) {
             // The stream may still be using what is there.
             self.wait()?;
             grow(self.ground.gpu, room(self.rooms), bytes)?;
         }
-        Ok(room(self.rooms).as_ref().map_or(Room { address: Address::NULL, bytes: 0 }, Room::from))
+        Ok(room(self.rooms).as_ref().map_or(Scratch { address: Address::NULL, bytes: 0 }, Scratch::from))
     }
 
     /// Numbers that the steps so far leave.
