@@ -3,21 +3,6 @@
 include!("../gpu/cuda/compile.rs");
 
 fn main() {
-    let folders = [
-        "src",
-        "src/algorithms",
-        "src/device",
-        "src/device/kernels",
-        "src/papers",
-        "../index/src",
-        "../index/src/codec",
-        "../gpu/cuda",
-    ];
-    for (library, source) in [
-        ("lanner_kernels", "src/device/kernels.cu"),
-        ("lanner_papers", "src/papers/papers.cu"),
-        ("lanner_steps", "src/papers/step_kernels.cu"),
-    ] {
-        compile_for_simulator(library, source, &folders);
-    }
+    let sources = ["src/device/kernels.cu", "src/papers/papers.cu", "src/papers/step_kernels.cu"];
+    compile_for_simulator("lanner_kernels", &sources, &["src", "../index/src", "../gpu/cuda"]);
 }

@@ -3,5 +3,5 @@
 include!("cuda/compile.rs");
 
 fn main() {
-    compile_for_simulator("lanner_gpu_kernels", "cuda/trial.cu", &["cuda"]);
+    compile_for_simulator("lanner_gpu_kernels", &["cuda/trial.cu"], &["cuda"]);
 }

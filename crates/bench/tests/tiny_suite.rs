@@ -57,7 +57,7 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
 
 #[test]
 fn the_tiny_suite_of_the_gpu_runs_on_the_simulator() {
-    if lanner::internals::device::kernels::DECODE.kernel.simulate.is_none() {
+    if lanner::internals::device::decode::DECODE.kernel.simulate.is_none() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -108,7 +108,7 @@ fn the_tiny_suite_of_the_gpu_runs_on_the_simulator() {
 
 #[test]
 fn the_papers_figures_about_a_gpu_run_on_the_simulator() {
-    if lanner::internals::device::kernels::DECODE.kernel.simulate.is_none() {
+    if lanner::internals::device::decode::DECODE.kernel.simulate.is_none() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

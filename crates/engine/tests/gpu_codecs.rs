@@ -1,41 +1,37 @@
-//! Every codec that a GPU reads gives on the simulator, or on a GPU where `LANNER_REQUIRE_GPU=1` asks for one, what it
-//! gives on the CPU: documents, values, single values, and where a stream ends.
+//! Every codec with a GPU decoder decodes the same numbers as on the CPU: documents, values, single values, and where a
+//! column ends. On the simulator, or on a GPU where `LANNER_REQUIRE_GPU=1` asks for one.
 #![cfg(simulator)]
 
 mod device;
 
-use lanner::internals::device::kernels::{
-    DECODE, DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DECODE_SHARED,
-    DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow,
+use lanner::internals::device::decode::{
+    DECODE, DECODE_SHARED, DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder,
 };
-use lanner_gpu::device::{Command, Shape, Stream};
+use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_index::codec::{BLOCK, CodecName, Packed};
+use lanner_gpu::simulator::Simulator;
+use lanner_index::codec::{BLOCK, CodecName, LONGEST_COLUMN_BYTES, Packed};
 use proptest::prelude::*;
+use std::sync::Arc;
 
-const CODECS: [(CodecName, &TypedKernel<DecodeArguments>); 6] = [
-    (CodecName::Raw, &DECODE_RAW),
-    (CodecName::Bitpack, &DECODE_BITPACK),
-    (CodecName::EliasFano, &DECODE_ELIAS_FANO),
-    (CodecName::Pfor, &DECODE_PFOR),
-    (CodecName::Rice, &DECODE_RICE),
-    (CodecName::PforBlock, &DECODE_PFOR_BLOCK),
-];
+/// The codecs that have a GPU decoder, each with the kernel that decodes only it.
+fn codecs() -> impl Iterator<Item = (CodecName, &'static TypedKernel<DecodeArguments>)> {
+    let codecs = CodecName::ALL.into_iter().filter(|codec| codec.has_gpu_decoder());
+    codecs.map(|codec| (codec, decoder(codec).expect("a kernel of its own")))
+}
 
-/// Bytes behind all streams that kernels may read: `LONGEST_STREAM_BYTES` of packed.cu.
-const PADDING: usize = 1024;
-/// What lies between streams: the ones and high bits of other streams.
+/// The bytes between columns, like the ones and high bits of other columns.
 const RUBBISH: u8 = 0xFF;
 
-/// Streams of one codec and kind, with what the CPU reads from them.
+/// Columns of one codec and kind, with what the CPU decodes from them.
 #[derive(Debug)]
-struct Streams {
+struct Columns {
     name: CodecName,
     is_documents: bool,
     bytes: Vec<u8>,
-    /// What follows all of them.
+    /// The byte that follows all of them.
     behind: u8,
     rows: Vec<DecodeRow>,
     /// By row.
@@ -44,13 +40,13 @@ struct Streams {
     lengths: Vec<usize>,
 }
 
-impl Streams {
-    fn new(name: CodecName, is_documents: bool) -> Streams {
+impl Columns {
+    fn new(name: CodecName, is_documents: bool) -> Columns {
         let (bytes, rows, wanted, lengths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Streams { name, is_documents, bytes, behind: RUBBISH, rows, wanted, lengths }
+        Columns { name, is_documents, bytes, behind: RUBBISH, rows, wanted, lengths }
     }
 
-    /// Adds a list as it lies in a file: with a shared part, unless it is one unfinished block.
+    /// Adds a list as it is stored in a file: with a shared part, unless it is one partial block.
     fn add_list(&mut self, list: &List) {
         let numbers = if self.is_documents { &list.documents } else { &list.values };
         let mut shared = Vec::new();
@@ -65,22 +61,22 @@ impl Streams {
         }
     }
 
-    /// Adds one block, which starts at the next multiple of 16 or, as far as its kind may, `skew` bytes behind it.
+    /// Adds one block, which starts at the next multiple of 16 or, where its kind allows it, `skew` bytes after it.
     fn add_block(&mut self, row: DecodeRow, shared: &[u8], numbers: &[u32], skew: usize) {
-        let (codec, mut stream) = (self.name.codec(), Vec::new());
+        let (codec, mut column) = (self.name.codec(), Vec::new());
         let byte = match self.is_documents {
-            true => codec.encode_documents(shared, row.base, numbers, &mut stream),
-            false => codec.encode_values(shared, numbers, &mut stream),
+            true => codec.encode_documents(shared, row.base, numbers, &mut column),
+            false => codec.encode_values(shared, numbers, &mut column),
         };
         let skew = match (numbers.len(), self.is_documents) {
             (BLOCK, true) => 0,
             (BLOCK, false) => skew / 4 * 4,
             _ => skew,
         };
-        let start = self.add_bytes(&stream, skew);
+        let start = self.add_bytes(&column, skew);
         let (count, shared_bytes) = (numbers.len() as u32, shared.len() as u32);
         self.rows.push(DecodeRow { start, shared_bytes, count, byte: u32::from(byte), ..row });
-        let packed = Packed { byte, bytes: &stream, shared, block: row.block as usize };
+        let packed = Packed { byte, bytes: &column, shared, block: row.block as usize };
         let mut decoded = vec![0; numbers.len()];
         match self.is_documents {
             true => codec.decode_documents(packed, row.base, &mut decoded),
@@ -102,12 +98,12 @@ impl Streams {
         if self.is_documents { &[DecodeKind::Documents] } else { &[DecodeKind::Values, DecodeKind::SingleValues] }
     }
 
-    /// Runs a kernel over all rows; the numbers of each block, and the sum.
+    /// Runs a kernel over all rows; returns the numbers of each block, and the sum.
     fn run(&self, run: Run) -> Result<(Vec<u32>, u32), GpuError> {
         let gpu = Gpu::new(device::open(run.seed), 1 << 30);
         let rows: Vec<u8> = self.rows.iter().flat_map(|row| row.bytes().to_vec()).collect();
         let mut bytes = self.bytes.clone();
-        bytes.resize((bytes.len() + PADDING).next_multiple_of(4), self.behind);
+        bytes.resize((bytes.len() + LONGEST_COLUMN_BYTES).next_multiple_of(4), self.behind);
         let (rows, bytes, sink) = (upload(&gpu, &rows)?, upload(&gpu, &bytes)?, upload(&gpu, &[0; 4])?);
         let out = gpu.allocate(4 * BLOCK * self.rows.len())?;
         let argument = DecodeArguments {
@@ -125,7 +121,7 @@ impl Streams {
         Ok((download(&gpu, &out)?, download(&gpu, &sink)?[0]))
     }
 
-    /// What a kernel gives is what the CPU gives.
+    /// A kernel decodes what the CPU decodes.
     fn assert_equal(&self, kernel: &TypedKernel<DecodeArguments>, seed: u64) {
         for &kind in self.kinds() {
             let run = |output| self.run(Run { kernel, kind, output, seed }).unwrap();
@@ -144,7 +140,7 @@ impl Streams {
     }
 }
 
-/// How streams are decoded.
+/// How columns are decoded.
 struct Run<'a> {
     kernel: &'a TypedKernel<DecodeArguments>,
     kind: DecodeKind,
@@ -165,7 +161,7 @@ fn download(gpu: &Gpu, memory: &Memory) -> Result<Vec<u32>, GpuError> {
     Ok(pinned.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
 }
 
-/// Postings of a list, and how many bytes its unfinished block is off a multiple of 16.
+/// Postings of a list, and how many bytes after a multiple of 16 its partial block starts.
 #[derive(Clone, Debug)]
 struct List {
     base: u32,
@@ -204,7 +200,7 @@ impl List {
 enum Sizes {
     /// All the same.
     Equal(u32),
-    /// So many bits.
+    /// Of this many bits.
     Bits(u32),
     /// Bits of most, of one in about twelve, of one in about two hundred.
     Mixed([u32; 3]),
@@ -253,23 +249,24 @@ proptest! {
     fn every_codec_reads_on_the_gpu_what_it_reads_on_the_cpu(
         lists in prop::collection::vec(list(), 1..16), seed: u64, is_documents: bool,
     ) {
-        for (name, kernel) in CODECS {
-            let mut streams = Streams::new(name, is_documents);
-            lists.iter().for_each(|list| streams.add_list(list));
-            streams.assert_equal(kernel, seed);
-            streams.assert_equal(&DECODE, seed ^ 1);
+        for (name, kernel) in codecs() {
+            let mut columns = Columns::new(name, is_documents);
+            lists.iter().for_each(|list| columns.add_list(list));
+            columns.assert_equal(kernel, seed);
+            columns.assert_equal(&DECODE, seed ^ 1);
         }
     }
 
     #[test]
     fn a_full_block_needs_no_shared_part(lists in prop::collection::vec(list(), 1..16), seed: u64) {
-        for (name, kernel) in [CODECS[3], CODECS[5]] {
-            let mut streams = Streams::new(name, false);
+        for name in [CodecName::Pfor, CodecName::PforBlock] {
+            let kernel = decoder(name).unwrap();
+            let mut columns = Columns::new(name, false);
             for list in &lists {
                 let values = &list.values[..list.values.len().min(BLOCK)];
-                streams.add_block(DecodeRow::default(), &[], values, list.skew);
+                columns.add_block(DecodeRow::default(), &[], values, list.skew);
             }
-            streams.assert_equal(kernel, seed);
+            columns.assert_equal(kernel, seed);
         }
     }
 
@@ -279,19 +276,19 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
         directory in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..66], 8),
     ) {
-        for (name, kernel) in CODECS {
-            let mut streams = Streams::new(name, is_documents);
-            lists.iter().for_each(|list| streams.add_list(list));
-            // There may have been nothing to damage.
-            streams.add_bytes(&[RUBBISH], 0);
+        for (name, kernel) in codecs() {
+            let mut columns = Columns::new(name, is_documents);
+            lists.iter().for_each(|list| columns.add_list(list));
+            // Every column may be empty.
+            columns.add_bytes(&[RUBBISH], 0);
             for (at, byte) in &damage {
-                let at = at.index(streams.bytes.len());
-                streams.bytes[at] = *byte;
+                let at = at.index(columns.bytes.len());
+                columns.bytes[at] = *byte;
             }
-            for (row, byte) in streams.rows.iter_mut().zip(&directory) {
+            for (row, byte) in columns.rows.iter_mut().zip(&directory) {
                 row.byte = u32::from(*byte);
             }
-            assert_ends_are_near(&streams, kernel, seed);
+            assert_ends_are_near(&columns, kernel, seed);
         }
     }
 
@@ -302,26 +299,26 @@ proptest! {
         byte in prop_oneof![any::<u8>(), 0u8..66], count in prop_oneof![Just(BLOCK), 1..=BLOCK],
         block in 0u32..9, shared_bytes in 0u32..64, seed: u64, is_documents: bool,
     ) {
-        for (name, kernel) in CODECS {
-            let mut streams = Streams::new(name, is_documents);
-            // Nearly all that is read of the stream is behind the bytes.
+        for (name, kernel) in codecs() {
+            let mut columns = Columns::new(name, is_documents);
+            // Nearly all that is read of the column is after the bytes.
             let start = if count == BLOCK { bytes.len() / 4 * 4 - 4 } else { bytes.len() - 1 } as u64;
             let (byte, count) = (u32::from(byte), count as u32);
-            streams.rows.push(DecodeRow { start, shared_bytes, count, byte, block, ..DecodeRow::default() });
-            streams.bytes.clone_from(&bytes);
-            streams.behind = behind;
-            assert_ends_are_near(&streams, kernel, seed);
+            columns.rows.push(DecodeRow { start, shared_bytes, count, byte, block, ..DecodeRow::default() });
+            columns.bytes.clone_from(&bytes);
+            columns.behind = behind;
+            assert_ends_are_near(&columns, kernel, seed);
         }
     }
 }
 
-/// Whatever the bytes hold, all threads come to their end, and a stream behind this one starts where it may.
-fn assert_ends_are_near(streams: &Streams, kernel: &TypedKernel<DecodeArguments>, seed: u64) {
-    for &kind in streams.kinds() {
-        let (lengths, _) = streams.run(Run { kernel, kind, output: DecodeOutput::Lengths, seed }).unwrap();
-        for (row, &length) in streams.rows.iter().zip(lengths.iter().step_by(BLOCK)) {
-            assert!(length as usize <= PADDING, "{}, {kind:?}: {length} bytes of {row:?}", streams.name);
-            assert!(row.count as usize != BLOCK || length % 4 == 0, "{}, {kind:?}: {length}, {row:?}", streams.name);
+/// Whatever the bytes hold, the kernel ends, and the end of the column is where the next one may start.
+fn assert_ends_are_near(columns: &Columns, kernel: &TypedKernel<DecodeArguments>, seed: u64) {
+    for &kind in columns.kinds() {
+        let (lengths, _) = columns.run(Run { kernel, kind, output: DecodeOutput::Lengths, seed }).unwrap();
+        for (row, &length) in columns.rows.iter().zip(lengths.iter().step_by(BLOCK)) {
+            assert!(length as usize <= LONGEST_COLUMN_BYTES, "{}, {kind:?}: {length} bytes of {row:?}", columns.name);
+            assert!(row.count as usize != BLOCK || length % 4 == 0, "{}, {kind:?}: {length}, {row:?}", columns.name);
         }
     }
 }
@@ -347,12 +344,43 @@ fn words_are_read_for_what_does_not_fit_into_slots() {
         let mut shared = Vec::new();
         CodecName::Pfor.codec().encode_shared(&mut numbers.iter().copied(), &mut shared);
         assert!(shared[1] < far_bits && shared[0] + shared[2] < 24, "{:?}", &shared[..4]);
-        let mut streams = Streams::new(CodecName::Pfor, false);
-        streams.add_list(&list);
-        let mut kept = (0..streams.rows.len()).map(|row| row % 5 == 0);
-        streams.wanted.retain(|_| kept.next().unwrap());
-        streams.rows = streams.rows.into_iter().step_by(5).collect();
-        streams.lengths = streams.lengths.into_iter().step_by(5).collect();
-        streams.assert_equal(&DECODE_PFOR, 7);
+        let mut columns = Columns::new(CodecName::Pfor, false);
+        columns.add_list(&list);
+        let mut kept = (0..columns.rows.len()).map(|row| row % 5 == 0);
+        columns.wanted.retain(|_| kept.next().unwrap());
+        columns.rows = columns.rows.into_iter().step_by(5).collect();
+        columns.lengths = columns.lengths.into_iter().step_by(5).collect();
+        columns.assert_equal(decoder(CodecName::Pfor).unwrap(), 7);
+    }
+}
+
+#[test]
+fn a_codec_without_a_gpu_decoder_is_refused_by_the_table() {
+    let refused: Vec<String> =
+        CodecName::ALL.iter().filter(|codec| !codec.has_gpu_decoder()).map(CodecName::to_string).collect();
+    assert_eq!(refused, ["qmx", "varint"]);
+}
+
+#[test]
+fn an_unknown_tag_traps() {
+    for tag in [0, 6, 8, 255, u32::MAX] {
+        let gpu = Gpu::new(Arc::new(Simulator::new(1)), 1 << 30);
+        let row = DecodeRow { count: 1, ..DecodeRow::default() };
+        let (rows, bytes) = (upload(&gpu, row.bytes()).unwrap(), upload(&gpu, &[0; LONGEST_COLUMN_BYTES]).unwrap());
+        let out = gpu.allocate(4 * BLOCK).unwrap();
+        let argument = DecodeArguments {
+            rows: rows.address(),
+            bytes: bytes.address(),
+            out: out.address(),
+            blocks: 1,
+            tag,
+            kind: DecodeKind::Documents,
+            output: DecodeOutput::Numbers,
+            sink: Address::NULL,
+        };
+        let shape = Shape { grid: 1, block: DECODE_THREADS, shared: DECODE_SHARED };
+        gpu.launch(Stream(0), &DECODE, shape, &argument).unwrap();
+        let error = gpu.wait(Stream(0)).unwrap_err();
+        assert!(matches!(&error, GpuError::Lost { reason } if reason.contains(": trap (")), "tag {tag}: {error}");
     }
 }

@@ -471,6 +471,7 @@ inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline void __threadfence() { simulator::interleave(); }
 inline void __threadfence_system() { simulator::interleave(); }
+#define __trap() simulator::fail("trap", __LINE__)
 template <class T> inline T __ldg(const T *p) { return *p; }
 #define SIMULATED_ATOMIC(name, change)                                                                                  \
     template <class T, class U> inline T name(T *p, U given) {                                                          \

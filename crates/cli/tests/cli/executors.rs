@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Whether the program can simulate a GPU; where it cannot, it must say so.
 fn has_simulator() -> bool {
-    let has_simulator = lanner::internals::device::kernels::DECODE.kernel.simulate.is_some();
+    let has_simulator = lanner::internals::device::decode::DECODE.kernel.simulate.is_some();
     if !has_simulator {
         let error = birds().run("search --index birds --executor simulator falcon").error();
         assert!(error.starts_with("this build has no simulator, since no C++ compiler was found"), "{error}");

@@ -1,16 +1,23 @@
 // See conjunction.rs for the algorithm: the rarest list drives. Here a thread block answers a part of a query: blocks of
-// the shortest list, or, where all lists are dense, a range of documents.
+// the shortest list or, where all lists are dense, a range of documents.
 //
-// A warp takes a block of the shortest list, 4 documents a lane. Where there are more warps than blocks, several share
-// one: all decode it, and each goes on with the documents of some lanes, since each may cost a block of another list.
-// Dense lists are asked first, by bit tests. Of another list only blocks that can hold one of the documents left are
-// decoded, into the warp's scratch, and searched there. What is in all lists waits in a queue of the warp, until there
-// are 32, a document a lane, whose weights of dense lists are added: looking them up waits for memory most. What can
-// enter waits in another; all warps push together, a push a thread in each round.
+// A warp takes a block of the shortest list, four documents per lane. Where there are more warps than blocks, several warps
+// share a block: each decodes it and continues with the documents of some lanes, its slice, because every document may cost
+// a block of another list. Dense lists come first, by bit tests. Of another sparse list, only blocks that can hold one of
+// the remaining documents are decoded, into the warp's scratch, and searched there. Documents that are in all lists wait in
+// a queue of the warp until there are 32, one per lane; then the weights of dense lists are looked up, which is bound by
+// memory latency. Documents that can enter wait in a second queue; all warps push together, at most one push per thread and
+// round.
 #pragma once
-#include "algorithms/topk.cu"
 #include "algorithms/dense_list.cu"
 #include "algorithms/sparse_list.cu"
+#include "algorithms/topk.cu"
+#include "algorithms/weigher.cu"
+#include "codec/lanes.cu"
+#include "codec/packed.cu"
+#include "device/task.cu"
+#include "kernel.h"
+#include "ptx/kernels.h"
 
 struct Match {
     unsigned document, score;
@@ -19,19 +26,19 @@ struct Match {
 struct ConjunctionShared {
     TopShared top;
     Scratch scratch[AND_WARPS];
-    Match waiting[AND_WARPS][32 + BLOCK]; // the weights of dense lists are missing
+    Match waiting[AND_WARPS][32 + BLOCK]; // without the weights of dense lists
     Match found[AND_WARPS][64];
     float norms[256];
 };
-static_assert(sizeof(ConjunctionShared) == 14400, "as kernels.rs has it");
+static_assert(sizeof(ConjunctionShared) == CONJUNCTION_SHARED, "as kernels.rs has it");
 
-// Four postings of a lane: those alive are in all lists so far.
+// Four postings of a lane; those alive are in all lists so far.
 struct Lane {
     unsigned documents[4], scores[4];
-    unsigned alive; // a bit a posting
+    unsigned alive; // a bit for each posting
 };
 
-template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
+template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
     ConjunctionShared &shared;
     const BatchArguments &arguments;
     const Task<IS_ALONE> &part;
@@ -58,12 +65,12 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
             by_chunks();
         }
         constexpr unsigned SPARE = sizeof(shared.scratch) + sizeof(shared.waiting) + sizeof(shared.found);
-        static_assert(SPARE >= 8 * 1024, "there is room for a k of 1000");
+        static_assert(SPARE >= 8 * 1024, "spare memory holds the keys of a k of 1000");
         uint64_t *spare = reinterpret_cast<uint64_t *>(shared.scratch);
         top.finish(part, arguments, Spare{spare, 1024, reinterpret_cast<unsigned *>(shared.norms)});
     }
 
-    // Ends a round: pushes what was found, a match a thread. Whether any warp has more to do.
+    // Ends a round: pushes what was found, one match per thread. Returns whether any warp has more to do.
     __device__ bool push(bool has_more) {
         const unsigned taken = min(found_count, 32u);
         found_count -= taken;
@@ -84,7 +91,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         count += __popc(all);
     }
 
-    // Adds the weights of dense lists to up to 32 documents that wait for them.
+    // Adds the weights of dense lists to up to 32 waiting documents.
     __device__ void weigh_waiting() {
         const unsigned taken = min(waiting_count, 32u);
         waiting_count -= taken;
@@ -99,12 +106,12 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
     }
 
     __device__ float norm_of(unsigned document) const {
-        return STREAM == IMPACT ? 0.0f : shared.norms[__ldg(arguments.length_codes + document)];
+        return COLUMN == IMPACT ? 0.0f : shared.norms[__ldg(arguments.length_codes + document)];
     }
 
     // The shortest list drives.
     __device__ void by_blocks() {
-        unsigned others = 0; // the most that they can add
+        unsigned others = 0; // the most that other lists can add
         for (unsigned list = 1; list < query.sparse_count; list++) others += sparse[list].bound;
         for (unsigned list = 0; list < query.dense_count; list++) others += dense[list].bound;
         unsigned slice = part.first + warp;
@@ -116,7 +123,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
                     continue;
                 }
                 const unsigned block = slice >> query.slices;
-                if (block_bound<STREAM>(sparse[0], block) + others >= top.threshold()) match_slice(slice, block);
+                if (block_bound<COLUMN>(sparse[0], block) + others >= top.threshold()) match_slice(slice, block);
                 slice += AND_WARPS;
             }
             is_more = push(slice < part.end || waiting_count > 0);
@@ -127,32 +134,32 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         const unsigned slice_in_block = slice & ((1u << query.slices) - 1);
         if (slice_in_block * (BLOCK >> query.slices) >= postings_in_block(sparse[0], block)) return;
         Scratch &scratch = shared.scratch[warp];
-        Streams streams = streams_of(sparse[0], block_row(sparse[0], 0, block));
-        const uint4 documents = decode_documents<TAG>(sparse[0], streams, arguments, lane, scratch);
-        if (lane == 0) top.note_block(streams.count);
+        BlockColumns columns = columns_of(sparse[0], block_row(sparse[0], 0, block));
+        const uint4 documents = decode_documents<TAG>(sparse[0], columns, arguments, lane, scratch);
+        if (lane == 0) top.note_block(columns.count);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
         const bool is_own = lane >> (5 - query.slices) == slice_in_block;
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
-            const bool is_there = is_own && 4 * lane + i < streams.count;
+            const bool is_there = is_own && 4 * lane + i < columns.count;
             const unsigned document = mine.documents[i];
             if (is_there && document >= query.first && document < query.end) mine.alive |= 1u << i;
         }
         ask_dense(mine);
         for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);
         if (!__any_sync(~0u, mine.alive)) return;
-        const uint4 values = decode_values<TAG>(sparse[0], streams, arguments, lane, scratch);
+        const uint4 values = decode_values<TAG>(sparse[0], columns, arguments, lane, scratch);
         const unsigned of_lane[4] = {values.x, values.y, values.z, values.w};
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             const bool is_alive = mine.alive >> i & 1;
             Match match{mine.documents[i], mine.scores[i]};
-            if (is_alive) match.score += weigh<STREAM>(sparse[0].multiplier, of_lane[i], norm_of(match.document));
+            if (is_alive) match.score += weigh<COLUMN>(sparse[0].multiplier, of_lane[i], norm_of(match.document));
             enqueue(waiting, waiting_count, is_alive, match);
         }
     }
 
-    // Keeps alive what is in all dense lists. Words of several lists are read together: nothing waits for a bit.
+    // Keeps alive what is in all dense lists. The words of several lists are loaded together, without waiting for a bit.
     __device__ void ask_dense(Lane &mine) const {
         unsigned absent = 0;
 #pragma unroll 2
@@ -166,7 +173,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         mine.alive &= ~absent;
     }
 
-    // The weights of a document that is in all dense lists, which has `score` without them; 0 where the sum cannot enter.
+    // The score of a document that is in all dense lists and has `score` without them; 0 where it cannot enter.
     __device__ unsigned with_dense(unsigned document, unsigned score, float norm) const {
         const unsigned chunk = document / 64, bit = document % 64, threshold = top.least(document);
         unsigned bound = score; // the most that it can have
@@ -174,27 +181,27 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
         for (unsigned list = 0; list < query.dense_count; list++) {
             if (bound < threshold) return 0;
-            const unsigned weight = weigh_dense<STREAM>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
+            const unsigned weight = weigh_dense<COLUMN>(dense[list], chunk, word_of(dense[list], chunk), bit, norm);
             bound = bound - bound_in(dense[list], chunk) + weight;
         }
         return bound;
     }
 
-    // Keeps alive what is in another list too, and adds its weights. First every lane finds the blocks of its documents,
-    // all at once, and sends for them; then the warp decodes one after the other.
+    // Keeps alive what is in another list too, and adds its weights. First every lane finds the blocks of its documents
+    // and prefetches them; then the warp decodes one block after the other.
     __device__ void intersect(Lane &mine, const SparseRow &list) {
         Scratch &scratch = shared.scratch[warp];
         unsigned blocks[4]; // that can have the lane's documents
         find_blocks(mine, list, blocks);
         unsigned unknown = mine.alive;
         for (;;) {
-            // The first document that is not known to be in the list or not: lanes hold documents in order.
+            // The first document that has not been looked up yet: lanes hold documents in order.
             const unsigned lanes = __ballot_sync(~0u, unknown != 0);
             if (lanes == 0) return;
             const unsigned block = __shfl_sync(~0u, at_first(unknown, blocks), __ffs(lanes) - 1);
-            Streams streams = streams_of(list, block_row(list, 0, block));
-            const uint4 documents = decode_documents<TAG>(list, streams, arguments, lane, scratch);
-            if (lane == 0) top.note_block(streams.count);
+            BlockColumns columns = columns_of(list, block_row(list, 0, block));
+            const uint4 documents = decode_documents<TAG>(list, columns, arguments, lane, scratch);
+            if (lane == 0) top.note_block(columns.count);
             __syncwarp();
             reinterpret_cast<uint4 *>(scratch.numbers)[lane] = documents;
             __syncwarp();
@@ -202,36 +209,36 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
             for (unsigned i = 0; i < 4; i++) {
                 if (!(unknown >> i & 1) || blocks[i] != block) continue;
                 unknown &= ~(1u << i);
-                const unsigned place = place_of(scratch, streams.count, mine.documents[i]);
-                if (place == NONE) {
+                const unsigned position = position_of(scratch, columns.count, mine.documents[i]);
+                if (position == NONE) {
                     mine.alive &= ~(1u << i);
                 } else {
-                    const unsigned value = value_at<TAG>(list, streams, arguments, place);
-                    mine.scores[i] += weigh<STREAM>(list.multiplier, value, norm_of(mine.documents[i]));
+                    const unsigned value = value_at<TAG>(list, columns, arguments, position);
+                    mine.scores[i] += weigh<COLUMN>(list.multiplier, value, norm_of(mine.documents[i]));
                 }
             }
         }
     }
 
-    // The number at the lowest bit that is set; no indexing, so that the numbers stay in registers.
+    // The number at the lowest set bit. Without indexing, so that the numbers stay in registers.
     __device__ static unsigned at_first(unsigned bits, const unsigned (&numbers)[4]) {
         return bits & 1 ? numbers[0] : bits & 2 ? numbers[1] : bits & 4 ? numbers[2] : numbers[3];
     }
 
-    // Likewise at the highest.
+    // The number at the highest set bit.
     __device__ static unsigned at_last(unsigned bits, const unsigned (&numbers)[4]) {
         return bits & 8 ? numbers[3] : bits & 4 ? numbers[2] : bits & 2 ? numbers[1] : numbers[0];
     }
 
-    // The blocks of a list that can have the lane's documents; documents behind the last block are dead.
+    // Finds the blocks of a list that can have the lane's documents; documents after the last block are dead.
     __device__ void find_blocks(Lane &mine, const SparseRow &list, unsigned (&blocks)[4]) {
         // The warp's first and last document bound the search.
         const unsigned lanes = __ballot_sync(~0u, mine.alive != 0);
         if (lanes == 0) return;
         const unsigned target = __shfl_sync(~0u, at_first(mine.alive, mine.documents), __ffs(lanes) - 1);
         const unsigned last_target = __shfl_sync(~0u, at_last(mine.alive, mine.documents), 31 - __clz(lanes));
-        const unsigned first = find_block(list, 0, target, arguments.blocks_a_document, lane);
-        const unsigned end = find_block(list, first, last_target, arguments.blocks_a_document, lane);
+        const unsigned first = find_block(list, 0, target, arguments.blocks_per_document, lane);
+        const unsigned end = find_block(list, first, last_target, arguments.blocks_per_document, lane);
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             blocks[i] = NONE;
@@ -251,8 +258,8 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         }
     }
 
-    // Where a document stands among the `count` in scratch; NONE if it does not.
-    __device__ static unsigned place_of(const Scratch &scratch, unsigned count, unsigned document) {
+    // The position of a document among the `count` in scratch; NONE if it is not there.
+    __device__ static unsigned position_of(const Scratch &scratch, unsigned count, unsigned document) {
         unsigned low = 0, high = count;
         while (low < high) {
             const unsigned middle = (low + high) / 2;
@@ -262,11 +269,11 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         return low < count && scratch.numbers[low] == document ? low : NONE;
     }
 
-    // All lists are dense: their words are joined, 32 chunks a warp.
+    // All lists are dense: a warp intersects their words, 32 chunks at a time.
     __device__ void by_chunks() {
         const unsigned end = (part.end - 1) / 64 + 1;
         unsigned chunk = part.first / 64 + 32 * warp;
-        unsigned pending = 0, mine = 0; // lanes whose chunk is still to be matched, and the lane's chunk
+        unsigned pending = 0, mine = 0; // lanes whose chunk was not matched yet, and the lane's chunk
         uint2 word = make_uint2(0, 0);
         bool is_more = true;
         while (is_more) {
@@ -292,7 +299,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         }
     }
 
-    // The documents of a chunk that are in all lists; none where their weights do not suffice.
+    // The documents of a chunk that are in all lists; none where the bounds do not reach the threshold.
     __device__ uint2 joined(unsigned chunk) const {
         uint2 word = make_uint2(~0u, ~0u);
         unsigned bound = 0;
@@ -304,7 +311,7 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
         return bound >= top.least(64 * chunk) ? word : make_uint2(0, 0);
     }
 
-    // A chunk's documents that are in all lists: the first half, then the second.
+    // Queues the documents of a chunk that are in all lists: the first half, then the second.
     __device__ void match_chunk(unsigned chunk, uint2 word) {
         for (unsigned half = 0; half < 2; half++) {
             const unsigned document = 64 * chunk + 32 * half + lane;
@@ -314,8 +321,8 @@ template <unsigned TAG, Stream STREAM, bool IS_ALONE> struct Conjunction {
     }
 };
 
-template <unsigned TAG, Stream STREAM, bool IS_ALONE> __device__ inline void conjunction(const BatchArguments &arguments) {
+template <unsigned TAG, Column COLUMN, bool IS_ALONE> __device__ inline void conjunction(const BatchArguments &arguments) {
     SHARED(ConjunctionShared, shared);
     const Task<IS_ALONE> task(arguments);
-    Conjunction<TAG, STREAM, IS_ALONE>(shared, arguments, task).run();
+    Conjunction<TAG, COLUMN, IS_ALONE>(shared, arguments, task).run();
 }

@@ -1,34 +1,33 @@
-// See dense_list.rs: bit tests, ranks and weights of a bitmap in global memory, by any one thread.
+// See dense_list.rs: bit tests, ranks and weights of a bitmap in global memory; any thread may call these functions.
 #pragma once
 #include "algorithms/weigher.cu"
+#include "kernel.h"
+#include "ptx/kernels.h"
 
-// Chunks of a window with a rank of its own.
-constexpr unsigned CHUNKS_IN_WINDOW = 512;
-
-// The documents of a chunk, as two words of 32 bits.
+// The bits of a chunk, as two words of 32.
 __device__ inline uint2 word_of(const DenseRow &list, unsigned chunk) {
     return __ldg(reinterpret_cast<const uint2 *>(list.bytes + 16ull * list.words) + chunk);
 }
 
 __device__ inline bool has_bit(uint2 word, unsigned bit) { return (bit < 32 ? word.x >> bit : word.y >> (bit - 32)) & 1; }
 
-// The most that a list can add in a chunk.
+// The most that a list can add to a document of a chunk.
 __device__ inline unsigned bound_in(const DenseRow &list, unsigned chunk) {
     if (list.factor == 0) return list.bound;
     return __ldg(list.bytes + list.chunk_bound + chunk) * list.factor;
 }
 
-// The place of the weight of a document whose bit is set.
+// The rank of a document whose bit is set: the position of its value.
 __device__ inline unsigned rank_of(const DenseRow &list, unsigned chunk, uint2 word, unsigned bit) {
     const unsigned *windows = reinterpret_cast<const unsigned *>(list.bytes + list.window_rank);
     const uint16_t *chunks = reinterpret_cast<const uint16_t *>(list.bytes + list.chunk_rank);
     const unsigned low = bit < 32 ? word.x & ((1u << bit) - 1) : word.x;
     const unsigned high = bit < 32 ? 0 : word.y & ((1u << (bit - 32)) - 1);
-    return __ldg(windows + chunk / CHUNKS_IN_WINDOW) + __ldg(chunks + chunk) + __popc(low) + __popc(high);
+    return __ldg(windows + chunk / CHUNKS_PER_WINDOW) + __ldg(chunks + chunk) + __popc(low) + __popc(high);
 }
 
-// A frequency that its bits do not hold. The first looks, whose reads do not wait for each other, are around where the
-// exception would be if they were even.
+// A frequency that does not fit its bits. The first four probes are independent reads, around the position that the
+// exception would have if exceptions were evenly spread.
 __device__ inline unsigned exception_of(const uint8_t *bytes, unsigned exceptions, unsigned postings, unsigned rank) {
     const unsigned *ranks = reinterpret_cast<const unsigned *>(bytes);
     const unsigned even = __float2uint_rz(__uint2float_rn(rank) / __uint2float_rn(postings) * __uint2float_rn(exceptions));
@@ -36,10 +35,10 @@ __device__ inline unsigned exception_of(const uint8_t *bytes, unsigned exception
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
         const unsigned far = i % 2 == 0 ? 512 : 32;
-        const unsigned place = i < 2 ? (even > far ? even - far : 0) : even + far;
-        if (place >= exceptions) continue;
-        if (__ldg(ranks + place) < rank) low = max(low, place + 1);
-        else high = min(high, place);
+        const unsigned probe = i < 2 ? (even > far ? even - far : 0) : even + far;
+        if (probe >= exceptions) continue;
+        if (__ldg(ranks + probe) < rank) low = max(low, probe + 1);
+        else high = min(high, probe);
     }
     while (low < high) {
         const unsigned middle = low + (high - low) / 2;
@@ -49,7 +48,7 @@ __device__ inline unsigned exception_of(const uint8_t *bytes, unsigned exception
     return low < exceptions && __ldg(ranks + low) == rank ? __ldg(ranks + exceptions + low) : 1;
 }
 
-// The frequency or impact of the posting with that rank.
+// The frequency or impact of the posting with a rank.
 __device__ inline unsigned value_of(const DenseRow &list, unsigned rank) {
     if (list.value_bits == 0 || rank >= list.postings) return 1;
     const uint64_t bit = static_cast<uint64_t>(rank) * list.value_bits;
@@ -59,8 +58,8 @@ __device__ inline unsigned value_of(const DenseRow &list, unsigned rank) {
     return exception_of(list.bytes + 16ull * list.exception_rank, list.exceptions, list.postings, rank);
 }
 
-// The weight of a posting of a chunk, whose word has the bit.
-template <Stream STREAM>
+// The weight of a posting, whose bit is set in the word of its chunk.
+template <Column COLUMN>
 __device__ inline unsigned weigh_dense(const DenseRow &list, unsigned chunk, uint2 word, unsigned bit, float norm) {
-    return weigh<STREAM>(list.multiplier, value_of(list, rank_of(list, chunk, word, bit)), norm);
+    return weigh<COLUMN>(list.multiplier, value_of(list, rank_of(list, chunk, word, bit)), norm);
 }

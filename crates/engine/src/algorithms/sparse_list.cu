@@ -1,9 +1,11 @@
-// A list in blocks of 128 postings, in global memory: a warp decodes a block, its lane `l` holds postings 4 l to 4 l + 3.
+// A list in blocks of 128 postings in global memory. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
 #pragma once
-#include "algorithms/weigher.cu"
+#include "codec/codec.cu"
+#include "kernel.h"
+#include "ptx/kernels.h"
 
-__device__ inline unsigned number_in(const SparseRow &list, unsigned array, unsigned place) {
-    return __ldg(reinterpret_cast<const unsigned *>(list.bytes + array) + place);
+__device__ inline unsigned number_in(const SparseRow &list, unsigned array, unsigned position) {
+    return __ldg(reinterpret_cast<const unsigned *>(list.bytes + array) + position);
 }
 
 // The last document of a block.
@@ -11,45 +13,44 @@ __device__ inline unsigned last_document(const SparseRow &list, unsigned block) 
     return list.is_short ? list.last : number_in(list, list.last, block);
 }
 
-// Blocks among which a search goes on: the first of them that is not before the target, or the one behind them, is it.
+// Blocks that a search is left with: it ends at the first of them that is not before the target, or at `end`.
 struct BlockRange {
     unsigned first, end;
 };
 
-// Where lane `lane` looks, seen from where the block would be if the list were even: at the blocks around it, one by one,
-// and at others on both sides, at distances that double up to 2,048.
+// The distance of a lane's probe from the estimated block: the blocks around it one by one, and others on both sides at
+// distances that double up to 2,048.
 __device__ inline int distance_of(unsigned lane) {
     if (lane < 8) return -(8 << (8 - lane));
     return lane < 24 ? static_cast<int>(lane) - 16 : 8 << (lane - 23);
 }
 
-// Where the block of a document would be if the list were even.
-__device__ inline unsigned even_block(const SparseRow &list, unsigned document, float blocks_a_document) {
-    return __float2uint_rz(__uint2float_rn(document) * blocks_a_document * __uint2float_rn(list.blocks));
+// The estimated block of a document: where it would be if the list were evenly spread.
+__device__ inline unsigned even_block(const SparseRow &list, unsigned document, float blocks_per_document) {
+    return __float2uint_rz(__uint2float_rn(document) * blocks_per_document * __uint2float_rn(list.blocks));
 }
 
-// The part of a range that a first look leaves. All lanes of a warp come with the same numbers.
+// Narrows a range by one round of probes around the estimate. All lanes of a warp call it with the same arguments.
 __device__ inline BlockRange look_for_block(const SparseRow &list, BlockRange range, unsigned target,
-                                            float blocks_a_document, unsigned lane) {
+                                            float blocks_per_document, unsigned lane) {
     const int first = range.first, end = range.end;
-    const int even = min(max(even_block(list, target, blocks_a_document), range.first), range.end);
-    const int place = even + distance_of(lane);
-    const bool is_inside = place >= first && place < end;
-    const unsigned last = is_inside ? number_in(list, list.last, place) : 0;
-    const bool is_before = is_inside ? last < target : place < first;
+    const int even = min(max(even_block(list, target, blocks_per_document), range.first), range.end);
+    const int probe = even + distance_of(lane);
+    const bool is_inside = probe >= first && probe < end;
+    const unsigned last = is_inside ? number_in(list, list.last, probe) : 0;
+    const bool is_before = is_inside ? last < target : probe < first;
     const unsigned before = __popc(__ballot_sync(~0u, is_before));
     if (before > 0) range.first = max(even + distance_of(before - 1) + 1, first);
     if (before < 32) range.end = min(even + distance_of(before), end);
     return range;
 }
 
-// The block itself: lanes look at 32 shares of the range, then at 32 shares of one of these, and so on.
+// A 32-ary search: each round, every lane probes the last block of its share of the range.
 __device__ inline unsigned find_in_range(const SparseRow &list, BlockRange range, unsigned target, unsigned lane) {
     while (range.first < range.end) {
         const unsigned step = (range.end - range.first + 31) / 32;
-        // The last block of the lane's share.
-        const unsigned place = range.first + step * (lane + 1) - 1;
-        const bool is_before = place < range.end && number_in(list, list.last, place) < target;
+        const unsigned probe = range.first + step * (lane + 1) - 1;
+        const bool is_before = probe < range.end && number_in(list, list.last, probe) < target;
         const unsigned before = __popc(__ballot_sync(~0u, is_before));
         range.first += step * before;
         range.end = min(range.end, range.first + step - 1);
@@ -58,12 +59,12 @@ __device__ inline unsigned find_in_range(const SparseRow &list, BlockRange range
 }
 
 // The first block from `block` on whose last document is at least `target`; the number of blocks if there is none. All
-// lanes of a warp come with the same numbers.
-__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned target, float blocks_a_document,
+// lanes of a warp call it with the same arguments.
+__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned target, float blocks_per_document,
                                       unsigned lane) {
     if (block >= list.blocks) return list.blocks;
     if (list.is_short) return list.last < target ? 1 : 0;
-    const BlockRange range = look_for_block(list, BlockRange{block, list.blocks}, target, blocks_a_document, lane);
+    const BlockRange range = look_for_block(list, BlockRange{block, list.blocks}, target, blocks_per_document, lane);
     return find_in_range(list, range, target, lane);
 }
 
@@ -71,20 +72,20 @@ __device__ inline unsigned postings_in_block(const SparseRow &list, unsigned blo
     return min(list.postings - block * BLOCK, BLOCK);
 }
 
-// The streams of one block: where they begin, and what the directory says of them.
-struct Streams {
+// The columns of one block: where they begin, and what the directory says of them.
+struct BlockColumns {
     Packed documents, weights;
-    unsigned skipped_byte; // of the stream between them
+    unsigned skipped_byte; // of the column between them
     unsigned base;
     unsigned count;
 };
 
-// What the directory says of a block: all that decoding needs to know before it reads the block.
+// The directory entry of a block: all that decoding needs before it reads the block.
 struct BlockRow {
     unsigned list, block;
-    unsigned base;   // no document of the block is smaller; of a short list that holds for those that are packed
-    unsigned offset; // of the first byte: in units from the first block on; of a short list in bytes of the list
-    unsigned bytes;  // directory bytes of documents, weights and what lies between them, from the lowest on
+    unsigned base;   // no packed document of the block is smaller
+    unsigned offset; // of the first byte: in units from the first block on; of a short list, in bytes of the list
+    unsigned bytes;  // directory bytes of documents, weights and the column between them, from the lowest byte on
 };
 
 __device__ inline unsigned byte_in(const SparseRow &list, unsigned array, unsigned block) {
@@ -106,21 +107,21 @@ __device__ inline BlockRow block_row(const SparseRow &list, unsigned number, uns
     return row;
 }
 
-// Sends for a block that is going to be decoded.
-__device__ inline void send_for_block(const SparseRow &list, const BlockRow &row) {
+// Prefetches a block that is going to be decoded.
+__device__ inline void prefetch_block(const SparseRow &list, const BlockRow &row) {
     const uint8_t *bytes = list.bytes + (list.is_short ? row.offset : list.payload + 16ull * row.offset);
     PREFETCH(bytes);
     PREFETCH(bytes + 128);
 }
 
-// Sends for what the directory says of the blocks from one on, which may lie behind the last, lane by lane.
-__device__ inline void send_for_directory(const SparseRow &list, unsigned block, unsigned lane) {
+// Prefetches the directory entries from `block` on, which may lie after the last: an array per lane.
+__device__ inline void prefetch_directory(const SparseRow &list, unsigned block, unsigned lane) {
     if (list.is_short) return;
-    const unsigned place = min(block, list.blocks - 1);
-    if (lane == 0) PREFETCH(list.bytes + list.offset + 4 * place);
-    if (lane == 1) PREFETCH(list.bytes + list.document_byte + place);
-    if (lane == 2 && list.weight_byte != NONE) PREFETCH(list.bytes + list.weight_byte + place);
-    if (lane == 3 && list.block_bound != 0) PREFETCH(list.bytes + list.block_bound + place);
+    const unsigned first = min(block, list.blocks - 1);
+    if (lane == 0) PREFETCH(list.bytes + list.offset + 4 * first);
+    if (lane == 1) PREFETCH(list.bytes + list.document_byte + first);
+    if (lane == 2 && list.weight_byte != NONE) PREFETCH(list.bytes + list.weight_byte + first);
+    if (lane == 3 && list.block_bound != 0) PREFETCH(list.bytes + list.block_bound + first);
 }
 
 // No document of a block is smaller.
@@ -128,43 +129,43 @@ __device__ inline unsigned first_document(const SparseRow &list, const BlockRow 
     return list.is_short ? list.first : row.base;
 }
 
-__device__ inline Packed packed_of(const SparseRow &list, unsigned stream, unsigned byte, unsigned block) {
+__device__ inline Packed packed_of(const SparseRow &list, unsigned column, unsigned byte, unsigned block) {
     Packed packed;
     packed.bytes = nullptr;
-    packed.shared = list.shared[stream] ? list.bytes + 16ull * list.shared[stream] : nullptr;
-    packed.shared_bytes = list.shared_bytes[stream];
+    packed.shared = list.shared[column] ? list.bytes + 16ull * list.shared[column] : nullptr;
+    packed.shared_bytes = list.shared_bytes[column];
     packed.byte = byte;
     packed.block = block;
     return packed;
 }
 
-// Where the weights begin is known behind the documents.
-__device__ inline Streams streams_of(const SparseRow &list, const BlockRow &row) {
-    Streams streams;
-    streams.count = postings_in_block(list, row.block);
-    streams.base = row.base;
-    streams.documents = packed_of(list, 0, row.bytes & 255, row.block);
-    streams.weights = packed_of(list, 2, row.bytes >> 8 & 255, row.block);
-    streams.skipped_byte = row.bytes >> 16;
+// The columns of a block. Decoding the documents tells where the weights of a long list begin.
+__device__ inline BlockColumns columns_of(const SparseRow &list, const BlockRow &row) {
+    BlockColumns columns;
+    columns.count = postings_in_block(list, row.block);
+    columns.base = row.base;
+    columns.documents = packed_of(list, 0, row.bytes & 255, row.block);
+    columns.weights = packed_of(list, 2, row.bytes >> 8 & 255, row.block);
+    columns.skipped_byte = row.bytes >> 16;
     if (list.is_short) {
-        streams.documents.bytes = list.bytes + row.offset;
-        streams.weights.bytes = list.bytes + list.payload;
+        columns.documents.bytes = list.bytes + row.offset;
+        columns.weights.bytes = list.bytes + list.payload;
     } else {
-        streams.documents.bytes = list.bytes + list.payload + 16ull * row.offset;
+        columns.documents.bytes = list.bytes + list.payload + 16ull * row.offset;
     }
-    return streams;
+    return columns;
 }
 
-// The lane's four documents of a block; afterwards the place of the weights is known.
+// The lane's four documents of a block; sets where the weights begin.
 template <unsigned TAG>
-__device__ inline uint4 decode_documents(const SparseRow &list, Streams &streams, const BatchArguments &arguments,
+__device__ inline uint4 decode_documents(const SparseRow &list, BlockColumns &columns, const BatchArguments &arguments,
                                          unsigned lane, Scratch &scratch) {
     // The first document of a short list is not packed.
-    const unsigned packed_count = streams.count - list.is_short;
+    const unsigned packed_count = columns.count - list.is_short;
     const uint8_t *end = nullptr;
     uint4 documents = make_uint4(0, 0, 0, 0);
     if (packed_count > 0) {
-        documents = Codec<TAG>::documents(arguments.documents_codec, streams.documents, streams.base, packed_count,
+        documents = Codec<TAG>::documents(arguments.documents_codec, columns.documents, columns.base, packed_count,
                                           lane, scratch, end);
     }
     if (list.is_short) {
@@ -172,27 +173,27 @@ __device__ inline uint4 decode_documents(const SparseRow &list, Streams &streams
         return make_uint4(lane == 0 ? list.first : before, documents.x, documents.y, documents.z);
     }
     if (list.skipped_byte != NONE) {
-        Packed skipped = packed_of(list, 1, streams.skipped_byte, streams.documents.block);
+        Packed skipped = packed_of(list, 1, columns.skipped_byte, columns.documents.block);
         skipped.bytes = end;
-        end = Codec<TAG>::end_of(arguments.weights_codec, skipped, streams.count);
+        end = Codec<TAG>::end_of(arguments.weights_codec, skipped, columns.count);
     }
-    streams.weights.bytes = end;
+    columns.weights.bytes = end;
     return documents;
 }
 
-// The lane's four values of a block whose documents were decoded; ones where they are not stored.
+// The lane's four values of a block whose documents were decoded; 1 where values are not stored.
 template <unsigned TAG>
-__device__ inline uint4 decode_values(const SparseRow &list, const Streams &streams, const BatchArguments &arguments,
+__device__ inline uint4 decode_values(const SparseRow &list, const BlockColumns &columns, const BatchArguments &arguments,
                                       unsigned lane, Scratch &scratch) {
     if (list.weight_byte == NONE) return make_uint4(1, 1, 1, 1);
     const uint8_t *end;
-    return Codec<TAG>::values(arguments.weights_codec, streams.weights, streams.count, lane, scratch, end);
+    return Codec<TAG>::values(arguments.weights_codec, columns.weights, columns.count, lane, scratch, end);
 }
 
-// One value of a block whose documents were decoded, by any one thread.
+// One value of a block whose documents were decoded. Any thread may call it.
 template <unsigned TAG>
-__device__ inline unsigned value_at(const SparseRow &list, const Streams &streams, const BatchArguments &arguments,
-                                    unsigned place) {
+__device__ inline unsigned value_at(const SparseRow &list, const BlockColumns &columns, const BatchArguments &arguments,
+                                    unsigned position) {
     if (list.weight_byte == NONE) return 1;
-    return Codec<TAG>::value_at(arguments.weights_codec, streams.weights, streams.count, place);
+    return Codec<TAG>::value_at(arguments.weights_codec, columns.weights, columns.count, position);
 }

@@ -1,31 +1,32 @@
-// See topk.rs: the best k of a thread block's hits, as keys, in shared memory, or in the arena where k is large.
+// See topk.rs: the best k hits of a thread block, as keys, in shared memory, or in the arena where k is large.
 //
-// Between two calls of `settle`, which all threads of the block make together, each thread pushes at most once. Ties are
-// settled by the key itself, the greater the better.
+// Each thread pushes at most once between two calls of `settle`, which all threads of the thread block make together. Ties
+// are part of the key; the greater key is the better one.
 #pragma once
-#include "device/rows.cu"
+#include "codec/lanes.cu"
+#include "device/task.cu"
+#include "kernel.h"
+#include "ptx/kernels.h"
 
-// Keys in shared memory. More would be no faster: thread blocks that live on a processor at the same time matter more.
-constexpr unsigned SHARED_KEYS = 512;
-// Keys are cut early only if there are so many more than k.
+// Keys are cut early only if there are at least this many more than k.
 constexpr unsigned MANY_MORE = 32;
-// Bins of a selection: a byte of a key.
+// Bins of a radix selection: the values of a byte.
 constexpr unsigned BINS = 256;
 
 struct TopShared {
-    uint64_t floor; // only keys above enter
+    uint64_t floor; // only keys above this enter
     unsigned count;
     unsigned is_last;
-    unsigned left; // keys that all parts have left
-    // What a selection finds out.
+    unsigned left; // keys that all parts have left in the arena
+    // Results of a selection.
     unsigned bin, above, kept;
-    // What the part has done, as in WorkRow.
+    // The work of the part, as in WorkRow.
     unsigned blocks, documents, missing;
     uint64_t least;
     uint64_t keys[SHARED_KEYS];
 };
 
-// Shared memory that a block has once all its documents are looked at: for keys, a power of two of them, and for bins.
+// Shared memory that is free once all documents are processed: `count` keys, a power of two, and bins.
 struct Spare {
     uint64_t *keys;
     unsigned count;
@@ -35,13 +36,13 @@ struct Spare {
 template <bool IS_ALONE> struct Top {
     TopShared &shared;
     uint64_t *keys;
-    unsigned *bins; // where a selection counts: memory of the block that is free while it settles
+    unsigned *bins; // counts of a selection, in shared memory that is free during `settle`
     const QueryRow &query;
     QueryState &state;
 
     __device__ Top(TopShared &given, unsigned *given_bins, const Task<IS_ALONE> &task, const BatchArguments &arguments)
         : shared(given), keys(given.keys), bins(given_bins), query(task.query), state(arguments.states[task.number]) {
-        if (query.room > 0) keys = task.room(arguments);
+        if (query.capacity > 0) keys = task.keys(arguments);
         if (threadIdx.x == 0) {
             shared.count = 0;
             shared.blocks = shared.documents = shared.missing = 0;
@@ -49,27 +50,27 @@ template <bool IS_ALONE> struct Top {
         }
     }
 
-    // Notes, by one lane, that a warp has decoded a block of so many postings.
+    // Counts a decoded block, by one lane of the warp that decoded it.
     __device__ void note_block(unsigned postings) {
         atomicAdd(&shared.blocks, 1u);
         if (postings < BLOCK) atomicAdd(&shared.missing, BLOCK - postings);
     }
 
-    // Takes over what all parts have found, by the first warp, before a barrier.
+    // Takes over the floor that all parts have reached. Called by the first warp, before a barrier.
     __device__ void look_around() { take_over_floor(shared, query, state); }
 
     // The least score that can still enter.
     __device__ unsigned threshold() const { return static_cast<unsigned>(shared.floor >> 32); }
 
-    // The least score with which this document, and any behind it, can still enter: of equal scores the smaller document
-    // is better, so that it must be more than that of the floor behind the floor's document.
+    // The least score with which this document, and any after it, can still enter. Of equal scores the smaller document
+    // wins, so a document after the floor's needs more than the floor's score.
     __device__ unsigned least(unsigned document) const {
         const uint64_t floor = shared.floor;
         return static_cast<unsigned>(floor >> 32) + (~static_cast<unsigned>(floor) < document);
     }
 
-    // Takes the documents of the lanes that have a hit, whose whole scores are known. All lanes of a warp come together, so
-    // that what they add to the same number is added at once: where many documents enter, all parts add to few bins.
+    // Takes the documents of the lanes that have a hit, with their whole scores. All lanes of a warp must call it; additions
+    // to the same counter are combined, because all parts add to few bins where many documents enter.
     __device__ void push(bool is_hit, unsigned document, unsigned score) {
         const unsigned lane = threadIdx.x & 31, hits = __ballot_sync(~0u, is_hit);
         const uint64_t key = static_cast<uint64_t>(score) << 32 | static_cast<uint64_t>(~document);
@@ -77,10 +78,10 @@ template <bool IS_ALONE> struct Top {
         const unsigned entering = __ballot_sync(~0u, enters);
         if (lane == 0 && hits != 0) atomicAdd(&shared.documents, static_cast<unsigned>(__popc(hits)));
         if (entering == 0) return;
-        unsigned place = 0;
-        if (lane == 0) place = atomicAdd(&shared.count, static_cast<unsigned>(__popc(entering)));
-        place = __shfl_sync(~0u, place, 0) + __popc(entering & ((1u << lane) - 1));
-        if (enters) keys[place] = key;
+        unsigned position = 0;
+        if (lane == 0) position = atomicAdd(&shared.count, static_cast<unsigned>(__popc(entering)));
+        position = __shfl_sync(~0u, position, 0) + __popc(entering & ((1u << lane) - 1));
+        if (enters) keys[position] = key;
         const unsigned bin = enters ? min((score - query.seed) >> query.shift, SCORE_BINS - 1) : NONE;
         const unsigned alike = __match_any_sync(~0u, bin);
         if (enters && lane + 1 == __ffs(alike)) {
@@ -89,20 +90,20 @@ template <bool IS_ALONE> struct Top {
         }
     }
 
-    // Keys that there is room for.
-    __device__ unsigned room() const { return query.room > 0 ? query.room : SHARED_KEYS; }
+    // The most keys that fit.
+    __device__ unsigned capacity() const { return query.capacity > 0 ? query.capacity : SHARED_KEYS; }
 
-    // After a barrier behind the last push: sees that there is room for a push of every thread. Ends with a barrier.
-    // Twice k keys, or MANY_MORE than k, whichever is more, are cut too: documents behind the k-th then need more than its score.
+    // Makes space for a push of every thread. Must follow a barrier after the last push; ends with a barrier. It also cuts
+    // where there are 2 k keys, or k + MANY_MORE if that is more, because a higher floor excludes more documents.
     __device__ void settle() {
         const unsigned count = shared.count, many = query.k + max(query.k, MANY_MORE);
-        const bool is_full = count + blockDim.x > room() || count >= many;
+        const bool is_full = count + blockDim.x > capacity() || count >= many;
         __syncthreads();
         if (is_full) cut();
     }
 
-    // Keeps the best k, of which there are more, and raises the floor to the last of them. Starts behind a barrier and
-    // ends with one.
+    // Keeps the best k of more than k keys, and raises the floor to the last of them. Starts after a barrier and ends with
+    // one.
     __device__ void cut() {
         if (shared.count > 2 * BINS) {
             select();
@@ -117,7 +118,7 @@ template <bool IS_ALONE> struct Top {
         __syncthreads();
     }
 
-    // Sorts, best first, and forgets what lies behind the k-th, `least`.
+    // Sorts, best first, drops everything after the k-th, and sets `least` to it.
     __device__ void sort() {
         if (shared.count <= 2 * blockDim.x) {
             sort_few();
@@ -126,31 +127,31 @@ template <bool IS_ALONE> struct Top {
         }
     }
 
-    // Up to two keys a thread: the place of a key is the number of greater ones, since no two are equal, but for lists that
-    // are damaged: then there may be no k-th.
+    // Up to two keys per thread: the rank of a key is the number of greater ones, since no two are equal. Damaged lists may
+    // give equal keys; then there may be no k-th.
     __device__ void sort_few() {
         const unsigned count = shared.count, first = threadIdx.x, second = threadIdx.x + blockDim.x;
         const uint64_t a = first < count ? keys[first] : 0, b = second < count ? keys[second] : 0;
-        unsigned place_of_a = 0, place_of_b = 0;
+        unsigned rank_of_a = 0, rank_of_b = 0;
         if (first < count) {
 #pragma unroll 4
             for (unsigned i = 0; i < count; i++) {
                 const uint64_t key = keys[i];
-                place_of_a += key > a;
-                place_of_b += key > b;
+                rank_of_a += key > a;
+                rank_of_b += key > b;
             }
         }
         if (threadIdx.x == 0) shared.least = 0;
         __syncthreads();
-        if (first < count) put(place_of_a, a);
-        if (second < count) put(place_of_b, b);
+        if (first < count) put(rank_of_a, a);
+        if (second < count) put(rank_of_b, b);
         if (threadIdx.x == 0) shared.count = min(count, query.k);
         __syncthreads();
     }
 
-    __device__ void put(unsigned place, uint64_t key) {
-        if (place < query.k) keys[place] = key;
-        if (place == query.k - 1) shared.least = key;
+    __device__ void put(unsigned position, uint64_t key) {
+        if (position < query.k) keys[position] = key;
+        if (position == query.k - 1) shared.least = key;
     }
 
     // A bitonic sort (Batcher 1968).
@@ -181,12 +182,12 @@ template <bool IS_ALONE> struct Top {
         __syncthreads();
     }
 
-    // Finds the k-th key, `least`, byte by byte from the highest on, and moves it and those above to the front: radix
+    // Finds the k-th key, `least`, byte by byte from the highest on, and moves it and those above it to the front: radix
     // selection (Alabi et al. 2012).
     __device__ void select() {
         const unsigned count = shared.count;
-        uint64_t prefix = 0;   // the bytes of the k-th key that are known
-        unsigned wanted = query.k;   // its place among the keys with these bytes
+        uint64_t prefix = 0;   // the known bytes of the k-th key
+        unsigned wanted = query.k;   // its rank among the keys with these bytes
         for (int shift = 56; shift >= 0; shift -= 8) {
             for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
             __syncthreads();
@@ -216,15 +217,15 @@ template <bool IS_ALONE> struct Top {
         }
     }
 
-    // A score that k documents reach, whatever parts they are in, is one that the last hit reaches. By one warp. A function
-    // of its own, since it is needed in several places.
+    // Raises the floor to a score that k documents reach, whatever parts they are in. By one warp. Not inlined, because it
+    // has several callers.
     __device__ __noinline__ static void take_over_floor(TopShared &shared, const QueryRow &query, const QueryState &state) {
         const Found group = find_of_32(state.groups, query.k);
         uint64_t reached = 0;
-        if (group.place != NONE) {
-            // Documents may have come to their group and not yet to their bin.
-            const Found bin = find_of_32(state.scores + 32 * group.place, query.k - group.above);
-            const unsigned first = 32 * group.place + (bin.place != NONE ? bin.place : 0);
+        if (group.position != NONE) {
+            // A document may be counted in its group but not yet in its bin.
+            const Found bin = find_of_32(state.scores + 32 * group.position, query.k - group.above);
+            const unsigned first = 32 * group.position + (bin.position != NONE ? bin.position : 0);
             reached = static_cast<uint64_t>(query.seed + (first << query.shift)) << 32;
         }
         if (threadIdx.x > 0) return;
@@ -233,13 +234,13 @@ template <bool IS_ALONE> struct Top {
         if (found > shared.floor) shared.floor = found;
     }
 
-    // Among 32 counts, from the last on.
+    // A count among 32, summed up from the last on.
     struct Found {
-        unsigned place; // of the count that a number lies in; NONE if they are less
-        unsigned above; // the sum of those behind
+        unsigned position; // of the count in which the sum reaches a number; NONE if it never does
+        unsigned above;    // the sum of the counts after it
     };
 
-    // By the first warp, all lanes of which get the same.
+    // By the first warp, all lanes of which get the same result.
     __device__ static Found find_of_32(const unsigned *counts, unsigned wanted) {
         const unsigned lane = threadIdx.x, own = *const_cast<const volatile unsigned *>(counts + 31 - lane);
         unsigned sum = own;
@@ -254,8 +255,8 @@ template <bool IS_ALONE> struct Top {
         return Found{31 - first, __shfl_sync(~0u, sum - own, first)};
     }
 
-    // By the first warp: the bin in which a place lies, counted from the highest bin on, for the lane that finds it, and
-    // what lies in the bins above; NONE for the others, and for all where there is no such place.
+    // By the first warp: the bin that contains rank `wanted`, counted from the highest bin on, and the count of the bins
+    // above it, in the lane that finds it. NONE in all other lanes, and in all where there is no such rank.
     __device__ static unsigned find_bin(const unsigned *counts, unsigned wanted, unsigned &above) {
         const unsigned lane = threadIdx.x;
         constexpr unsigned EACH = BINS / 32;
@@ -282,7 +283,7 @@ template <bool IS_ALONE> struct Top {
         return bin;
     }
 
-    // Moves the keys from `least` on to the front; `least` becomes the smallest of them.
+    // Moves the keys that are at least `least` to the front, and sets `shared.least` to the smallest of them.
     __device__ void keep(uint64_t least, unsigned count) {
         __syncthreads();
         if (threadIdx.x == 0) {
@@ -293,7 +294,7 @@ template <bool IS_ALONE> struct Top {
         for (unsigned start = 0; start < count; start += blockDim.x) {
             const unsigned i = start + threadIdx.x;
             const uint64_t key = i < count ? keys[i] : 0;
-            // What is written lies before what is still to be read.
+            // Positions that are written come before those that are still to be read.
             __syncthreads();
             if (key >= least && i < count) {
                 keys[atomicAdd(&shared.kept, 1u)] = key;
@@ -305,8 +306,8 @@ template <bool IS_ALONE> struct Top {
         __syncthreads();
     }
 
-    // Leaves the hits of the part; the last part of a query to come here leaves the query's. All other shared memory of
-    // the block is free by now. Starts behind a barrier.
+    // Writes the hits of the part to the arena; the last part of the query to get here writes the query's answer. `spare` is
+    // shared memory that is free by now. Starts after a barrier.
     __device__ void finish(const Task<IS_ALONE> &task, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
         if (threadIdx.x == 0) add_work();
@@ -314,21 +315,21 @@ template <bool IS_ALONE> struct Top {
         bring_near(spare);
         if (shared.count > max(query.k, 2 * BINS)) select();
         sort();
-        leave(task.number, arguments);
+        answer(task.number, arguments);
     }
 
-    // Leaves the query's hits, and what stands beside them.
-    __device__ void leave(unsigned number, const BatchArguments &arguments) {
-        uint64_t *answer = arguments.answers + query.answer;
-        for (unsigned i = threadIdx.x; i < shared.count; i += blockDim.x) answer[i] = keys[i];
+    // Writes the answer of the query: hits, work, and last their count.
+    __device__ void answer(unsigned number, const BatchArguments &arguments) {
+        uint64_t *hits = arguments.answers + query.answer;
+        for (unsigned i = threadIdx.x; i < shared.count; i += blockDim.x) hits[i] = keys[i];
         if (threadIdx.x == 0) {
             const volatile WorkRow &work = state.work;
             arguments.answer_work[number] = WorkRow{work.blocks, work.documents, work.missing};
         }
         __syncthreads();
         if (threadIdx.x == 0) {
-            // The host waits for the count of a query alone, and reads the rest then. What all threads have written before
-            // the barrier comes before the fence of one.
+            // The host polls the count of a single query, and then reads the rest. The fence of one thread orders what all
+            // threads have written before the barrier.
             if (IS_ALONE) __threadfence_system();
             *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
         }
@@ -338,7 +339,7 @@ template <bool IS_ALONE> struct Top {
         }
     }
 
-    // For the next query alone.
+    // Zeroes the state for the next single query.
     __device__ void clear_state() {
         for (unsigned i = threadIdx.x; i < SCORE_BINS; i += blockDim.x) state.scores[i] = 0;
         if (threadIdx.x < SCORE_GROUPS) state.groups[threadIdx.x] = 0;
@@ -348,18 +349,18 @@ template <bool IS_ALONE> struct Top {
         state.left = state.done = 0;
     }
 
-    // Both counts at once, and the third where it counts: all parts come to the same address.
+    // Adds two counts by one atomic operation, and the third if it is not zero: all parts add to the same address.
     __device__ void add_work() {
         const unsigned long long counts = static_cast<unsigned long long>(shared.documents) << 32 | shared.blocks;
         atomicAdd(reinterpret_cast<unsigned long long *>(&state.work), counts);
         if (shared.missing > 0) atomicAdd(&state.work.missing, static_cast<unsigned long long>(shared.missing));
     }
 
-    // Leaves the part's keys with those of the others. Whether all other parts are done; then the query's best k are among
-    // those here.
+    // Writes the part's keys to the arena. Returns whether all other parts are done; then the keys of all parts that can be
+    // hits are here.
     __device__ bool is_last_part(const BatchArguments &arguments, Spare spare) {
         uint64_t *left = arguments.arena + query.keys;
-        // A part with many hits is hardly the only one, and most of them are no hits of the query.
+        // If this part has many hits, others probably do too, and most of them are no hits of the query.
         if (shared.count > query.k / 2) {
             if (threadIdx.x < 32) look_around();
             __syncthreads();
@@ -367,8 +368,8 @@ template <bool IS_ALONE> struct Top {
         leave_keys(left);
         __syncthreads();
         if (threadIdx.x == 0) {
-            // What all threads have written before the barrier comes before the fence of one, and what the others did
-            // before theirs comes before what is read behind the last. Both counts are one number.
+            // The fence of one thread orders what all threads have written before the barrier; the second one orders what
+            // the last part reads after what the others have written. Both counts are one number of 64 bits.
             __threadfence();
             const unsigned long long before =
                 atomicAdd(reinterpret_cast<unsigned long long *>(&state.left), 1ull << 32);
@@ -382,39 +383,39 @@ template <bool IS_ALONE> struct Top {
         return true;
     }
 
-    // Leaves the keys that can still be hits of the query; the floor may be one of them.
+    // Writes the keys that can still be hits of the query; the floor may be one of them.
     __device__ void leave_keys(uint64_t *left) {
-        // More than k are here where keys are equal, as those of damaged lists may be.
+        // Damaged lists may give equal keys, and with them more than k.
         const unsigned count = min(shared.count, query.k), lane = threadIdx.x & 31;
         for (unsigned start = threadIdx.x - lane; start < count; start += blockDim.x) {
             const uint64_t key = start + lane < count ? keys[start + lane] : 0;
             const bool stays = start + lane < count && key >= shared.floor;
             const unsigned staying = __ballot_sync(~0u, stays);
             if (staying == 0) continue;
-            unsigned place = 0;
-            if (lane == 0) place = atomicAdd(&state.left, static_cast<unsigned>(__popc(staying)));
-            place = __shfl_sync(~0u, place, 0) + __popc(staying & ((1u << lane) - 1));
-            if (stays) left[place] = key;
+            unsigned position = 0;
+            if (lane == 0) position = atomicAdd(&state.left, static_cast<unsigned>(__popc(staying)));
+            position = __shfl_sync(~0u, position, 0) + __popc(staying & ((1u << lane) - 1));
+            if (stays) left[position] = key;
         }
     }
 
-    // Takes what all parts have left, in the place of what this part has. Starts and ends behind a barrier.
+    // Replaces the keys of this part by those that all parts have left. Starts and ends after a barrier.
     __device__ void take_over(const uint64_t *left, unsigned count, Spare spare) {
-        unsigned capacity = room();
-        if (spare.count >= min(count, capacity)) {
-            capacity = spare.count;
+        unsigned most = capacity();
+        if (spare.count >= min(count, most)) {
+            most = spare.count;
             use(spare);
         }
         if (threadIdx.x == 0) shared.count = 0;
-        // Few are sorted faster than the floor is found.
+        // Sorting few keys is faster than finding the floor.
         if (count > 2 * blockDim.x && threadIdx.x < 32) look_around();
         __syncthreads();
-        // As many at a time as there is room for beside k, unless there is room for all.
-        const bool is_much = count > capacity;
-        const unsigned step = is_much ? (capacity - query.k) / blockDim.x * blockDim.x : capacity;
+        // If not all keys fit, as many at a time as fit beside k.
+        const bool is_much = count > most;
+        const unsigned step = is_much ? (most - query.k) / blockDim.x * blockDim.x : most;
         for (unsigned start = 0; start < count; start += step) {
             const unsigned end = min(count, start + step);
-            const bool is_full = shared.count + step > capacity;
+            const bool is_full = shared.count + step > most;
             __syncthreads();
             if (is_much && is_full) cut();
 #pragma unroll 4
@@ -426,16 +427,16 @@ template <bool IS_ALONE> struct Top {
         }
     }
 
-    // Keeps keys, and counts, in other memory from now on.
+    // Uses other memory for keys and bins from now on.
     __device__ void use(Spare spare) {
         keys = spare.keys;
         bins = spare.bins;
     }
 
-    // Keys of the arena that are to be sorted are read and written often.
+    // Moves keys from the arena into shared memory before they are sorted, if they fit.
     __device__ void bring_near(Spare spare) {
         const unsigned count = shared.count;
-        if (query.room == 0 || keys == spare.keys || count > spare.count) return;
+        if (query.capacity == 0 || keys == spare.keys || count > spare.count) return;
         for (unsigned i = threadIdx.x; i < count; i += blockDim.x) spare.keys[i] = keys[i];
         __syncthreads();
         use(spare);

@@ -1,11 +1,12 @@
-// See weigher.rs: from a stored value to a weight in units, to the last bit as the host has it.
+// See weigher.rs: turns stored values into weights in units, bit by bit as the host does.
 #pragma once
-#include "device/rows.cu"
+#include "kernel.h"
+#include "ptx/kernels.h"
 
-// The two streams of weights.
-enum Stream : unsigned { FREQUENCY = 0, IMPACT = 1 };
+// The two columns of values.
+enum Column : unsigned { FREQUENCY = 0, IMPACT = 1 };
 
-// A number that is not negative, rounded half to even, at least 1.
+// Rounds a nonnegative number half to even, at least to 1.
 __device__ inline unsigned at_least_one(float number) { return max(__float2uint_rn(number), 1u); }
 
 // The weight of a saturation.
@@ -13,16 +14,16 @@ __device__ inline unsigned units(float multiplier, float saturation) {
     return at_least_one(__fmul_rn(__fmul_rn(multiplier, saturation), 65536.0f));
 }
 
-template <Stream STREAM> __device__ inline unsigned weigh(float multiplier, unsigned value, float norm) {
+template <Column COLUMN> __device__ inline unsigned weigh(float multiplier, unsigned value, float norm) {
     const float number = __uint2float_rn(value);
-    if (STREAM == IMPACT) return at_least_one(__fmul_rn(multiplier, number));
+    if (COLUMN == IMPACT) return at_least_one(__fmul_rn(multiplier, number));
     return units(multiplier, __fdiv_rn(number, __fadd_rn(number, norm)));
 }
 
-// What bounds the weights of a block of a list.
-template <Stream STREAM> __device__ inline unsigned block_bound(const SparseRow &list, unsigned block) {
+// An upper bound of the weights of a block.
+template <Column COLUMN> __device__ inline unsigned block_bound(const SparseRow &list, unsigned block) {
     if (list.block_bound == 0) return list.bound;
-    if (STREAM == IMPACT) return weigh<IMPACT>(list.multiplier, __ldg(list.bytes + list.block_bound + block), 0);
+    if (COLUMN == IMPACT) return weigh<IMPACT>(list.multiplier, __ldg(list.bytes + list.block_bound + block), 0);
     const uint8_t *code = list.bytes + list.block_bound + 2 * block;
     const unsigned number = __ldg(reinterpret_cast<const uint16_t *>(code));
     return units(list.multiplier, __fdiv_rn(__uint2float_rn(number), 65535.0f));

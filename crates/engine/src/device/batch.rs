@@ -3,8 +3,8 @@
 
 use super::Context;
 use super::kernels::{
-    ALONE_LISTS, AND_THREADS, AloneRows, DenseRow, NONE, OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SLOTS,
-    SparseRow, WIDEST_WINDOW,
+    ALONE_LISTS, AND_BLOCKS_PER_SM, AND_THREADS, AloneRows, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY,
+    OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
 use super::rows::ListRow;
 use super::upload::UploadPlan;
@@ -20,11 +20,6 @@ use std::ops::Range;
 /// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish at
 /// about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
 const WAVES: u64 = 16;
-/// Thread blocks that an SM runs at once, as many as registers allow: of an AND, of an OR over bitpack, and of an OR over
-/// any codec. The kernels are compiled with these bounds.
-const AND_BLOCKS_PER_SM: u64 = 6;
-const OR_BLOCKS_PER_SM: u64 = 4;
-const OR_BLOCKS_PER_SM_ANY: u64 = 3;
 /// The fewest documents in a part of an OR, or of an AND of bitmaps.
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// The fewest slices of blocks of the shortest list in a part of any other AND: one for each warp.
@@ -90,10 +85,10 @@ impl Division {
     fn new(context: &Context<'_>, plans: &[&Plan]) -> Division {
         let waves = if plans.len() == 1 { 1 } else { WAVES };
         let or_blocks = if is_bitpack(context.index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
-        let of = |operation, blocks_per_sm: u64| {
+        let of = |operation, blocks_per_sm: u32| {
             let has_stage = |plan: &&&Plan| plan.stages.iter().any(|stage| stage.operation == operation);
             let work = plans.iter().filter(has_stage).map(|plan| device_stage_work(plan, operation)).sum::<u64>();
-            (waves * blocks_per_sm * u64::from(context.gpu.limits().multiprocessors), work.max(1))
+            (waves * u64::from(blocks_per_sm) * u64::from(context.gpu.limits().multiprocessors), work.max(1))
         };
         Division { waves, and: of(Operation::And, AND_BLOCKS_PER_SM), or: of(Operation::Or, or_blocks) }
     }
@@ -202,7 +197,7 @@ impl Batch {
             parts_first: parts.over.start,
             parts_end: parts.over.end,
             part_length: parts.length,
-            room,
+            capacity: room,
             shift: shift(plan.largest_score.saturating_sub(seed)),
             slices: parts.slices,
             keys: self.arena_keys,
@@ -281,11 +276,11 @@ fn most_slices(rows: &Rows) -> u32 {
 /// Documents of a scatter window: as many as fill half of the hash table with postings, or a whole part if its postings
 /// do not fill much more.
 fn window(postings: u64, documents: u32, part: u32) -> u32 {
-    let fill = |slots: u32| u64::from(slots) * u64::from(documents) / postings.max(1);
-    if part <= WIDEST_WINDOW && u64::from(part) <= fill(SLOTS / 10 * 7) {
+    let fill = |buckets: u32| u64::from(buckets) * u64::from(documents) / postings.max(1);
+    if part <= WIDEST_WINDOW && u64::from(part) <= fill(TABLE_BUCKETS / 10 * 7) {
         return part.next_multiple_of(64);
     }
-    fill(SLOTS / 2).clamp(u64::from(SLOTS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
+    fill(TABLE_BUCKETS / 2).clamp(u64::from(TABLE_BUCKETS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
 }
 
 /// Keys that a part needs in the arena: a power of two that holds k and a push of every thread, or 0 if shared memory
@@ -297,7 +292,7 @@ fn arena_keys(k: u32) -> u32 {
 
 /// By how many bits scores up to `largest` are shifted to become bins of the histogram.
 fn shift(largest: u32) -> u32 {
-    (SCORE_BINS - 1).leading_zeros().saturating_sub(largest.leading_zeros())
+    (SCORE_BINS as u32 - 1).leading_zeros().saturating_sub(largest.leading_zeros())
 }
 
 #[cfg(test)]
@@ -337,7 +332,7 @@ mod tests {
     fn a_window_is_a_part_or_as_wide_as_the_table_holds() {
         let documents = 25_000_000;
         assert_eq!(window(0, documents, documents), WIDEST_WINDOW);
-        assert_eq!(window(25_000_000, documents, documents), SLOTS);
+        assert_eq!(window(25_000_000, documents, documents), TABLE_BUCKETS);
         assert_eq!(window(1_000_000, documents, 100_000), 51_200);
         assert_eq!(window(2_000_000, documents, 100_000), 25_600);
         assert_eq!(window(3_000_000, documents, 100_000), 17_024);

@@ -1,4 +1,4 @@
-// The modules of kernels.rs together, for the simulator.
+// The modules of kernels.rs and decode.rs in one translation unit, for the simulator.
 #include "device/kernels/any_frequency.cu"
 #include "device/kernels/any_impact.cu"
 #include "device/kernels/bitpack_frequency.cu"

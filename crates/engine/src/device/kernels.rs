@@ -1,300 +1,277 @@
-//! The kernels, and the rows that they read: what a batch of plans is on a device.
+//! The kernels that answer queries, and the rows that they read: a batch of plans in the form of the device.
 //!
-//! `plan.cu` has the same structs and says what each field means.
-#![allow(missing_docs)]
+//! Lists are read where they lie, as they lie in the file. A row says where the arrays of its list begin, so that no kernel
+//! has to read a header first. Kernels only read rows.
 
 use lanner_gpu::device::Address;
-use lanner_gpu::kernel::{Module, TypedKernel, kernels};
+use lanner_gpu::kernel::{Module, TypedKernel};
 use lanner_index::open::Column;
 
-/// OR and AND by frequencies, of lists packed by bitpack, which most indexes have; modules are loaded when they are first used.
-pub static BITPACK_FREQUENCY: Module =
-    Module { name: "bitpack_frequency", ptx: include_str!("../ptx/bitpack_frequency.ptx") };
-/// OR and AND by impacts, of lists packed by bitpack, which most indexes have.
-pub static BITPACK_IMPACT: Module = Module { name: "bitpack_impact", ptx: include_str!("../ptx/bitpack_impact.ptx") };
-/// OR and AND by frequencies, of lists packed by any codec that a GPU reads.
-pub static ANY_FREQUENCY: Module = Module { name: "any_frequency", ptx: include_str!("../ptx/any_frequency.ptx") };
-/// OR and AND by impacts, of lists packed by any codec that a GPU reads.
-pub static ANY_IMPACT: Module = Module { name: "any_impact", ptx: include_str!("../ptx/any_impact.ptx") };
-/// Decoding alone.
-pub static DECODING: Module = Module { name: "decode", ptx: include_str!("../ptx/decode.ptx") };
+lanner_gpu::shared! {
+    mod header = "src/ptx/kernels.h";
 
-/// What stands where there is nothing.
-pub const NONE: u32 = u32::MAX;
+    /// Stands for no array, no query, no document.
+    const NONE: u32 = 0xffffffff;
 
-/// Threads of a block that answers a part of an AND.
-pub const AND_THREADS: u32 = 128;
-/// Threads of a block that answers a part of an OR.
-pub const OR_THREADS: u32 = 256;
-/// Bytes of shared memory of `scatter`, without those for each sparse list.
-pub const SCATTER_SHARED: usize = 53_600;
-/// Bytes of shared memory of `scatter` for each sparse list.
-pub const SCATTER_SHARED_A_LIST: usize = 12;
-/// Bytes of shared memory of `conjunction`.
-pub const CONJUNCTION_SHARED: usize = 14_400;
-/// Keys in shared memory: where k and a push of every thread do not fit, they lie in the arena.
-pub const SHARED_KEYS: u32 = 512;
-/// Slots of the hash table of `scatter`.
-pub const SLOTS: u32 = 4096;
-/// The most documents that `scatter` looks at together.
-pub const WIDEST_WINDOW: u32 = 65_536;
+    /// Threads of a thread block that answers a part of an AND.
+    const AND_THREADS: u32 = 128;
+    /// Warps of such a thread block.
+    const AND_WARPS: u32 = AND_THREADS / 32;
+    /// Thread blocks of an AND that are resident on an SM: as many as their registers allow, to which kernels are bound.
+    const AND_BLOCKS_PER_SM: u32 = 6;
+    /// Bytes of shared memory of an AND.
+    const CONJUNCTION_SHARED: usize = 14400;
 
-/// Bins of the histogram of a query's scores.
-pub const SCORE_BINS: u32 = 1024;
-/// Bytes of what the parts of a query know of each other.
-pub const STATE: usize = 4256;
+    /// Threads of a thread block that answers a part of an OR.
+    const OR_THREADS: u32 = 256;
+    /// Warps of such a thread block.
+    const OR_WARPS: u32 = OR_THREADS / 32;
+    /// Thread blocks of an OR over lists packed by bitpack that are resident on an SM.
+    const OR_BLOCKS_PER_SM: u32 = 4;
+    /// Thread blocks of an OR over lists packed by any codec that are resident on an SM.
+    const OR_BLOCKS_PER_SM_ANY: u32 = 3;
+    /// Bytes of shared memory of an OR, without those for each sparse list.
+    const SCATTER_SHARED: usize = 53600;
+    /// Bytes of shared memory of an OR for each sparse list.
+    const SCATTER_SHARED_PER_LIST: usize = 12;
+    /// Buckets of the hash table of an OR.
+    const TABLE_BUCKETS: u32 = 4096;
+    /// Chunks of a window of the format, for which dense lists store a rank.
+    const CHUNKS_PER_WINDOW: u32 = 512;
+    /// The most documents of a scatter window.
+    const WIDEST_WINDOW: u32 = 65536;
 
-/// Threads of a block of the kernels that decode.
-pub const DECODE_THREADS: u32 = 256;
-/// Bytes of shared memory of the kernels that decode.
-pub const DECODE_SHARED: usize = 4128;
+    /// Keys in shared memory. Where these do not hold k keys and a push of every thread, keys lie in the arena. More would
+    /// be no faster: thread blocks that are resident on an SM matter more.
+    const SHARED_KEYS: u32 = 512;
+    /// Bins of the histogram of a query's scores. Impacts have a bin for each sum, as long as their sums are smaller.
+    const SCORE_BINS: usize = 1024;
+    /// Groups of bins, each of as many as a warp has lanes.
+    const SCORE_GROUPS: usize = SCORE_BINS / 32;
 
-/// A list in blocks.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SparseRow {
-    pub bytes: Address,
-    pub multiplier: f32,
-    pub bound: u32,
-    pub postings: u32,
-    pub blocks: u32,
-    pub end: u32,
-    pub last: u32,
-    pub offset: u32,
-    pub block_bound: u32,
-    pub document_byte: u32,
-    pub skipped_byte: u32,
-    pub weight_byte: u32,
-    pub payload: u32,
-    pub first: u32,
-    pub is_short: u32,
-    pub shared: [u32; 3],
-    pub shared_bytes: [u32; 3],
-}
+    /// The most lists of each kind of a single query whose rows are part of the argument.
+    const ALONE_LISTS: usize = 12;
 
-/// A bitmap with ranks.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DenseRow {
-    pub bytes: Address,
-    pub multiplier: f32,
-    pub bound: u32,
-    pub factor: u32,
-    pub postings: u32,
-    pub window_rank: u32,
-    pub chunk_rank: u32,
-    pub chunk_bound: u32,
-    pub words: u32,
-    pub values: u32,
-    pub value_bits: u32,
-    pub exception_rank: u32,
-    pub exceptions: u32,
-}
+    /// A list in blocks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+    #[derive(Default, PartialEq)]
+    struct SparseRow {
+        /// The list.
+        bytes: Address to "const uint8_t",
+        /// Values are multiplied by it.
+        multiplier: f32,
+        /// The largest weight.
+        bound: u32,
+        /// Postings of the list.
+        postings: u32,
+        /// Blocks of the list.
+        blocks: u32,
+        /// No block starts later: in units of 16 bytes from the first block on.
+        end: u32,
+        /// For each block its last document, a u32. Of a short list: its last document.
+        last: u32,
+        /// For each block its offset from the first block on, a u32, in units of 16 bytes. Of a short list: the offset of
+        /// its documents.
+        offset: u32,
+        /// For each block its bound, a u16 (frequencies) or u8 (impacts); 0 where stored bounds do not hold.
+        block_bound: u32,
+        /// For each block the directory byte of its documents. Of a short list: the byte itself.
+        document_byte: u32,
+        /// For each block that of the column between documents and weights; NONE where there is no such column.
+        skipped_byte: u32,
+        /// For each block that of the frequencies or impacts that the query uses; NONE where they are not stored.
+        weight_byte: u32,
+        /// The first block. Of a short list: its weights.
+        payload: u32,
+        /// Of a short list: its first document, which is not packed.
+        first: u32,
+        /// 1 for a short list.
+        is_short: u32,
+        /// What the codec stores once for all blocks, for each of the three columns, in units of 16 bytes; 0 for nothing.
+        shared: [u32; 3],
+        /// Bytes of each of these.
+        shared_bytes: [u32; 3],
+    }
 
-/// One stage of a plan, and its parts.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct QueryRow {
-    pub sparse: u32,
-    pub sparse_count: u32,
-    pub dense: u32,
-    pub dense_count: u32,
-    pub first: u32,
-    pub end: u32,
-    pub k: u32,
-    pub seed: u32,
-    pub sum: u32,
-    pub window: u32,
-    pub answer: u32,
-    pub after: u32,
-    pub parts: u32,
-    pub first_part: u32,
-    pub parts_first: u32,
-    pub parts_end: u32,
-    pub part_length: u32,
-    pub room: u32,
-    pub shift: u32,
-    pub slices: u32,
-    pub keys: u64,
-}
+    /// A bitmap with ranks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+    #[derive(Default, PartialEq)]
+    struct DenseRow {
+        /// The list.
+        bytes: Address to "const uint8_t",
+        /// Values are multiplied by it.
+        multiplier: f32,
+        /// The largest weight.
+        bound: u32,
+        /// The code of a chunk's bound times this bounds the weights of the chunk; 0 where stored bounds do not hold.
+        factor: u32,
+        /// Postings of the list.
+        postings: u32,
+        /// For each window of 32,768 documents its rank, a u32.
+        window_rank: u32,
+        /// For each chunk of 64 documents its rank within the window, a u16.
+        chunk_rank: u32,
+        /// For each chunk the code of its bound, a u8.
+        chunk_bound: u32,
+        /// For each chunk its bits, a u64; in units of 16 bytes.
+        words: u32,
+        /// Frequencies or impacts, in the order of documents; in units of 16 bytes.
+        values: u32,
+        /// Bits of a value: 2, 4 or 8; 0 where they are not stored.
+        value_bits: u32,
+        /// Ranks of the frequencies that do not fit their bits, then these frequencies, u32 each; in units of 16 bytes.
+        exception_rank: u32,
+        /// How many such frequencies there are.
+        exceptions: u32,
+    }
 
-/// What was done for a query, beside its hits.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WorkRow {
-    pub blocks: u32,
-    pub documents: u32,
-    pub missing: u64,
-}
+    /// One stage of a plan, and the parts that it is divided into, one thread block each. A part is a range of documents
+    /// or, for an AND driven by a sparse list, of slices of its blocks. All parts but the last are equally long.
+    #[derive(Default, PartialEq)]
+    struct QueryRow {
+        /// The first of its sparse rows, which stand shortest first.
+        sparse: u32,
+        /// How many sparse rows it has.
+        sparse_count: u32,
+        /// The first of its dense rows, which stand strongest first.
+        dense: u32,
+        /// How many dense rows it has.
+        dense_count: u32,
+        /// The first document that may be a hit.
+        first: u32,
+        /// The end of the documents that may be hits.
+        end: u32,
+        /// Hits that are asked for.
+        k: u32,
+        /// A score that hits must reach.
+        seed: u32,
+        /// The sum of the bounds of all sparse lists.
+        sum: u32,
+        /// Documents of a scatter window, a multiple of 64.
+        window: u32,
+        /// Its first key among the answers.
+        answer: u32,
+        /// Another query: this one is skipped if that one has k hits. NONE for no such query.
+        after: u32,
+        /// How many parts it has.
+        parts: u32,
+        /// The first of its parts among the thread blocks of the launch.
+        first_part: u32,
+        /// The start of the range that is divided: documents, from a multiple of 64 on, or slices of blocks.
+        parts_first: u32,
+        /// The end of that range.
+        parts_end: u32,
+        /// How much of the range a part has.
+        part_length: u32,
+        /// Keys that a part may hold in the arena, a power of two; 0 where they fit in shared memory.
+        capacity: u32,
+        /// Bins are scores less the seed, shifted right by this.
+        shift: u32,
+        /// An AND driven by a sparse list divides each block into 2 to this power slices, which different warps take.
+        slices: u32,
+        /// Its first key in the arena: up to k that each part leaves for the last, then the keys of running parts.
+        keys: u64,
+    }
 
-/// The most lists of each kind that travel with a launch.
-pub const ALONE_LISTS: usize = 12;
+    /// The work done for a query.
+    #[derive(Default, PartialEq)]
+    struct WorkRow {
+        /// Blocks of sparse lists that were decoded.
+        blocks: u32,
+        /// Documents whose whole score was computed.
+        documents: u32,
+        /// The postings by which these blocks fall short of 128 each.
+        missing: u64,
+    }
 
-/// A query that comes alone.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AloneRows {
-    pub query: QueryRow,
-    pub sparse: [SparseRow; ALONE_LISTS],
-    pub dense: [DenseRow; ALONE_LISTS],
-}
+    /// What the parts of a query tell each other; zeros before the launch.
+    struct QueryState {
+        /// Only keys above this enter.
+        floor: u64,
+        /// The work of the parts that are done.
+        work: WorkRow,
+        /// Keys that the parts have left; with `done` one number of 64 bits.
+        left: u32,
+        /// Parts that are done.
+        done: u32,
+        /// Scores that were pushed, by group of bins.
+        groups: [u32; SCORE_GROUPS],
+        /// Scores that were pushed, by bin.
+        scores: [u32; SCORE_BINS],
+    }
 
-/// What all kernels that answer queries take.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BatchArguments {
-    pub queries: Address,
-    pub sparse: Address,
-    pub dense: Address,
-    pub parts: Address,
-    pub length_codes: Address,
-    pub norms: Address,
-    pub states: Address,
-    pub arena: Address,
-    pub answers: Address,
-    pub answer_work: Address,
-    pub answer_counts: Address,
-    pub documents_codec: u32,
-    pub weights_codec: u32,
-    pub blocks_a_document: f32,
-    pub reserved: u32,
-    pub alone: AloneRows,
-}
+    /// The rows of a single query. They are part of the kernel's argument, so that nothing is uploaded before the launch.
+    #[derive(Default)]
+    struct AloneRows {
+        /// The query.
+        query: QueryRow,
+        /// Its sparse lists.
+        sparse: [SparseRow; ALONE_LISTS],
+        /// Its dense lists.
+        dense: [DenseRow; ALONE_LISTS],
+    }
 
-/// A stream of one block.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DecodeRow {
-    pub start: u64,
-    pub shared_start: u64,
-    pub shared_bytes: u32,
-    pub base: u32,
-    pub count: u32,
-    pub byte: u32,
-    pub block: u32,
-    pub reserved: u32,
-}
-
-/// What the streams are, and how they are read.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum DecodeKind {
-    #[default]
-    Documents = 0,
-    Values = 1,
-    SingleValues = 2,
-}
-
-/// What is kept of them: their sum, themselves, or the lengths of the streams.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum DecodeOutput {
-    #[default]
-    Sum = 0,
-    Numbers = 1,
-    Lengths = 2,
-}
-
-/// What the kernels that decode take.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DecodeArguments {
-    pub rows: Address,
-    pub bytes: Address,
-    pub out: Address,
-    pub blocks: u32,
-    pub tag: u32,
-    pub kind: DecodeKind,
-    pub output: DecodeOutput,
-    pub sink: Address,
-}
-
-kernels! {
-    BITPACK_FREQUENCY;
-    [SparseRow: 88 bytes]
-    [DenseRow: 56 bytes]
-    [QueryRow: 88 bytes]
-    [WorkRow: 16 bytes]
-    [AloneRows: 1816 bytes]
-    [BatchArguments: 1920 bytes]
-    /// OR by frequencies, of lists packed by bitpack.
-    SCATTER_BITPACK_FREQUENCY = scatter_bitpack_frequency: BatchArguments;
-    /// Likewise, of a query alone.
-    SCATTER_BITPACK_FREQUENCY_ALONE = scatter_bitpack_frequency_alone: BatchArguments;
-    /// AND by frequencies, of lists packed by bitpack.
-    CONJUNCTION_BITPACK_FREQUENCY = conjunction_bitpack_frequency: BatchArguments;
-    /// Likewise, of a query alone.
-    CONJUNCTION_BITPACK_FREQUENCY_ALONE = conjunction_bitpack_frequency_alone: BatchArguments;
-}
-
-kernels! {
-    BITPACK_IMPACT;
-    /// OR by impacts, of lists packed by bitpack.
-    SCATTER_BITPACK_IMPACT = scatter_bitpack_impact: BatchArguments;
-    /// Likewise, of a query alone.
-    SCATTER_BITPACK_IMPACT_ALONE = scatter_bitpack_impact_alone: BatchArguments;
-    /// AND by impacts, of lists packed by bitpack.
-    CONJUNCTION_BITPACK_IMPACT = conjunction_bitpack_impact: BatchArguments;
-    /// Likewise, of a query alone.
-    CONJUNCTION_BITPACK_IMPACT_ALONE = conjunction_bitpack_impact_alone: BatchArguments;
-}
-
-kernels! {
-    ANY_FREQUENCY;
-    /// OR by frequencies, of lists packed by any codec.
-    SCATTER_ANY_FREQUENCY = scatter_any_frequency: BatchArguments;
-    /// Likewise, of a query alone.
-    SCATTER_ANY_FREQUENCY_ALONE = scatter_any_frequency_alone: BatchArguments;
-    /// AND by frequencies, of lists packed by any codec.
-    CONJUNCTION_ANY_FREQUENCY = conjunction_any_frequency: BatchArguments;
-    /// Likewise, of a query alone.
-    CONJUNCTION_ANY_FREQUENCY_ALONE = conjunction_any_frequency_alone: BatchArguments;
-}
-
-kernels! {
-    ANY_IMPACT;
-    /// OR by impacts, of lists packed by any codec.
-    SCATTER_ANY_IMPACT = scatter_any_impact: BatchArguments;
-    /// Likewise, of a query alone.
-    SCATTER_ANY_IMPACT_ALONE = scatter_any_impact_alone: BatchArguments;
-    /// AND by impacts, of lists packed by any codec.
-    CONJUNCTION_ANY_IMPACT = conjunction_any_impact: BatchArguments;
-    /// Likewise, of a query alone.
-    CONJUNCTION_ANY_IMPACT_ALONE = conjunction_any_impact_alone: BatchArguments;
-}
-
-/// The kernels for the parts of ANDs and of ORs: of lists packed by bitpack or by any codec, by one column of values, of a
-/// query alone or of batches.
-pub fn answering(is_bitpack: bool, column: Column, is_alone: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
-    use Column::{Frequency, Impact};
-    match (is_bitpack, column, is_alone) {
-        (true, Frequency, false) => [&CONJUNCTION_BITPACK_FREQUENCY, &SCATTER_BITPACK_FREQUENCY],
-        (true, Frequency, true) => [&CONJUNCTION_BITPACK_FREQUENCY_ALONE, &SCATTER_BITPACK_FREQUENCY_ALONE],
-        (true, Impact, false) => [&CONJUNCTION_BITPACK_IMPACT, &SCATTER_BITPACK_IMPACT],
-        (true, Impact, true) => [&CONJUNCTION_BITPACK_IMPACT_ALONE, &SCATTER_BITPACK_IMPACT_ALONE],
-        (false, Frequency, false) => [&CONJUNCTION_ANY_FREQUENCY, &SCATTER_ANY_FREQUENCY],
-        (false, Frequency, true) => [&CONJUNCTION_ANY_FREQUENCY_ALONE, &SCATTER_ANY_FREQUENCY_ALONE],
-        (false, Impact, false) => [&CONJUNCTION_ANY_IMPACT, &SCATTER_ANY_IMPACT],
-        (false, Impact, true) => [&CONJUNCTION_ANY_IMPACT_ALONE, &SCATTER_ANY_IMPACT_ALONE],
+    /// The argument of all kernels that answer queries.
+    #[derive(Default)]
+    struct BatchArguments {
+        /// The queries.
+        queries: Address to "const QueryRow",
+        /// Their lists in blocks.
+        sparse: Address to "const SparseRow",
+        /// Their bitmaps.
+        dense: Address to "const DenseRow",
+        /// For each thread block the query that it answers a part of.
+        parts: Address to "const unsigned",
+        /// A length code for each document.
+        length_codes: Address to "const uint8_t",
+        /// The norms of the 256 length codes.
+        norms: Address to "const float",
+        /// A state for each query.
+        states: Address to "QueryState",
+        /// Keys of parts.
+        arena: Address to "uint64_t",
+        /// Keys of the hits of each query, best first.
+        answers: Address to "uint64_t",
+        /// Work done for each query.
+        answer_work: Address to "WorkRow",
+        /// Hits of each query, written after everything else of its answer.
+        answer_counts: Address to "unsigned",
+        /// The tag of the codec of documents.
+        documents_codec: u32,
+        /// The tag of the codec of weights.
+        weights_codec: u32,
+        /// Blocks per document of a list with one block: 1 / documents of the collection.
+        blocks_per_document: f32,
+        /// Unused.
+        reserved: u32,
+        /// The rows of a single query.
+        alone: AloneRows,
     }
 }
 
-kernels! {
-    DECODING;
-    [DecodeRow: 40 bytes]
-    [DecodeArguments: 48 bytes]
-    /// Decodes streams of the codec that the tag names.
-    DECODE = decode: DecodeArguments;
-    /// Decodes streams of raw.
-    DECODE_RAW = decode_raw: DecodeArguments;
-    /// Decodes streams of bitpack.
-    DECODE_BITPACK = decode_bitpack: DecodeArguments;
-    /// Decodes streams of elias-fano.
-    DECODE_ELIAS_FANO = decode_elias_fano: DecodeArguments;
-    /// Decodes streams of pfor.
-    DECODE_PFOR = decode_pfor: DecodeArguments;
-    /// Decodes streams of rice.
-    DECODE_RICE = decode_rice: DecodeArguments;
-    /// Decodes streams of pfor-block.
-    DECODE_PFOR_BLOCK = decode_pfor_block: DecodeArguments;
+const _: () = assert!(CHUNKS_PER_WINDOW == lanner_index::format::segment::WINDOW / lanner_index::format::dense::CHUNK);
+
+/// Declares a module that answers queries, and its kernels for the parts of ANDs and of ORs: those for batches, and those
+/// for a single query, whose rows lie in constant memory.
+macro_rules! answering {
+    ($name:literal) => {{
+        static MODULE: Module = Module { name: $name, ptx: include_str!(concat!("../ptx/", $name, ".ptx")) };
+        [
+            [lanner_gpu::kernel!(MODULE, "conjunction_", $name), lanner_gpu::kernel!(MODULE, "scatter_", $name)],
+            [
+                lanner_gpu::kernel!(MODULE, "conjunction_", $name, "_alone"),
+                lanner_gpu::kernel!(MODULE, "scatter_", $name, "_alone"),
+            ],
+        ]
+    }};
+}
+
+/// The kernels that answer queries: by codec (bitpack, which most indexes have, or any), by column of values, for batches
+/// or for a single query, for ANDs and ORs.
+static ANSWERING: [[[[TypedKernel<BatchArguments>; 2]; 2]; 2]; 2] = [
+    [answering!("any_frequency"), answering!("any_impact")],
+    [answering!("bitpack_frequency"), answering!("bitpack_impact")],
+];
+
+/// The kernels for the parts of ANDs and of ORs.
+pub fn answering(is_bitpack: bool, column: Column, is_alone: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
+    ANSWERING[usize::from(is_bitpack)][usize::from(column == Column::Impact)][usize::from(is_alone)].each_ref()
 }

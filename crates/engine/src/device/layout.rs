@@ -3,7 +3,7 @@
 use super::Context;
 use super::batch::Batch;
 use super::resident::PADDING;
-use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, SparseRow, WorkRow};
+use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, QueryState, SparseRow, WorkRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_index::open::Column;
@@ -38,7 +38,7 @@ impl Layout {
         let or_parts = and_parts + batch.and_parts.len() * size_of::<u32>();
         let rows_bytes = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
         let padding = if batch.upload.bytes() > 0 { PADDING } else { 0 };
-        let counters_bytes = queries * kernels::STATE;
+        let counters_bytes = queries * size_of::<QueryState>();
         let arena = counters_bytes.next_multiple_of(256);
         let answers_work = (4 * queries).next_multiple_of(8);
         let answers_keys = answers_work + queries * size_of::<WorkRow>();
@@ -96,7 +96,7 @@ impl Layout {
             answer_counts: answers,
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
-            blocks_a_document: 1.0 / context.index.documents().max(1) as f32,
+            blocks_per_document: 1.0 / context.index.documents().max(1) as f32,
             ..BatchArguments::default()
         }
     }
@@ -105,7 +105,7 @@ impl Layout {
     pub fn launches(&self, batch: &Batch, variant: Variant, arguments: BatchArguments) -> Vec<Launch> {
         let Variant { is_bitpack, column, is_single } = variant;
         let [conjunction, scatter] = kernels::answering(is_bitpack, column, is_single);
-        let of_lists = kernels::SCATTER_SHARED_A_LIST * batch.most_sparse;
+        let of_lists = kernels::SCATTER_SHARED_PER_LIST * batch.most_sparse;
         // The parts of both operations lie in one buffer; each launch gets the address of its own.
         let with_parts = |parts: usize| BatchArguments { parts: arguments.parts.plus(parts), ..arguments };
         let launches = [

@@ -13,6 +13,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod buffers;
+pub mod decode;
 pub mod kernels;
 pub(crate) mod layout;
 pub(crate) mod queue;

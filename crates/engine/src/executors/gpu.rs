@@ -15,7 +15,6 @@ use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use lanner_gpu::simulator::Simulator;
-use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,9 +156,8 @@ impl GpuExecutor {
     /// Whether the device answers plans of this kind.
     fn supports(&self, plan: &Plan) -> bool {
         let codecs = self.index.segment().list_context().codecs;
-        let is_read = |codec: CodecName| codec != CodecName::Qmx;
-        is_read(codecs.documents)
-            && is_read(codecs.weights)
+        codecs.documents.has_gpu_decoder()
+            && codecs.weights.has_gpu_decoder()
             && matches!(plan.score, ScoreModel::Bm25 | ScoreModel::Impact)
             && plan.filter.is_none()
             && plan.stages.iter().all(|stage| stage.algorithm != Algorithm::ScoreAtATime)

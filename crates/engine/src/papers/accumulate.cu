@@ -1,27 +1,26 @@
-// Accumulators in global memory, one of 32 bits for each document of the plan, cleared before: gpu-ir's OR. See
-// accumulators.rs for those of a processor, in pages.
+// Accumulators in global memory, one 32-bit number for each document of the plan, cleared before: gpu-ir's OR.
 //
-// A list is a launch. A warp decodes a block and adds its weights, or has a chunk of a bitmap, two documents a lane. A
-// list has a document once, so no two threads meet; the additions are atomic because nobody waits for them then.
+// Each list is a launch. A warp decodes a block and adds its weights, or takes a chunk of a bitmap, two documents per lane. A
+// list has a document once, so no two threads add to the same accumulator; the additions are atomic all the same, because
+// no thread waits for the result of an atomic addition.
 #pragma once
+#include "algorithms/dense_list.cu"
+#include "algorithms/sparse_list.cu"
+#include "algorithms/weigher.cu"
+#include "codec/codec.cu"
+#include "codec/packed.cu"
+#include "kernel.h"
+#include "papers/compaction.cu"
+#include "papers/search.cu"
 #include "papers/term_at_a_time.cu"
+#include "ptx/kernels.h"
+#include "ptx/step_kernels.h"
 
 namespace papers {
 
-struct AccumulateArguments {
-    SparseRow sparse;
-    DenseRow dense; // its `bytes` are null where the list is in blocks
-    unsigned *accumulators;
-    const uint8_t *length_codes;
-    const float *norms;
-    unsigned first, end; // the documents that have accumulators
-    unsigned documents_codec, weights_codec;
-};
-static_assert(sizeof(AccumulateArguments) == 184, "as steps.rs has it");
-
-template <Stream STREAM> struct Accumulation {
+template <Column COLUMN> struct Accumulation {
     const AccumulateArguments &arguments;
-    unsigned lane, warp, warps; // of all blocks
+    unsigned lane, warp, warps; // warps are numbered over all thread blocks
 
     __device__ explicit Accumulation(const AccumulateArguments &given)
         : arguments(given), lane(threadIdx.x & 31), warp(blockIdx.x * WARPS + threadIdx.x / 32), warps(gridDim.x * WARPS) {}
@@ -29,7 +28,7 @@ template <Stream STREAM> struct Accumulation {
     __device__ bool is_inside(unsigned document) const { return document >= arguments.first && document < arguments.end; }
 
     __device__ float norm_of(unsigned document) const {
-        return STREAM == IMPACT ? 0.0f : __ldg(arguments.norms + __ldg(arguments.length_codes + document));
+        return COLUMN == IMPACT ? 0.0f : __ldg(arguments.norms + __ldg(arguments.length_codes + document));
     }
 
     __device__ void add(unsigned document, unsigned weight) const {
@@ -42,15 +41,15 @@ template <Stream STREAM> struct Accumulation {
         for (unsigned block = warp; block < list.blocks; block += warps) {
             const BlockRow row = block_row(list, 0, block);
             if (first_document(list, row) >= arguments.end || last_document(list, block) < arguments.first) continue;
-            Streams streams = streams_of(list, row);
-            const uint4 documents = decode_documents<ANY>(list, streams, codecs, lane, scratch);
-            const uint4 values = decode_values<ANY>(list, streams, codecs, lane, scratch);
+            BlockColumns columns = columns_of(list, row);
+            const uint4 documents = decode_documents<ANY>(list, columns, codecs, lane, scratch);
+            const uint4 values = decode_values<ANY>(list, columns, codecs, lane, scratch);
             const unsigned of_lane[4] = {documents.x, documents.y, documents.z, documents.w};
             const unsigned values_of_lane[4] = {values.x, values.y, values.z, values.w};
 #pragma unroll
             for (unsigned i = 0; i < 4; i++) {
-                if (4 * lane + i >= streams.count || !is_inside(of_lane[i])) continue;
-                add(of_lane[i], weigh<STREAM>(list.multiplier, values_of_lane[i], norm_of(of_lane[i])));
+                if (4 * lane + i >= columns.count || !is_inside(of_lane[i])) continue;
+                add(of_lane[i], weigh<COLUMN>(list.multiplier, values_of_lane[i], norm_of(of_lane[i])));
             }
         }
     }
@@ -63,14 +62,14 @@ template <Stream STREAM> struct Accumulation {
             for (unsigned bit = lane; bit < 64; bit += 32) {
                 const unsigned document = 64 * chunk + bit;
                 if (!has_bit(word, bit) || !is_inside(document)) continue;
-                add(document, weigh_dense<STREAM>(arguments.dense, chunk, word, bit, norm_of(document)));
+                add(document, weigh_dense<COLUMN>(arguments.dense, chunk, word, bit, norm_of(document)));
             }
         }
     }
 };
 
-template <Stream STREAM> __device__ inline void accumulate(DecodeShared &shared, const AccumulateArguments &arguments) {
-    const Accumulation<STREAM> accumulation(arguments);
+template <Column COLUMN> __device__ inline void accumulate(DecodeShared &shared, const AccumulateArguments &arguments) {
+    const Accumulation<COLUMN> accumulation(arguments);
     if (arguments.dense.bytes) {
         accumulation.add_chunks();
     } else {
@@ -88,31 +87,20 @@ BOUNDED_KERNEL(accumulators_add_impact, THREADS, 4, AccumulateArguments, argumen
     accumulate<IMPACT>(shared, arguments);
 }
 
-struct GatherArguments {
-    const unsigned *accumulators;
-    Key *keys;
-    Order order;
-    unsigned first; // the document of the first accumulator
-    unsigned count; // of accumulators
-    unsigned room;  // for so many keys
-    unsigned reserved;
-};
-static_assert(sizeof(GatherArguments) == 64, "as steps.rs has it");
-
-// The documents that have a score, as keys.
+// Writes the keys of the documents that have a score.
 BOUNDED_KERNEL(accumulators_gather, THREADS, 4, GatherArguments, arguments) {
-    SHARED(OrderShared, shared);
-    const unsigned tile = start_tile(shared, arguments.order);
+    SHARED(LookbackShared, shared);
+    const unsigned tile = start_tile(shared, arguments.lookback);
     const unsigned first = (tile * THREADS + threadIdx.x) * SEARCHED;
     unsigned scores[SEARCHED], found = 0, before;
     const unsigned count = load(arguments.accumulators, arguments.count, first, scores);
 #pragma unroll
     for (unsigned i = 0; i < SEARCHED; i++) found += i < count && scores[i] > 0;
-    unsigned place = place_in_order(shared, arguments.order, tile, found, before);
+    unsigned position = position_in_order(shared, arguments.lookback, tile, found, before);
 #pragma unroll
     for (unsigned i = 0; i < SEARCHED; i++) {
-        if (i >= count || scores[i] == 0 || place >= arguments.room) continue;
-        arguments.keys[place++] = key_of(arguments.first + first + i, scores[i]);
+        if (i >= count || scores[i] == 0 || position >= arguments.capacity) continue;
+        arguments.keys[position++] = key_of(arguments.first + first + i, scores[i]);
     }
 }
 

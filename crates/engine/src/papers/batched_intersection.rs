@@ -1,66 +1,81 @@
-//! Intersections of many queries at once: PART gives a query to a thread block, PARA an element to a thread.
+//! Intersections of many queries at once: PART assigns a query to a thread block, PARA an element to a thread.
 //!
-//! The host sorts the lists of each query by length. A thread takes a document of the shortest list and searches for it
-//! in all others. In PART a block does so for all documents of its query, one stretch after the other; its results lie
-//! where the shortest list would have room, and blocks with short lists wait for those with long ones. In PARA a query
-//! has as many blocks as its shortest list fills, a scan over all of them puts the results of all queries side by side,
-//! and where those of each query begin is left too, so that nothing but results is downloaded.
+//! The host sorts the lists of each query by length. A thread takes a document of the shortest list and searches for it in
+//! all others. In PART, a thread block does so for all documents of its query, 256 at a time; each query has space for as
+//! many results as its shortest list has documents, and thread blocks with short lists wait for those with long ones. In
+//! PARA, a query has as many thread blocks as its shortest list fills, and a scan over all of them writes the results of all
+//! queries contiguously, together with where those of each query begin, so that only results are downloaded.
 //!
-//! How many queries make a batch follows from the work: its load, the documents of its shortest lists, reaches a
-//! threshold S x T x B: multiprocessors, threads of a block, blocks that a multiprocessor is to have.
+//! A batch is closed once its load, the documents of its shortest lists, reaches a threshold S x T x B: SMs, threads of a
+//! thread block, thread blocks per SM.
 //!
 //! Wu et al., Efficient Lists Intersection by CPU-GPU Cooperative Computing (section IV).
 
-use super::compaction::{DeviceList, ORDER_SHARED, Order, Places, THREADS, read_numbers};
-use super::{BATCHED_INTERSECTION_PARA, BATCHED_INTERSECTION_PART};
+use super::compaction::{DeviceList, LOOKBACK_SHARED, Lookback, ScratchLayout, THREADS, read_numbers};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory};
 use std::ops::Range;
 
-/// A list of a query; `batched_intersection.cu` says what the fields mean.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct BatchedList {
-    pub documents: Address,
-    pub length: u32,
-    pub reserved: u32,
+lanner_gpu::shared! {
+    mod header = "src/ptx/batched_intersection.h", includes "ptx/compaction.h", in papers;
+
+    /// A list of a query.
+    struct BatchedList {
+        /// Its first document.
+        documents: Address to "const unsigned",
+        /// How many there are.
+        length: u32,
+        /// Unused.
+        reserved: u32,
+    }
+
+    /// A query.
+    struct BatchedQuery {
+        /// The first of its lists, the shortest.
+        first_list: u32,
+        /// How many lists it has.
+        lists: u32,
+        /// PARA: its first thread block.
+        first_block: u32,
+        /// PART: its first result; it has space for as many as its shortest list has documents.
+        first_result: u32,
+    }
+
+    /// The argument of both kernels.
+    struct BatchedArguments {
+        /// The queries.
+        queries: Address to "const BatchedQuery",
+        /// Their lists.
+        lists: Address to "const BatchedList",
+        /// PARA: the query of each thread block.
+        query_of_block: Address to "const unsigned",
+        /// The results.
+        results: Address to "unsigned",
+        /// PARA: where the results of each query begin. PART: how many there are.
+        positions: Address to "unsigned",
+        /// PARA: what the tiles tell each other.
+        lookback: Lookback,
+    }
 }
 
-/// A query, likewise.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct BatchedQuery {
-    pub first_list: u32,
-    pub lists: u32,
-    pub first_block: u32,
-    pub first_result: u32,
+lanner_gpu::kernels! {
+    super::MODULE;
+    /// Intersects a query per thread block.
+    BATCHED_INTERSECTION_PART = "batched_intersection_part": BatchedArguments;
+    /// Searches for a document per thread.
+    BATCHED_INTERSECTION_PARA = "batched_intersection_para": BatchedArguments;
 }
 
-/// What both kernels take, likewise.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct BatchedArguments {
-    pub queries: Address,
-    pub lists: Address,
-    pub query_of_block: Address,
-    pub results: Address,
-    pub positions: Address,
-    pub order: Order,
-}
-
-/// How much work a batch is to have.
+/// The least work of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Threshold {
-    /// S: multiprocessors of the device.
+    /// S: SMs of the device.
     pub multiprocessors: u32,
-    /// T: threads of a block.
+    /// T: threads of a thread block.
     pub threads: u32,
-    /// B: blocks that a multiprocessor is to have.
+    /// B: thread blocks per SM.
     pub blocks: u32,
 }
 
@@ -89,12 +104,12 @@ pub fn batches(loads: &[u32], threshold: u64) -> Vec<Range<usize>> {
     batches
 }
 
-/// Queries as they are uploaded.
+/// Queries in the form in which they are uploaded.
 #[derive(Debug, Default)]
 pub struct Batch {
     queries: Vec<BatchedQuery>,
     lists: Vec<BatchedList>,
-    /// By block of PARA.
+    /// For each thread block of PARA.
     query_of_block: Vec<u32>,
     /// The documents of all shortest lists.
     documents: u32,
@@ -124,33 +139,33 @@ impl Batch {
             first_block: self.query_of_block.len() as u32,
             first_result: self.documents,
         });
-        // A query without documents has a block too, which notes where its results would be.
+        // A query without documents has a thread block too, which writes where its results would begin.
         let blocks = shortest.div_ceil(THREADS).max(1);
         self.query_of_block.extend(std::iter::repeat_n(query, blocks as usize));
         self.documents = self.documents.checked_add(shortest).expect("fewer than 2^32 documents in a batch");
     }
 
-    fn arguments(&self, places: &mut Places) -> BatchedArguments {
+    fn arguments(&self, layout: &mut ScratchLayout) -> BatchedArguments {
         BatchedArguments {
-            queries: places.take(size_of_val(self.queries.as_slice())),
-            lists: places.take(size_of_val(self.lists.as_slice())),
-            query_of_block: places.take(size_of_val(self.query_of_block.as_slice())),
-            results: places.take(4 * self.documents as usize),
-            positions: places.take(4 * self.queries.len()),
-            order: Order::place(places, self.query_of_block.len() as u32),
+            queries: layout.take(size_of_val(self.queries.as_slice())),
+            lists: layout.take(size_of_val(self.lists.as_slice())),
+            query_of_block: layout.take(size_of_val(self.query_of_block.as_slice())),
+            results: layout.take(4 * self.documents as usize),
+            positions: layout.take(4 * self.queries.len()),
+            lookback: Lookback::reserve(layout, self.query_of_block.len() as u32),
         }
     }
 
-    /// The bytes of a room for the batch, by either algorithm.
-    pub fn room_bytes(&self) -> usize {
-        let mut places = Places::from(Address::NULL);
-        self.arguments(&mut places);
-        places.end()
+    /// The bytes of scratch that the batch needs, for either algorithm.
+    pub fn scratch_bytes(&self) -> usize {
+        let mut layout = ScratchLayout::from(Address::NULL);
+        self.arguments(&mut layout);
+        layout.end()
     }
 
-    /// Uploads what the kernels need to know of the queries.
-    fn upload(&self, gpu: &Gpu, stream: Stream, room: &Memory) -> Result<BatchedArguments, GpuError> {
-        let arguments = self.arguments(&mut Places::inside(room.into(), self.room_bytes()));
+    /// Uploads queries and lists.
+    fn upload(&self, gpu: &Gpu, stream: Stream, scratch: &Memory) -> Result<BatchedArguments, GpuError> {
+        let arguments = self.arguments(&mut ScratchLayout::inside(scratch.into(), self.scratch_bytes()));
         let queries: Vec<u8> = self.queries.iter().flat_map(|query| query.bytes().to_vec()).collect();
         let lists: Vec<u8> = self.lists.iter().flat_map(|list| list.bytes().to_vec()).collect();
         gpu.submit(stream, Command::Write { from: &queries, to: arguments.queries })?;
@@ -158,12 +173,12 @@ impl Batch {
         Ok(arguments)
     }
 
-    /// Intersects by PART, in a room of [`Batch::room_bytes`], which the stream uses until it was waited for. The time
-    /// is marked before the kernel and behind it, here as in PARA.
-    pub fn part(&self, gpu: &Gpu, stream: Stream, room: &Memory) -> Result<PartFound, GpuError> {
-        let arguments = self.upload(gpu, stream, room)?;
+    /// Intersects by PART, with scratch of [`Batch::scratch_bytes`], which the stream uses until it has been waited for. Records
+    /// the time before and after the kernel, as [`Batch::para`] does.
+    pub fn part(&self, gpu: &Gpu, stream: Stream, scratch: &Memory) -> Result<PartFound, GpuError> {
+        let arguments = self.upload(gpu, stream, scratch)?;
         if !self.queries.is_empty() {
-            let shape = Shape { grid: self.queries.len() as u32, block: THREADS, shared: ORDER_SHARED };
+            let shape = Shape { grid: self.queries.len() as u32, block: THREADS, shared: LOOKBACK_SHARED };
             gpu.submit(stream, Command::Mark)?;
             gpu.launch(stream, &BATCHED_INTERSECTION_PART, shape, &arguments)?;
             gpu.submit(stream, Command::Mark)?;
@@ -171,23 +186,23 @@ impl Batch {
         Ok(PartFound { results: arguments.results, counts: arguments.positions })
     }
 
-    /// Intersects by PARA, in a room of [`Batch::room_bytes`], which the stream uses until it was waited for.
-    pub fn para(&self, gpu: &Gpu, stream: Stream, room: &Memory) -> Result<ParaFound, GpuError> {
-        let arguments = self.upload(gpu, stream, room)?;
+    /// Intersects by PARA, with scratch of [`Batch::scratch_bytes`], which the stream uses until it has been waited for.
+    pub fn para(&self, gpu: &Gpu, stream: Stream, scratch: &Memory) -> Result<ParaFound, GpuError> {
+        let arguments = self.upload(gpu, stream, scratch)?;
         let blocks: Vec<u8> = self.query_of_block.iter().flat_map(|query| query.to_le_bytes()).collect();
         gpu.submit(stream, Command::Write { from: &blocks, to: arguments.query_of_block })?;
-        arguments.order.clear(gpu, stream)?;
+        arguments.lookback.clear(gpu, stream)?;
         if !self.queries.is_empty() {
-            let shape = arguments.order.shape(ORDER_SHARED);
+            let shape = arguments.lookback.shape(LOOKBACK_SHARED);
             gpu.submit(stream, Command::Mark)?;
             gpu.launch(stream, &BATCHED_INTERSECTION_PARA, shape, &arguments)?;
             gpu.submit(stream, Command::Mark)?;
         }
-        Ok(ParaFound { results: arguments.results, positions: arguments.positions, total: arguments.order.total })
+        Ok(ParaFound { results: arguments.results, positions: arguments.positions, total: arguments.lookback.total })
     }
 }
 
-/// Where PART leaves results: each query's in a room as large as its shortest list, which is downloaded whole.
+/// The results of PART: each query has space for as many as its shortest list has documents; all of it is downloaded.
 #[derive(Clone, Copy, Debug)]
 pub struct PartFound {
     /// The first result.
@@ -197,7 +212,7 @@ pub struct PartFound {
 }
 
 impl PartFound {
-    /// Waits for the stream, and reads the results of each query of the batch.
+    /// Waits for the stream and reads the results of each query of the batch.
     pub fn read(&self, gpu: &Gpu, stream: Stream, batch: &Batch) -> Result<Vec<Vec<u32>>, GpuError> {
         let counts = read_numbers(gpu, stream, self.counts, batch.queries.len())?;
         let results = read_numbers(gpu, stream, self.results, batch.documents as usize)?;
@@ -209,7 +224,7 @@ impl PartFound {
     }
 }
 
-/// Where PARA leaves results: those of all queries, side by side.
+/// The results of PARA: those of all queries, contiguous.
 #[derive(Clone, Copy, Debug)]
 pub struct ParaFound {
     /// The first result.
@@ -221,7 +236,7 @@ pub struct ParaFound {
 }
 
 impl ParaFound {
-    /// Waits for the stream, and reads the results of each query of the batch.
+    /// Waits for the stream and reads the results of each query of the batch.
     pub fn read(&self, gpu: &Gpu, stream: Stream, batch: &Batch) -> Result<Vec<Vec<u32>>, GpuError> {
         let mut positions = read_numbers(gpu, stream, self.positions, batch.queries.len())?;
         positions.extend(read_numbers(gpu, stream, self.total, 1)?);

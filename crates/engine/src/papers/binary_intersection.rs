@@ -1,36 +1,50 @@
 //! Intersection of a short list with a long one: a binary search for each document of the shorter one.
 //!
-//! Each thread searches on its own. Directly, the longer list is searched as it lies there: what the papers compare
-//! their algorithms with. Over skip pointers, the last documents of its blocks of 128 are searched first, which are few
-//! enough to stay in the cache, and then only the one block that may hold the document.
+//! Each thread searches on its own. The direct variant searches the longer list itself: the papers' baseline. With skip
+//! pointers, the last documents of its blocks of 128 are searched first, which are few enough to stay in the cache, and then
+//! only the block that can have the document.
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 7.1, the direct algorithm,
 //! and 8.1); Liu et al., Griffin (section 3.1.2).
 
-use super::BINARY_INTERSECTION;
-use super::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, Room, THREADS};
+use super::compaction::{
+    DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, SEARCHED, Scratch, ScratchLayout, THREADS,
+};
 use lanner_gpu::device::{Address, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 
-/// Documents of the shorter list that a thread searches for.
-pub(super) const SEARCHED: u32 = 4;
-/// Documents of a block of the longer list.
-pub const SKIPPED: usize = 128;
+lanner_gpu::shared! {
+    mod header = "src/ptx/binary_intersection.h", includes "ptx/compaction.h", in papers;
 
-/// What the kernel takes; `binary_intersection.cu` says what the fields mean.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct BinaryArguments {
-    pub shorter: Address,
-    pub longer: Address,
-    pub lasts: Address,
-    pub results: Address,
-    pub origins: Origins,
-    pub order: Order,
-    pub shorter_length: u32,
-    pub longer_length: u32,
+    /// Documents of a block of the longer list, which has one skip pointer.
+    const SKIPPED: usize = 128;
+
+    /// The argument of the kernel.
+    struct BinaryArguments {
+        /// The shorter list.
+        shorter: Address to "const unsigned",
+        /// The longer list.
+        longer: Address to "const unsigned",
+        /// The last document of each block of the longer list; null to search the list itself.
+        lasts: Address to "const unsigned",
+        /// Space for as many documents as the shorter list has.
+        results: Address to "unsigned",
+        /// Positions in both lists.
+        origins: Origins,
+        /// What the tiles tell each other.
+        lookback: Lookback,
+        /// Documents of the shorter list.
+        shorter_length: u32,
+        /// Documents of the longer list.
+        longer_length: u32,
+    }
+}
+
+lanner_gpu::kernels! {
+    super::MODULE;
+    /// Searches a longer list for the documents of a shorter one.
+    BINARY_INTERSECTION = "binary_intersection": BinaryArguments;
 }
 
 /// The tiles of a shorter list.
@@ -38,41 +52,41 @@ pub(super) fn tiles_of(shorter: DeviceList) -> u32 {
     shorter.length.div_ceil(SEARCHED * THREADS)
 }
 
-/// The bytes of a room in which a shorter list is intersected.
-pub fn room_bytes(shorter: DeviceList) -> usize {
-    let mut places = Places::from(Address::NULL);
-    Order::place(&mut places, tiles_of(shorter));
-    places.take(4 * shorter.length as usize);
-    places.end()
+/// The bytes of scratch that [`gpu`] needs for a shorter list.
+pub fn scratch_bytes(shorter: DeviceList) -> usize {
+    let mut layout = ScratchLayout::from(Address::NULL);
+    Lookback::reserve(&mut layout, tiles_of(shorter));
+    layout.take(4 * shorter.length as usize);
+    layout.end()
 }
 
-/// Intersects a shorter list with a longer one in a room of [`room_bytes`], which the stream uses until it was waited
-/// for. `lasts` are the longer list's [`last_documents`] on the device; without them it is searched directly.
+/// Intersects a shorter list with a longer one, with scratch of [`scratch_bytes`], which the stream uses until it has been
+/// waited for. `lasts` are the longer list's [`last_documents`] on the device; without them the list itself is searched.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,
     [shorter, longer]: [DeviceList; 2],
     lasts: Option<Address>,
     origins: Origins,
-    room: impl Into<Room>,
+    scratch: impl Into<Scratch>,
 ) -> Result<Found, GpuError> {
-    let mut places = Places::inside(room.into(), room_bytes(shorter));
-    let order = Order::place(&mut places, tiles_of(shorter));
+    let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter));
+    let lookback = Lookback::reserve(&mut layout, tiles_of(shorter));
     let arguments = BinaryArguments {
         shorter: shorter.documents,
         longer: longer.documents,
         lasts: lasts.unwrap_or(Address::NULL),
-        results: places.take(4 * shorter.length as usize),
+        results: layout.take(4 * shorter.length as usize),
         origins,
-        order,
+        lookback,
         shorter_length: shorter.length,
         longer_length: longer.length,
     };
-    order.clear(gpu, stream)?;
-    if order.tiles > 0 {
-        gpu.launch(stream, &BINARY_INTERSECTION, order.shape(ORDER_SHARED), &arguments)?;
+    lookback.clear(gpu, stream)?;
+    if lookback.tiles > 0 {
+        gpu.launch(stream, &BINARY_INTERSECTION, lookback.shape(LOOKBACK_SHARED), &arguments)?;
     }
-    Ok(Found { documents: arguments.results, count: order.total })
+    Ok(Found { documents: arguments.results, count: lookback.total })
 }
 
 /// The skip pointers of a list: the last document of each block.
@@ -80,7 +94,7 @@ pub fn last_documents(list: &[u32]) -> Vec<u32> {
     list.chunks(SKIPPED).filter_map(|block| block.last().copied()).collect()
 }
 
-/// Intersects a shorter list with a longer one, which is searched directly.
+/// Intersects a shorter list with a longer one, which itself is searched.
 pub fn cpu(shorter: &[u32], longer: &[u32]) -> Vec<u32> {
     shorter.iter().copied().filter(|document| longer.binary_search(document).is_ok()).collect()
 }

@@ -1,20 +1,51 @@
-//! Results of many thread blocks in one array, in order: what the intersections on a GPU have in common.
+//! Compaction: the matches of many thread blocks in one array, in order, by a single launch.
 //!
-//! The work is cut into tiles, a thread block each. A block counts its matches, makes the count known, and looks back
-//! over the tiles before it, adding up their counts until it meets one that knows its own sum already; then it makes
-//! its own sum known and writes its matches behind those of the others. So a single launch counts, scans and writes.
-//! The scan is the decoupled look-back of Merrill and Garland (2016).
+//! The work is divided into tiles, one thread block each. A thread block counts its matches, publishes the count, and looks
+//! back over the tiles before it, adding up their counts until it reaches a tile that has published its prefix sum; then it
+//! publishes its own prefix sum and writes its matches after those of the tiles before. This is the scan with decoupled
+//! look-back of Merrill and Garland (2016). All intersections on a GPU use it.
 
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 
-/// Threads of a block of nearly all kernels here.
-pub const THREADS: u32 = 256;
-/// Bytes of shared memory that keep tiles in order.
-pub const ORDER_SHARED: usize = 40;
+lanner_gpu::shared! {
+    mod header = "src/ptx/compaction.h", in papers;
 
-/// A sorted list of documents, each once, that lies on a device.
+    /// Threads of a thread block of nearly all kernels of the papers.
+    const THREADS: u32 = 256;
+    /// Warps of such a thread block.
+    const WARPS: u32 = THREADS / 32;
+    /// Consecutive documents that a thread searches for.
+    const SEARCHED: u32 = 4;
+    /// Bytes of shared memory of a kernel that only compacts.
+    const LOOKBACK_SHARED: usize = 40;
+
+    /// Where an intersection writes the positions of its matches in both lists: arrays of as many numbers as the shorter
+    /// list has documents, or null.
+    struct Origins {
+        /// Positions in the shorter list.
+        shorter: Address to "unsigned",
+        /// Positions in the longer list.
+        longer: Address to "unsigned",
+    }
+
+    /// What the tiles of a launch tell each other; zeros before the launch.
+    struct Lookback {
+        /// The tile that starts next.
+        ticket: Address to "unsigned",
+        /// The matches of all tiles, written by the last one.
+        total: Address to "unsigned",
+        /// For each tile its count or prefix sum; zero until its count is known.
+        states: Address to "unsigned long long",
+        /// How many tiles there are.
+        tiles: u32,
+        /// Unused.
+        reserved: u32,
+    }
+}
+
+/// A sorted list of distinct documents in device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceList {
     /// Its first document, a `u32`.
@@ -23,111 +54,84 @@ pub struct DeviceList {
     pub length: u32,
 }
 
-/// Where an intersection leaves the places that its matches have in the shorter and in the longer list, two arrays of
-/// as many `u32` as there are documents in the shorter one. `compaction.cu` has the same struct.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Origins {
-    /// Places in the shorter list.
-    pub shorter: Address,
-    /// Places in the longer one.
-    pub longer: Address,
-}
-
 impl Origins {
-    /// Nobody asks for them.
+    /// No positions are written.
     pub const NONE: Origins = Origins { shorter: Address::NULL, longer: Address::NULL };
 }
 
-/// What the tiles of a launch tell each other; `compaction.cu` has the same struct.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Order {
-    /// The tile that starts next.
-    pub ticket: Address,
-    /// The matches of all tiles, left by the last one.
-    pub total: Address,
-    /// What is known of each tile, eight bytes.
-    pub states: Address,
-    /// How many tiles there are.
-    pub tiles: u32,
-    /// Nothing.
-    pub reserved: u32,
-}
-
-impl Order {
+impl Lookback {
     /// The bytes that it takes.
     pub fn bytes(tiles: u32) -> usize {
         8 + 8 * tiles as usize
     }
 
-    /// Takes its place in a room.
-    pub fn place(places: &mut Places, tiles: u32) -> Order {
-        let ticket = places.take(Order::bytes(tiles));
-        Order { ticket, total: ticket.plus(4), states: ticket.plus(8), tiles, reserved: 0 }
+    /// Reserves scratch for a number of tiles.
+    pub fn reserve(layout: &mut ScratchLayout, tiles: u32) -> Lookback {
+        let ticket = layout.take(Lookback::bytes(tiles));
+        Lookback { ticket, total: ticket.plus(4), states: ticket.plus(8), tiles, reserved: 0 }
     }
 
-    /// Makes it ready for a launch; the total is zero if none follows.
+    /// Zeroes it for a launch; the total is zero if none follows.
     pub fn clear(&self, gpu: &Gpu, stream: Stream) -> Result<(), GpuError> {
-        gpu.submit(stream, Command::Clear { at: self.ticket, bytes: Order::bytes(self.tiles) })
+        gpu.submit(stream, Command::Clear { at: self.ticket, bytes: Lookback::bytes(self.tiles) })
     }
 
-    /// A block of threads for each tile.
+    /// A launch with a thread block for each tile.
     pub fn shape(&self, shared: usize) -> Shape {
         Shape { grid: self.tiles, block: THREADS, shared }
     }
 }
 
-/// A piece of memory that an algorithm may use until the stream was waited for.
+/// Device memory that an algorithm uses until its stream has been waited for.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
-    /// Where it lies.
+pub struct Scratch {
+    /// Its first byte.
     pub address: Address,
-    /// How many bytes.
+    /// How many bytes it has.
     pub bytes: usize,
 }
 
-impl From<&Memory> for Room {
-    fn from(memory: &Memory) -> Room {
-        Room { address: memory.address(), bytes: memory.bytes() }
+impl From<&Memory> for Scratch {
+    fn from(memory: &Memory) -> Scratch {
+        Scratch { address: memory.address(), bytes: memory.bytes() }
     }
 }
 
-/// Gives out places in a piece of memory, one behind the other.
+/// Divides scratch into buffers, one after the other.
 #[derive(Debug)]
-pub struct Places {
+pub struct ScratchLayout {
     next: Address,
 }
 
-impl Places {
-    /// From an address on, which is a multiple of 16.
-    pub fn from(start: Address) -> Places {
-        Places { next: start }
+impl ScratchLayout {
+    /// Starts at an address, which is a multiple of 16.
+    pub fn from(start: Address) -> ScratchLayout {
+        ScratchLayout { next: start }
     }
 
-    /// In a room that was allocated with the bytes that the algorithm asked for.
+    /// Divides scratch that must have at least `bytes` bytes.
     ///
     /// # Panics
-    /// If the room is smaller.
-    pub fn inside(room: Room, bytes: usize) -> Places {
-        assert!(room.bytes >= bytes, "a room of {} bytes, and {bytes} are needed", room.bytes);
-        Places::from(room.address)
+    /// If it has fewer.
+    pub fn inside(scratch: Scratch, bytes: usize) -> ScratchLayout {
+        assert!(scratch.bytes >= bytes, "{} bytes of scratch, and {bytes} are needed", scratch.bytes);
+        ScratchLayout::from(scratch.address)
     }
 
-    /// The next place of so many bytes.
+    /// The next buffer.
     pub fn take(&mut self, bytes: usize) -> Address {
-        let place = self.next;
-        self.next = place.plus(bytes.next_multiple_of(16));
-        place
+        let buffer = self.next;
+        self.next = buffer.plus(bytes.next_multiple_of(16));
+        buffer
     }
 
-    /// The bytes taken since address zero.
+    /// The bytes taken, if the layout started at address 0.
     pub fn end(&self) -> usize {
         self.next.0 as usize
     }
 }
 
-/// Documents that a device finds: where they lie, in order, once the stream has come there.
+/// The documents that an intersection finds, in order; valid once the stream has got there.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     /// The first document.
@@ -137,26 +141,26 @@ pub struct Found {
 }
 
 impl Found {
-    /// Waits for the stream, and reads how many there are: a list for the next intersection, in another room.
+    /// Waits for the stream and reads how many there are: a list for the next intersection, which needs other scratch.
     pub fn list(&self, gpu: &Gpu, stream: Stream) -> Result<DeviceList, GpuError> {
         let length = read_numbers(gpu, stream, self.count, 1)?[0];
         Ok(DeviceList { documents: self.documents, length })
     }
 
-    /// Waits for the stream, and reads the documents.
+    /// Waits for the stream and reads the documents.
     pub fn read(&self, gpu: &Gpu, stream: Stream) -> Result<Vec<u32>, GpuError> {
         let list = self.list(gpu, stream)?;
         read_numbers(gpu, stream, list.documents, list.length as usize)
     }
 }
 
-/// Reads numbers of 32 bits off a device, behind what the stream has to do.
+/// Reads 32-bit numbers from a device, after what the stream has to do.
 pub fn read_numbers(gpu: &Gpu, stream: Stream, from: Address, count: usize) -> Result<Vec<u32>, GpuError> {
     let bytes = read_bytes(gpu, stream, from, 4 * count)?;
     Ok(bytes.as_chunks().0.iter().map(|number| u32::from_le_bytes(*number)).collect())
 }
 
-/// Reads bytes off a device, behind what the stream has to do.
+/// Reads bytes from a device, after what the stream has to do.
 pub fn read_bytes(gpu: &Gpu, stream: Stream, from: Address, bytes: usize) -> Result<Pinned, GpuError> {
     let pinned = gpu.pin(bytes)?;
     gpu.submit(stream, Command::Copy { from, to: pinned.address(), bytes })?;

@@ -4,7 +4,7 @@ use super::step_upload::StepList;
 use super::steps::{Keys, STREAM, StepRun};
 use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::rows::ListRow;
-use crate::papers::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, THREADS};
+use crate::papers::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, ScratchLayout, THREADS};
 use crate::papers::merge_path::{self, Partitions};
 use crate::papers::parallel_merge_find;
 use crate::papers::step_kernels::{
@@ -110,9 +110,9 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length.min(row.postings))?;
         let partitions = Partitions::of(lists);
-        let bytes = merge_path::room_bytes(lists, partitions);
-        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
-        let found = merge_path::gpu(self.run.begin()?, STREAM, lists, partitions, next.origins, room)?;
+        let bytes = merge_path::scratch_bytes(lists, partitions);
+        let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
+        let found = merge_path::gpu(self.run.begin()?, STREAM, lists, partitions, next.origins, scratch)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
@@ -120,9 +120,9 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let (decoded, turn) = (self.decode_all(row)?, self.turn);
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length)?;
-        let bytes = parallel_merge_find::room_bytes(candidates, LEVELS);
-        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
-        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, lists, LEVELS, next.origins, room)?;
+        let bytes = parallel_merge_find::scratch_bytes(candidates, LEVELS);
+        let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
+        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, lists, LEVELS, next.origins, scratch)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
@@ -150,15 +150,15 @@ impl<'a, 'b> Intersections<'a, 'b> {
     ) -> Result<Candidates, GpuError> {
         let (turn, range) = (self.turn, self.run.plan.range.clone());
         let next = self.next(most)?;
-        let find = |places: &mut Places| (Order::place(places, tiles), places.take(4 * most as usize));
-        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
-        let (order, results) = find(&mut Places::from(room.address));
+        let find = |layout: &mut ScratchLayout| (Lookback::reserve(layout, tiles), layout.take(4 * most as usize));
+        let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
+        let (lookback, results) = find(&mut ScratchLayout::from(scratch.address));
         let arguments = BitsArguments {
             list: row,
             candidates: candidates.documents,
             results,
             origins: next.origins,
-            order,
+            lookback,
             count: candidates.length,
             first: range.start,
             end: range.end,
@@ -167,10 +167,10 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let is_expanded = candidates.documents == Address::NULL;
         let kernel = if is_expanded { &TERM_AT_A_TIME_EXPAND } else { &TERM_AT_A_TIME_FILTER };
         let gpu = self.run.begin()?;
-        order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, kernel, order.shape(ORDER_SHARED), &arguments)?;
+        lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, kernel, lookback.shape(LOOKBACK_SHARED), &arguments)?;
         self.run.end(name)?;
-        let [length] = self.run.read([order.total])?;
+        let [length] = self.run.read([lookback.total])?;
         Ok(Candidates { list: DeviceList { documents: results, length: length.min(most) }, ..next })
     }
 
@@ -185,17 +185,17 @@ impl<'a, 'b> Intersections<'a, 'b> {
     /// Buffers for at most `most` candidates.
     pub(super) fn next(&mut self, most: u32) -> Result<Candidates, GpuError> {
         let turn = self.turn;
-        let lay = |places: &mut Places| [0, 1, 2].map(|_| places.take(4 * most as usize));
-        let room = self.run.scratch(|scratch| &mut scratch.scored[turn], bytes_of(lay))?;
-        let [shorter, longer, scores] = lay(&mut Places::from(room.address));
+        let lay = |layout: &mut ScratchLayout| [0, 1, 2].map(|_| layout.take(4 * most as usize));
+        let scratch = self.run.scratch(|scratch| &mut scratch.scored[turn], bytes_of(lay))?;
+        let [shorter, longer, scores] = lay(&mut ScratchLayout::from(scratch.address));
         let list = DeviceList { documents: Address::NULL, length: most };
         Ok(Candidates { list, origins: Origins { shorter, longer }, scores, decoded: DecodedBlocks::default() })
     }
 
     fn decode_all(&mut self, row: &SparseRow) -> Result<DecodedBlocks, GpuError> {
-        let lay = |places: &mut Places| place_blocks(places, row.blocks);
-        let room = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
-        let decoded = lay(&mut Places::from(room.address));
+        let lay = |layout: &mut ScratchLayout| place_blocks(layout, row.blocks);
+        let scratch = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
+        let decoded = lay(&mut ScratchLayout::from(scratch.address));
         self.decode(&self.blocks_arguments(row, decoded), row.blocks)?;
         self.note_decoded(row, row.blocks);
         Ok(decoded)
@@ -217,7 +217,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             slots: nothing,
             results: nothing,
             origins: Origins::NONE,
-            order: Order { ticket: nothing, total: nothing, states: nothing, tiles: 0, reserved: 0 },
+            lookback: Lookback { ticket: nothing, total: nothing, states: nothing, tiles: 0, reserved: 0 },
             count: 0,
             documents_codec: self.codecs.documents as u32,
             weights_codec: self.codecs.weights as u32,
@@ -271,18 +271,18 @@ impl<'a, 'b> Intersections<'a, 'b> {
 }
 
 /// Lays out the decoded documents of `blocks` blocks.
-pub(super) fn place_blocks(places: &mut Places, blocks: u32) -> DecodedBlocks {
+pub(super) fn place_blocks(layout: &mut ScratchLayout, blocks: u32) -> DecodedBlocks {
     DecodedBlocks {
-        documents: places.take(4 * BLOCK * blocks as usize),
-        weights_at: places.take(4 * blocks as usize),
-        room: blocks,
+        documents: layout.take(4 * BLOCK * blocks as usize),
+        weights_at: layout.take(4 * blocks as usize),
+        capacity: blocks,
         ..DecodedBlocks::default()
     }
 }
 
 /// The bytes that a layout takes.
-pub(super) fn bytes_of<T>(lay: impl Fn(&mut Places) -> T) -> usize {
-    let mut places = Places::from(Address::NULL);
-    lay(&mut places);
-    places.end()
+pub(super) fn bytes_of<T>(lay: impl Fn(&mut ScratchLayout) -> T) -> usize {
+    let mut layout = ScratchLayout::from(Address::NULL);
+    lay(&mut layout);
+    layout.end()
 }

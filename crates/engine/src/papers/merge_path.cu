@@ -1,43 +1,36 @@
 // See merge_path.rs for the algorithm.
 //
-// Two warps of a block find where the path enters its partition and where it leaves: 32 places of a diagonal at a look.
-// The block holds the partition in shared memory: the last number of A before it, its numbers of A, its numbers of B. A
-// partition with few numbers of A is not merged step by step: its threads look for them among those of B.
+// Two warps of a thread block find where the path enters its partition and where it leaves it, with 32 probes of a diagonal
+// at a time. The partition is held in shared memory: the last number of A before it, its numbers of A, its numbers of B. A
+// partition with few numbers of A is not merged step by step: its threads search for them among those of B.
 #pragma once
+#include "kernel.h"
 #include "papers/compaction.cu"
+#include "ptx/merge_path.h"
 
 namespace papers {
 
 // How long partitions are.
 template <unsigned STEPS_OF_A_THREAD, unsigned MOST_LOOKED_FOR> struct PartitionSize {
-    // Steps of a thread. Odd, so that the threads of a warp start in different banks.
+    // Steps of a thread.
     static constexpr unsigned STEPS = STEPS_OF_A_THREAD;
     // Steps of a partition.
     static constexpr unsigned PARTITION = THREADS * STEPS;
-    // The most numbers of A for which a thread looks among those of B.
+    // The most numbers of A that a thread searches for.
     static constexpr unsigned LOOKED_FOR = MOST_LOOKED_FOR;
 };
-using ShortPartitions = PartitionSize<7, 3>;
-using LongPartitions = PartitionSize<19, 4>;
-
-struct MergePathArguments {
-    const unsigned *a, *b;
-    unsigned *results; // as many as the shorter list has
-    Origins origins;   // of A and of B
-    Order order;
-    unsigned a_length, b_length;
-};
-static_assert(sizeof(MergePathArguments) == 80, "as merge_path.rs has it");
+using ShortPartitions = PartitionSize<SHORT_STEPS, 3>;
+using LongPartitions = PartitionSize<LONG_STEPS, 4>;
 
 template <typename Size> struct MergePathShared {
-    OrderShared order;
-    unsigned points[2]; // how many of A lie before the partition, and before the next
+    LookbackShared lookback;
+    unsigned points[2]; // how many numbers of A are before the partition, and before the next
     unsigned numbers[Size::PARTITION + 1];
 };
-static_assert(sizeof(MergePathShared<ShortPartitions>) == 7220, "as merge_path.rs has it");
-static_assert(sizeof(MergePathShared<LongPartitions>) == 19508, "as merge_path.rs has it");
+static_assert(sizeof(MergePathShared<ShortPartitions>) == SHORT_SHARED, "as merge_path.rs has it");
+static_assert(sizeof(MergePathShared<LongPartitions>) == LONG_SHARED, "as merge_path.rs has it");
 
-// How many of the first `diagonal` numbers of the merged lists are of A; of equal numbers A's comes first.
+// How many of the first `diagonal` numbers of the merged lists are from A; of equal numbers A's comes first.
 __device__ inline unsigned cross(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
                                  unsigned diagonal) {
     unsigned low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
@@ -49,20 +42,21 @@ __device__ inline unsigned cross(const unsigned *a, unsigned a_length, const uns
     return low;
 }
 
-// Where lane `lane` looks first, seen from where the path would cross if both lists were even: at distances that double.
+// The distance of a lane's first probe from the estimated crossing; distances double on both sides.
 __device__ inline int distance_from_even(unsigned lane) {
     return lane < 16 ? -(1 << (15 - lane)) : (1 << (lane - 16)) - 1;
 }
 
-// The same for long lists in global memory, by a warp. The first look is around where the path would cross if both lists
-// were even, which leaves little, and neighbours look at the same memory; then each look leaves one of 32 shares.
+// The same for long lists in global memory, by a warp. The first probes are around the crossing that evenly spread lists
+// would have: little is left after them, and neighbouring thread blocks probe the same memory. Then each round leaves one of
+// 32 shares.
 __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
                                          unsigned diagonal) {
     const unsigned lane = threadIdx.x & 31;
-    // Places before `low` are passed before the diagonal, those from `high` on are not.
+    // Positions before `low` are passed before the diagonal, those from `high` on are not.
     int64_t low = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_length);
-    const auto is_passed = [&](int64_t place) {
-        return place < low || (place < high && __ldg(a + place) <= __ldg(b + (diagonal - 1 - place)));
+    const auto is_passed = [&](int64_t position) {
+        return position < low || (position < high && __ldg(a + position) <= __ldg(b + (diagonal - 1 - position)));
     };
     const float share = __uint2float_rn(a_length) / __uint2float_rn(a_length + b_length);
     const int64_t even = min(static_cast<int64_t>(__uint2float_rn(diagonal) * share), high);
@@ -71,25 +65,25 @@ __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, c
     if (passed < 32) high = min(high, even + distance_from_even(passed));
     while (low < high) {
         const unsigned step = static_cast<unsigned>(high - low + 31) / 32;
-        // Each lane looks at the last place of its share.
-        const int64_t place = low + static_cast<int64_t>(step) * (lane + 1) - 1;
-        const unsigned shares = __popc(__ballot_sync(~0u, is_passed(place)));
+        // Each lane probes the last position of its share.
+        const int64_t probe = low + static_cast<int64_t>(step) * (lane + 1) - 1;
+        const unsigned shares = __popc(__ballot_sync(~0u, is_passed(probe)));
         low += static_cast<int64_t>(step) * shares;
         high = min(high, low + step - 1);
     }
     return static_cast<unsigned>(low);
 }
 
-// What a thread has found: at each step a match or not.
+// The matches of a thread: a bit for each step.
 template <typename Size> struct Matches {
     unsigned bits;
-    unsigned steps_of_a;                    // a bit for each step that passed a number of A
-    unsigned first_of_a;                    // the first of these, where 0 is the last before the partition
-    unsigned places_of_b[Size::LOOKED_FOR]; // of each step, where numbers of A are looked for
+    unsigned steps_of_a;                       // a bit for each step that passed a number of A
+    unsigned first_of_a;                       // the first of these, where 0 is the last before the partition
+    unsigned positions_of_b[Size::LOOKED_FOR]; // for each step, where numbers of A are searched for
 };
 
-// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: that of A was the step
-// before, be it another thread's or of another partition.
+// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: the step before passed that
+// of A, maybe in another thread or partition.
 template <typename Size>
 __device__ inline Matches<Size> merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
                                       unsigned diagonal) {
@@ -120,7 +114,7 @@ __device__ inline Matches<Size> merge(const unsigned *before_a, unsigned a_count
     return matches;
 }
 
-// Looks for `each` numbers of A among those of B, from `first` on, where 0 is the last before the partition.
+// Searches for `each` numbers of A among those of B, from `first` on, where 0 is the last before the partition.
 template <typename Size>
 __device__ inline Matches<Size> look_for(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
                                          unsigned first, unsigned each) {
@@ -134,20 +128,20 @@ __device__ inline Matches<Size> look_for(const unsigned *before_a, unsigned a_co
         const unsigned i = first + step;
         if (step >= each || i > a_count || (i == 0 && !has_before)) continue;
         const unsigned document = before_a[i];
-        unsigned place = 0, length = b_count;
+        unsigned position = 0, length = b_count;
         while (length > 0) {
             const unsigned half = length / 2;
-            const bool is_before = b[place + half] < document;
-            place += is_before ? half + 1 : 0;
+            const bool is_before = b[position + half] < document;
+            position += is_before ? half + 1 : 0;
             length = is_before ? length - half - 1 : half;
         }
-        matches.places_of_b[step] = place;
-        matches.bits |= static_cast<unsigned>(place < b_count && b[place] == document) << step;
+        matches.positions_of_b[step] = position;
+        matches.bits |= static_cast<unsigned>(position < b_count && b[position] == document) << step;
     }
     return matches;
 }
 
-// The numbers of a partition. Of lists that are not sorted, as damaged ones may be, partitions overlap or lack some.
+// The numbers of a partition. Partitions of unsorted lists, as damaged ones may be, overlap or lack numbers.
 template <typename Size> struct Partition {
     unsigned a_first, a_count, b_first, b_count;
 
@@ -161,20 +155,20 @@ template <typename Size> struct Partition {
     }
 };
 
-// Leaves a match, and where it stood in the lists, if there is room: there always is for lists that are sorted.
+// Writes a match and its positions in the lists, if it fits; matches of sorted lists always do.
 template <typename Size>
-__device__ inline void leave(const MergePathArguments &arguments, const Partition<Size> &part, unsigned place,
+__device__ inline void write(const MergePathArguments &arguments, const Partition<Size> &part, unsigned position,
                              unsigned of_a, unsigned of_b, unsigned document) {
-    if (place >= min(arguments.a_length, arguments.b_length)) return;
-    arguments.results[place] = document;
+    if (position >= min(arguments.a_length, arguments.b_length)) return;
+    arguments.results[position] = document;
     if (!arguments.origins.shorter) return;
-    arguments.origins.shorter[place] = part.a_first + of_a - 1;
-    arguments.origins.longer[place] = part.b_first + of_b;
+    arguments.origins.shorter[position] = part.a_first + of_a - 1;
+    arguments.origins.longer[position] = part.b_first + of_b;
 }
 
 template <typename Size>
 __device__ inline void intersect(const MergePathArguments &arguments, MergePathShared<Size> &shared) {
-    const unsigned tile = start_tile(shared.order, arguments.order), warp = threadIdx.x / 32;
+    const unsigned tile = start_tile(shared.lookback, arguments.lookback), warp = threadIdx.x / 32;
     if (warp < 2) {
         const unsigned diagonal = min((tile + warp) * Size::PARTITION, arguments.a_length + arguments.b_length);
         const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
@@ -200,27 +194,27 @@ __device__ inline void intersect(const MergePathArguments &arguments, MergePathS
         matches = merge<Size>(shared.numbers, part.a_count, part.b_count, has_before, share);
     }
     unsigned total;
-    const unsigned first = scan_block(shared.order.sums, __popc(matches.bits), total);
-    unsigned place = sum_before(shared.order, arguments.order, tile, total) + first;
+    const unsigned first = scan_block(shared.lookback.sums, __popc(matches.bits), total);
+    unsigned position = sum_before(shared.lookback, arguments.lookback, tile, total) + first;
     const unsigned *of_part = shared.numbers + 1 + part.a_count;
     if (is_looked_for) {
 #pragma unroll
         for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
-            const unsigned of_b = matches.places_of_b[step];
-            if (matches.bits >> step & 1) leave(arguments, part, place++, matches.first_of_a + step, of_b, of_part[of_b]);
+            const unsigned of_b = matches.positions_of_b[step];
+            if (matches.bits >> step & 1) write(arguments, part, position++, matches.first_of_a + step, of_b, of_part[of_b]);
         }
         return;
     }
     for (unsigned bits = matches.bits; bits != 0; bits &= bits - 1) {
         const unsigned step = __ffs(bits) - 1;
-        // The numbers of A that were passed: the match is the last of them.
+        // The numbers of A that were passed; the match is the last of them.
         const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
         const unsigned of_b = share + step - passed;
-        leave(arguments, part, place++, passed, of_b, of_part[of_b]);
+        write(arguments, part, position++, passed, of_b, of_part[of_b]);
     }
 }
 
-// Few blocks of these run on a processor, and have all the registers that they can use.
+// Shared memory limits these to few resident thread blocks per SM, so they may use more registers.
 BOUNDED_KERNEL(merge_path_short, THREADS, 4, MergePathArguments, arguments) {
     SHARED(MergePathShared<ShortPartitions>, shared);
     intersect(arguments, shared);

@@ -1,46 +1,82 @@
 //! Intersection of two lists of about the same length by merging them: GPU MergePath.
 //!
-//! Merging A and B is a path through a grid of |A| x |B| cells, a step right for a number of A and a step down for one
-//! of B. The cell where the path crosses a diagonal of the grid is found by a search along that diagonal alone, for
-//! every diagonal at once. Diagonals at equal distances cut the path into partitions of as many numbers each. A
-//! thread block takes a partition into shared memory, cuts it again among its threads, and each thread merges its share
-//! as a CPU would. Of equal numbers A's comes first, so B's is always the step behind it: there the match is found, and
-//! no partition has to look into the next one.
+//! Merging A and B is a path through a grid of |A| x |B| cells: a step right for a number of A, a step down for one of B. The
+//! cell where the path crosses a diagonal of the grid is found by a search along that diagonal alone, for all diagonals in
+//! parallel. Equidistant diagonals cut the path into partitions with equally many numbers. A thread block loads a partition
+//! into shared memory and divides it again among its threads, each of which merges its share as a CPU would. Of equal
+//! numbers A's comes first, so B's is the next step: there the match is found, and no partition has to look into the next.
 //!
-//! Where A has few numbers in a partition, threads look for them among those of B instead, in shared memory: a binary search
-//! near at hand.
+//! Where A has few numbers in a partition, threads search for them among those of B in shared memory instead.
 //!
-//! Partitions are long, so that a block has much to do for each search along a diagonal and each count that it waits for. Of
-//! short lists there would be too few of them to occupy a device, and those few would take long: they are cut shorter.
+//! Partitions are long, so that a thread block has much to do for each search along a diagonal and each look-back. Short
+//! lists would give too few long partitions to occupy a device, so theirs are shorter.
 //!
 //! Liu et al., Griffin (section 3.1.2), after Green, McColl and Bader, GPU Merge Path (2012).
 
-use super::compaction::{DeviceList, Found, Order, Origins, Places, Room, THREADS};
-use super::{MERGE_PATH_LONG, MERGE_PATH_SHORT};
+use super::compaction::{DeviceList, Found, Lookback, Origins, Scratch, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::TypedKernel;
 use lanner_gpu::memory::Gpu;
 use std::cmp::Ordering;
 
-/// Lists with so many numbers together are cut into long partitions. On an H200 short ones take 0.85 of their time with
-/// 130,000 numbers, 0.90 with 360,000, and 1.45 with 1.2 million.
+lanner_gpu::shared! {
+    mod header = "src/ptx/merge_path.h", includes "ptx/compaction.h", in papers;
+
+    /// Steps of a thread in a short partition. Odd, so that the threads of a warp start in different banks.
+    const SHORT_STEPS: u32 = 7;
+    /// Steps of a thread in a long partition.
+    const LONG_STEPS: u32 = 19;
+    /// Bytes of shared memory for short partitions.
+    const SHORT_SHARED: usize = 7220;
+    /// Bytes of shared memory for long partitions.
+    const LONG_SHARED: usize = 19508;
+
+    /// The argument of both kernels.
+    struct MergePathArguments {
+        /// The list A.
+        a: Address to "const unsigned",
+        /// The list B.
+        b: Address to "const unsigned",
+        /// Space for as many documents as the shorter list has.
+        results: Address to "unsigned",
+        /// Positions in A, as the shorter list, and in B.
+        origins: Origins,
+        /// What the tiles tell each other; a tile is a partition.
+        lookback: Lookback,
+        /// Numbers of A.
+        a_length: u32,
+        /// Numbers of B.
+        b_length: u32,
+    }
+}
+
+lanner_gpu::kernels! {
+    super::MODULE;
+    /// Intersects two lists in short partitions.
+    MERGE_PATH_SHORT = "merge_path_short": MergePathArguments;
+    /// Intersects two lists in long partitions.
+    MERGE_PATH_LONG = "merge_path_long": MergePathArguments;
+}
+
+/// Lists with at least this many numbers together are cut into long partitions. On an H200, short partitions take 0.85 of
+/// their time with 130,000 numbers, 0.90 with 360,000, and 1.45 with 1.2 million.
 const LONG_FROM: u32 = 500_000;
 
 /// How long partitions are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitions {
-    /// 7 steps a thread.
+    /// 7 steps per thread.
     Short,
-    /// 19 steps a thread.
+    /// 19 steps per thread.
     Long,
 }
 
 impl Partitions {
-    /// All there are.
+    /// Both.
     pub const ALL: [Partitions; 2] = [Partitions::Short, Partitions::Long];
 
-    /// Those that are faster for two lists.
+    /// The faster ones for two lists.
     pub fn of(lists: [DeviceList; 2]) -> Partitions {
         let [a, b] = lists.map(|list| list.length);
         if a.saturating_add(b) < LONG_FROM { Partitions::Short } else { Partitions::Long }
@@ -49,75 +85,61 @@ impl Partitions {
     /// Numbers of both lists in a partition.
     fn numbers(self) -> u32 {
         match self {
-            Partitions::Short => 7 * THREADS,
-            Partitions::Long => 19 * THREADS,
+            Partitions::Short => SHORT_STEPS * THREADS,
+            Partitions::Long => LONG_STEPS * THREADS,
         }
     }
 
-    /// What intersects them, and the bytes of shared memory that it takes.
+    /// The kernel, and the bytes of shared memory that it needs.
     fn kernel(self) -> (&'static TypedKernel<MergePathArguments>, usize) {
         match self {
-            Partitions::Short => (&MERGE_PATH_SHORT, 7220),
-            Partitions::Long => (&MERGE_PATH_LONG, 19_508),
+            Partitions::Short => (&MERGE_PATH_SHORT, SHORT_SHARED),
+            Partitions::Long => (&MERGE_PATH_LONG, LONG_SHARED),
         }
     }
 }
 
-/// What the kernel takes; `merge_path.cu` says what the fields mean.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct MergePathArguments {
-    pub a: Address,
-    pub b: Address,
-    pub results: Address,
-    pub origins: Origins,
-    pub order: Order,
-    pub a_length: u32,
-    pub b_length: u32,
-}
-
-fn arguments(places: &mut Places, lists: [DeviceList; 2], partitions: Partitions) -> MergePathArguments {
+fn arguments(layout: &mut ScratchLayout, lists: [DeviceList; 2], partitions: Partitions) -> MergePathArguments {
     let ([a, b], numbers) = (lists, partitions.numbers());
     let sum = a.length.checked_add(b.length).filter(|&sum| sum <= u32::MAX - numbers);
-    let tiles = sum.expect("lists that are shorter than 2^32 documents together").div_ceil(numbers);
+    let tiles = sum.expect("lists with fewer than 2^32 documents together").div_ceil(numbers);
     MergePathArguments {
         a: a.documents,
         b: b.documents,
-        order: Order::place(places, tiles),
-        results: places.take(4 * a.length.min(b.length) as usize),
+        lookback: Lookback::reserve(layout, tiles),
+        results: layout.take(4 * a.length.min(b.length) as usize),
         origins: Origins::NONE,
         a_length: a.length,
         b_length: b.length,
     }
 }
 
-/// The bytes of a room in which two lists are intersected.
-pub fn room_bytes(lists: [DeviceList; 2], partitions: Partitions) -> usize {
-    let mut places = Places::from(Address::NULL);
-    arguments(&mut places, lists, partitions);
-    places.end()
+/// The bytes of scratch that [`gpu`] needs for two lists.
+pub fn scratch_bytes(lists: [DeviceList; 2], partitions: Partitions) -> usize {
+    let mut layout = ScratchLayout::from(Address::NULL);
+    arguments(&mut layout, lists, partitions);
+    layout.end()
 }
 
-/// Intersects two lists in a room of [`room_bytes`], which the stream uses until it was waited for. The first list is
-/// the shorter one of `origins`.
+/// Intersects two lists, with scratch of [`scratch_bytes`], which the stream uses until it has been waited for. The first list
+/// is the shorter one of `origins`.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,
     lists: [DeviceList; 2],
     partitions: Partitions,
     origins: Origins,
-    room: impl Into<Room>,
+    scratch: impl Into<Scratch>,
 ) -> Result<Found, GpuError> {
-    let mut places = Places::inside(room.into(), room_bytes(lists, partitions));
-    let arguments = MergePathArguments { origins, ..arguments(&mut places, lists, partitions) };
-    let order = arguments.order;
-    order.clear(gpu, stream)?;
-    if order.tiles > 0 {
+    let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(lists, partitions));
+    let arguments = MergePathArguments { origins, ..arguments(&mut layout, lists, partitions) };
+    let lookback = arguments.lookback;
+    lookback.clear(gpu, stream)?;
+    if lookback.tiles > 0 {
         let (kernel, shared) = partitions.kernel();
-        gpu.launch(stream, kernel, order.shape(shared), &arguments)?;
+        gpu.launch(stream, kernel, lookback.shape(shared), &arguments)?;
     }
-    Ok(Found { documents: arguments.results, count: order.total })
+    Ok(Found { documents: arguments.results, count: lookback.total })
 }
 
 /// Intersects two lists by merging them.

@@ -1,17 +1,16 @@
 //! Intersection by Parallel Merge Find, recursively: splitters of one list cut both into segments.
 //!
-//! Parallel Merge Find finds for each document of the shorter list A where it would stand in the longer list B. Done
-//! directly, each search goes over all of B. Instead a few documents of A at equal distances, the splitters, are found
-//! first; they cut A and B into segments that belong together. Splitters of the segments are found each in its own
-//! segment of B, and so on; the documents themselves are searched for in segments of the last level, which are short.
-//! With `levels` levels over m documents each segment is cut into about m^(1 / (levels + 1)).
+//! Parallel Merge Find finds the position that each document of the shorter list A has, or would have, in the longer list B.
+//! A direct search goes over all of B. Instead, a few equidistant documents of A, the splitters, are found first; they cut A
+//! and B into corresponding segments. Splitters of the segments are then found, each in its segment of B, and so on; the
+//! documents themselves are searched for in segments of the last level, which are short. With `levels` levels over m
+//! documents, each segment is cut into about m^(1 / (levels + 1)).
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (sections 7.1 and 7.2); without any
 //! level it is `binary_intersection`.
 
 use super::binary_intersection::tiles_of;
-use super::compaction::{DeviceList, Found, ORDER_SHARED, Order, Origins, Places, Room, THREADS};
-use super::{PARALLEL_MERGE_FIND, PARALLEL_MERGE_FIND_SPLIT};
+use super::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, Scratch, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
@@ -19,27 +18,49 @@ use lanner_gpu::memory::Gpu;
 /// The most levels that the paper tries.
 pub const MOST_LEVELS: u32 = 4;
 
-/// What both kernels take; `parallel_merge_find.cu` says what the fields mean.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct MergeFindArguments {
-    pub shorter: Address,
-    pub longer: Address,
-    pub parents: Address,
-    pub segments: Address,
-    pub results: Address,
-    pub origins: Origins,
-    pub order: Order,
-    pub shorter_length: u32,
-    pub longer_length: u32,
-    pub segment: u32,
-    pub fan_out: u32,
-    pub segment_count: u32,
-    pub reserved: u32,
+lanner_gpu::shared! {
+    mod header = "src/ptx/parallel_merge_find.h", includes "ptx/compaction.h", in papers;
+
+    /// The argument of both kernels.
+    struct MergeFindArguments {
+        /// The shorter list.
+        shorter: Address to "const unsigned",
+        /// The longer list.
+        longer: Address to "const unsigned",
+        /// Where the segments of the level above begin in the longer list, and the end of the last; null at the top level.
+        parents: Address to "const unsigned",
+        /// Space for the same of this level; unused by the last launch.
+        segments: Address to "unsigned",
+        /// Space for as many documents as the shorter list has.
+        results: Address to "unsigned",
+        /// Positions in both lists.
+        origins: Origins,
+        /// What the tiles tell each other.
+        lookback: Lookback,
+        /// Documents of the shorter list.
+        shorter_length: u32,
+        /// Documents of the longer list.
+        longer_length: u32,
+        /// Documents of the shorter list in a segment of this level; 1 for the last launch.
+        segment: u32,
+        /// Segments of this level in one of the level above.
+        fan_out: u32,
+        /// Segments of this level.
+        segment_count: u32,
+        /// Unused.
+        reserved: u32,
+    }
 }
 
-/// The least number that, raised to a power, is at least the length.
+lanner_gpu::kernels! {
+    super::MODULE;
+    /// Finds the splitters of one level.
+    PARALLEL_MERGE_FIND_SPLIT = "parallel_merge_find_split": MergeFindArguments;
+    /// Finds documents in the segments of the last level.
+    PARALLEL_MERGE_FIND = "parallel_merge_find": MergeFindArguments;
+}
+
+/// The least number whose power is at least the length.
 fn fan_out(length: u32, power: u32) -> u32 {
     let reaches = |&fan_out: &u64| fan_out.checked_pow(power).is_none_or(|product| product >= u64::from(length));
     (1..).find(reaches).unwrap_or(1) as u32
@@ -51,37 +72,37 @@ fn segments(length: u32, levels: u32) -> Vec<u32> {
     (1..=levels).rev().map(|below| fan_out.pow(below).min(u64::from(u32::MAX)) as u32).collect()
 }
 
-/// The bytes of a room in which a shorter list is intersected, with so many levels.
-pub fn room_bytes(shorter: DeviceList, levels: u32) -> usize {
-    let mut places = Places::from(Address::NULL);
-    Order::place(&mut places, tiles_of(shorter));
-    places.take(4 * shorter.length as usize);
+/// The bytes of scratch that [`gpu`] needs for a shorter list and a number of levels.
+pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
+    let mut layout = ScratchLayout::from(Address::NULL);
+    Lookback::reserve(&mut layout, tiles_of(shorter));
+    layout.take(4 * shorter.length as usize);
     for segment in segments(shorter.length, levels) {
-        places.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
+        layout.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
     }
-    places.end()
+    layout.end()
 }
 
-/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, in a room of [`room_bytes`], which the
-/// stream uses until it was waited for.
+/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which the
+/// stream uses until it has been waited for.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,
     [shorter, longer]: [DeviceList; 2],
     levels: u32,
     origins: Origins,
-    room: impl Into<Room>,
+    scratch: impl Into<Scratch>,
 ) -> Result<Found, GpuError> {
-    let mut places = Places::inside(room.into(), room_bytes(shorter, levels));
-    let order = Order::place(&mut places, tiles_of(shorter));
+    let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter, levels));
+    let lookback = Lookback::reserve(&mut layout, tiles_of(shorter));
     let mut arguments = MergeFindArguments {
         shorter: shorter.documents,
         longer: longer.documents,
         parents: Address::NULL,
         segments: Address::NULL,
-        results: places.take(4 * shorter.length as usize),
+        results: layout.take(4 * shorter.length as usize),
         origins,
-        order,
+        lookback,
         shorter_length: shorter.length,
         longer_length: longer.length,
         segment: 1,
@@ -89,21 +110,21 @@ pub fn gpu(
         segment_count: 0,
         reserved: 0,
     };
-    order.clear(gpu, stream)?;
-    let found = Found { documents: arguments.results, count: order.total };
-    if order.tiles == 0 {
+    lookback.clear(gpu, stream)?;
+    let found = Found { documents: arguments.results, count: lookback.total };
+    if lookback.tiles == 0 {
         return Ok(found);
     }
     for segment in segments(shorter.length, levels) {
         let segment_count = shorter.length.div_ceil(segment);
         arguments.segment = segment;
         arguments.segment_count = segment_count;
-        arguments.segments = places.take(4 * (segment_count as usize + 1));
+        arguments.segments = layout.take(4 * (segment_count as usize + 1));
         let shape = Shape { grid: (segment_count + 1).div_ceil(THREADS), block: THREADS, shared: 0 };
         gpu.launch(stream, &PARALLEL_MERGE_FIND_SPLIT, shape, &arguments)?;
         arguments.parents = arguments.segments;
     }
-    gpu.launch(stream, &PARALLEL_MERGE_FIND, order.shape(ORDER_SHARED), &arguments)?;
+    gpu.launch(stream, &PARALLEL_MERGE_FIND, lookback.shape(LOOKBACK_SHARED), &arguments)?;
     Ok(found)
 }
 

@@ -1,24 +1,20 @@
-// Binary searches for documents of a list, as the intersections make them.
+// Binary searches of a list, which the intersections have in common.
 //
-// A thread has four documents that follow each other and searches for all of them at once: the loads of a step do not
-// wait for each other.
+// A thread searches for four consecutive documents at once, so that the loads of a step are independent.
 #pragma once
-#include "papers/compaction.cu"
+#include "kernel.h"
 
 namespace papers {
 
-// Documents of the shorter list that a thread searches for.
-constexpr unsigned SEARCHED = 4;
-
-// Moves each `first` to the first number that is at least the target, or behind the last, within its `length` numbers;
-// the lengths become zero.
+// Moves each `first` to the first of its `length` numbers that is at least the target, or to their end; the lengths become
+// zero.
 template <unsigned ITEMS>
 __device__ inline void find(const unsigned *numbers, const unsigned (&targets)[ITEMS], unsigned (&first)[ITEMS],
                             unsigned (&length)[ITEMS]) {
     unsigned longest = 0;
 #pragma unroll
     for (unsigned i = 0; i < ITEMS; i++) longest = max(longest, length[i]);
-    // A step leaves at most half of a length.
+    // Each step at least halves a length.
     for (; longest > 0; longest /= 2) {
 #pragma unroll
         for (unsigned i = 0; i < ITEMS; i++) {
@@ -30,26 +26,26 @@ __device__ inline void find(const unsigned *numbers, const unsigned (&targets)[I
     }
 }
 
-// Bits of those targets that stand at their places.
+// The bits of the targets that are found at their positions.
 template <unsigned ITEMS>
 __device__ inline unsigned matches_at(const unsigned *numbers, unsigned count, const unsigned (&targets)[ITEMS],
-                                      const unsigned (&places)[ITEMS], unsigned targets_count) {
+                                      const unsigned (&positions)[ITEMS], unsigned targets_count) {
     unsigned matches = 0;
 #pragma unroll
     for (unsigned i = 0; i < ITEMS; i++) {
-        const bool is_match = i < targets_count && places[i] < count && __ldg(numbers + places[i]) == targets[i];
+        const bool is_match = i < targets_count && positions[i] < count && __ldg(numbers + positions[i]) == targets[i];
         matches |= static_cast<unsigned>(is_match) << i;
     }
     return matches;
 }
 
-// The thread's documents of a tile; how many there are.
+// Loads the thread's documents of a tile; returns how many there are.
 template <unsigned ITEMS>
-__device__ inline unsigned load(const unsigned *documents, unsigned length, unsigned place,
+__device__ inline unsigned load(const unsigned *documents, unsigned length, unsigned position,
                                 unsigned (&targets)[ITEMS]) {
-    const unsigned count = place < length ? min(length - place, ITEMS) : 0;
+    const unsigned count = position < length ? min(length - position, ITEMS) : 0;
 #pragma unroll
-    for (unsigned i = 0; i < ITEMS; i++) targets[i] = i < count ? documents[place + i] : 0;
+    for (unsigned i = 0; i < ITEMS; i++) targets[i] = i < count ? documents[position + i] : 0;
     return count;
 }
 

@@ -1,28 +1,22 @@
 // See selection.rs for the algorithms.
 //
-// What a launch leaves for the next lies in global memory: maxima of groups, counts of buckets, the range that holds
-// the k-th key. Nothing goes to the host in between.
+// What a launch leaves for the next is in global memory: the greatest keys of groups, counts of buckets, the range that has
+// the k-th key. Nothing goes through the host in between.
 #pragma once
+#include "kernel.h"
 #include "papers/compaction.cu"
+#include "ptx/selection.h"
 
 namespace papers {
 
 using Key = unsigned long long;
 
-// The bitonic sort. A block has `size` keys in shared memory, a power of two; what is missing is zero, which no key is
-// less than. Steps of 32 and more go through shared memory; in all shorter ones a lane's partner is in its own warp.
+// The bitonic sort. A thread block has `size` keys in shared memory, a power of two, padded with zeros, which are less than
+// any key. Steps of 32 and more go through shared memory; in shorter ones a lane's partner is in its own warp.
 
-struct SortArguments {
-    const Key *keys;
-    const unsigned *count_at; // how many keys; null: `count`
-    Key *best;                // each block's k, or all it has
-    unsigned count, size, k, reserved;
-};
-static_assert(sizeof(SortArguments) == 40, "as selection.rs has it");
-
-// The greater or the less of two keys, by where they stand in a run that is sorted one way or the other.
-__device__ inline Key exchanged(Key mine, Key other, unsigned place, unsigned step, unsigned run) {
-    const bool is_descending = (place & run) == 0, is_first = (place & step) == 0;
+// The greater or the smaller of two keys, by its position in a run that is sorted in descending or ascending order.
+__device__ inline Key exchanged(Key mine, Key other, unsigned position, unsigned step, unsigned run) {
+    const bool is_descending = (position & run) == 0, is_first = (position & step) == 0;
     return (is_first == is_descending) == (mine > other) ? mine : other;
 }
 
@@ -64,18 +58,6 @@ BOUNDED_KERNEL(selection_sort, 1024, 1, SortArguments, arguments) {
 
 // The tree. Its lowest level are the keys, and stays as it is: what was taken is greater than what is sought.
 
-constexpr unsigned GROUP = 512;
-constexpr unsigned LEVELS = 4;
-
-struct TreeArguments {
-    Key *levels[LEVELS]; // the keys, the greatest of each group of them, the greatest of each group of those, ...
-    Key *best;
-    unsigned lengths[LEVELS];
-    unsigned top;   // the level that is one group
-    unsigned count; // of those that are taken, or the level that is made
-};
-static_assert(sizeof(TreeArguments) == 64, "as selection.rs has it");
-
 __device__ inline Key greatest_of_warp(Key key) {
     for (unsigned by = 16; by > 0; by /= 2) {
         const Key other = __shfl_xor_sync(~0u, key, by);
@@ -84,14 +66,14 @@ __device__ inline Key greatest_of_warp(Key key) {
     return key;
 }
 
-// A warp, a group.
+// A warp per group.
 BOUNDED_KERNEL(selection_tree_level, THREADS, 4, TreeArguments, arguments) {
     const unsigned level = arguments.count, group = blockIdx.x * WARPS + threadIdx.x / 32;
     const Key *below = arguments.levels[level - 1];
     Key key = 0;
     for (unsigned i = threadIdx.x & 31; i < GROUP; i += 32) {
-        const unsigned place = group * GROUP + i;
-        const Key other = place < arguments.lengths[level - 1] ? below[place] : 0;
+        const unsigned position = group * GROUP + i;
+        const Key other = position < arguments.lengths[level - 1] ? below[position] : 0;
         key = other > key ? other : key;
     }
     key = greatest_of_warp(key);
@@ -99,16 +81,17 @@ BOUNDED_KERNEL(selection_tree_level, THREADS, 4, TreeArguments, arguments) {
 }
 
 struct TreeShared {
-    // Twice, for two barriers in a row: what one has left is read until the other.
+    // Two buffers in turns: one may still be read while the other is written.
     Key greatest[2][GROUP / 32];
-    unsigned places[LEVELS];
+    unsigned positions[LEVELS];
 };
+static_assert(sizeof(TreeShared) == TREE_SHARED, "as selection.rs has it");
 
 struct Extraction {
     TreeShared &shared;
     unsigned turn;
 
-    // The greatest key of the block, by one barrier.
+    // The greatest key of the thread block, with one barrier.
     __device__ Key greatest(Key key) {
         turn ^= 1;
         key = greatest_of_warp(key);
@@ -118,7 +101,8 @@ struct Extraction {
     }
 };
 
-// The keys of a level that the thread holds: of the whole top, below it of the group that the greatest key is from.
+// Takes the best keys. A thread holds one key of each level: of the top level, and below it of the group that the best key
+// is from.
 template <unsigned TOP> __device__ inline void extract(TreeShared &shared, const TreeArguments &arguments) {
     Extraction extraction{shared, 0};
     Key mine[TOP + 1];
@@ -130,11 +114,11 @@ template <unsigned TOP> __device__ inline void extract(TreeShared &shared, const
         unsigned group = 0;
 #pragma unroll
         for (unsigned level = TOP; level > 0; level--) {
-            if (mine[level] == best) shared.places[level] = group * GROUP + threadIdx.x;
+            if (mine[level] == best) shared.positions[level] = group * GROUP + threadIdx.x;
             __syncthreads();
-            group = shared.places[level];
-            const unsigned place = group * GROUP + threadIdx.x;
-            mine[level - 1] = place < arguments.lengths[level - 1] ? arguments.levels[level - 1][place] : 0;
+            group = shared.positions[level];
+            const unsigned position = group * GROUP + threadIdx.x;
+            mine[level - 1] = position < arguments.lengths[level - 1] ? arguments.levels[level - 1][position] : 0;
         }
         if (mine[0] >= best) mine[0] = 0;
 #pragma unroll
@@ -142,7 +126,7 @@ template <unsigned TOP> __device__ inline void extract(TreeShared &shared, const
             const Key greatest = extraction.greatest(mine[level - 1]);
             if (mine[level] == best) {
                 mine[level] = greatest;
-                arguments.levels[level][shared.places[level]] = greatest;
+                arguments.levels[level][shared.positions[level]] = greatest;
             }
         }
     }
@@ -158,35 +142,15 @@ BOUNDED_KERNEL(selection_tree_extract, GROUP, 1, TreeArguments, arguments) {
     }
 }
 
-// Selection by buckets. A block counts in shared memory; the last block of a round to come chooses the bucket, and
-// leaves all counts at zero for the next round.
-
-constexpr unsigned BUCKETS = 2048;
-
-struct SelectionState {
-    Key low, high;  // the k-th key is not outside
-    unsigned above; // keys above `high`
-    unsigned inside;
-    unsigned blocks_done;
-    unsigned collected;
-};
-static_assert(sizeof(SelectionState) == 32, "as selection.rs has it");
-
-struct SelectArguments {
-    const Key *keys;
-    SelectionState *state;
-    unsigned *counts; // by bucket
-    Key *collected;   // at most `room` of them
-    unsigned count, k, room;
-    unsigned shift; // of the digit that a radix selection looks at
-};
-static_assert(sizeof(SelectArguments) == 48, "as selection.rs has it");
+// Selection by buckets. A thread block counts in shared memory; the last one of a round chooses the bucket, and zeroes all
+// counts for the next round.
 
 struct SelectShared {
     unsigned counts[BUCKETS];
     unsigned sums[WARPS];
     unsigned is_last;
 };
+static_assert(sizeof(SelectShared) == ROUND_SHARED, "as selection.rs has it");
 
 // Buckets by a digit of the key.
 struct Digits {
@@ -196,7 +160,7 @@ struct Digits {
     __device__ unsigned bucket(Key key) const { return min(static_cast<unsigned>((key - low) >> shift), BUCKETS - 1); }
 };
 
-// Buckets of the same width. However a product is rounded, a greater key has no lower bucket.
+// Buckets of equal width. However the product is rounded, a greater key has no lower bucket.
 struct Widths {
     Key low;
     double scale;
@@ -207,7 +171,7 @@ struct Widths {
     }
 };
 
-// The first key of the range that is in the bucket or in a higher one; the range ends in such a one.
+// The first key of the range that is in the bucket or in a higher one; the end of the range is.
 template <class Map> __device__ inline Key first_of(const Map &map, Key low, Key high, unsigned bucket) {
     while (low < high) {
         const Key middle = low + (high - low) / 2;
@@ -217,7 +181,7 @@ template <class Map> __device__ inline Key first_of(const Map &map, Key low, Key
     return low;
 }
 
-// Makes the range that of the bucket with the k-th key. A thread has eight buckets, the first thread the highest.
+// Narrows the range to the bucket with the k-th key. A thread has eight buckets, the first thread the highest ones.
 template <class Map>
 __device__ inline void choose(SelectShared &shared, const SelectArguments &arguments, const Map &map) {
     constexpr unsigned OWN = BUCKETS / THREADS;
@@ -245,7 +209,7 @@ __device__ inline void choose(SelectShared &shared, const SelectArguments &argum
 
 template <class Map> __device__ inline void select_round(SelectShared &shared, const SelectArguments &arguments) {
     SelectionState &state = *arguments.state;
-    if (state.above + state.inside <= arguments.room) return;
+    if (state.above + state.inside <= arguments.capacity) return;
     const Map map(state, arguments.shift);
     const Key low = state.low, high = state.high;
     for (unsigned i = threadIdx.x; i < BUCKETS; i += THREADS) shared.counts[i] = 0;
@@ -257,7 +221,7 @@ template <class Map> __device__ inline void select_round(SelectShared &shared, c
         const Key key = is_key ? arguments.keys[start + lane] : 0;
         const bool is_inside = is_key && key >= low && key <= high;
         const unsigned bucket = is_inside ? map.bucket(key) : BUCKETS;
-        // Most digits of most keys are the same: one lane adds for all then.
+        // Most keys have the same digits: one lane adds for all then.
         if (__all_sync(~0u, bucket == __shfl_sync(~0u, bucket, 0))) {
             if (is_inside && lane == 0) atomicAdd(shared.counts + bucket, 32u);
         } else if (is_inside) {
@@ -270,7 +234,7 @@ template <class Map> __device__ inline void select_round(SelectShared &shared, c
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        // As in topk.cu: one fence behind the barrier is for all threads.
+        // As in topk.cu: one fence after the barrier is for all threads.
         __threadfence();
         shared.is_last = atomicAdd(&state.blocks_done, 1u) == gridDim.x - 1;
         if (shared.is_last) __threadfence();
@@ -290,7 +254,7 @@ BOUNDED_KERNEL(selection_bucket_round, THREADS, 4, SelectArguments, arguments) {
     select_round<Widths>(shared, arguments);
 }
 
-// The least and the greatest key; the state starts with the greatest and the least that there can be.
+// Finds the least and the greatest key; the state starts with the greatest and the least possible key.
 BOUNDED_KERNEL(selection_bucket_range, THREADS, 4, SelectArguments, arguments) {
     Key least = ~0ull, greatest = 0;
     const size_t first = blockIdx.x * THREADS + threadIdx.x;
@@ -307,7 +271,7 @@ BOUNDED_KERNEL(selection_bucket_range, THREADS, 4, SelectArguments, arguments) {
     }
 }
 
-// Gathers the keys that are not below the range, in any order.
+// Collects the keys that are not below the range, in any order.
 BOUNDED_KERNEL(selection_collect, THREADS, 4, SelectArguments, arguments) {
     SelectionState &state = *arguments.state;
     const unsigned lane = threadIdx.x & 31;
@@ -318,33 +282,20 @@ BOUNDED_KERNEL(selection_collect, THREADS, 4, SelectArguments, arguments) {
         const bool is_kept = start + lane < arguments.count && key >= low;
         const unsigned kept = __ballot_sync(~0u, is_kept);
         if (kept == 0) continue;
-        unsigned place = 0;
-        if (lane == 0) place = atomicAdd(&state.collected, static_cast<unsigned>(__popc(kept)));
-        place = __shfl_sync(~0u, place, 0) + __popc(kept & ((1u << lane) - 1));
-        if (is_kept) arguments.collected[place] = key;
+        unsigned position = 0;
+        if (lane == 0) position = atomicAdd(&state.collected, static_cast<unsigned>(__popc(kept)));
+        position = __shfl_sync(~0u, position, 0) + __popc(kept & ((1u << lane) - 1));
+        if (is_kept) arguments.collected[position] = key;
     }
 }
 
-// The radix sort, a digit of eight bits a pass, from the lowest on: counts of each tile, their scan, and the move. A
-// warp has keys that follow each other, and its own counts in shared memory, so that the order of equal digits stays.
-
-constexpr unsigned DIGITS = 256;
-constexpr unsigned WARP_ROWS = 16;
-constexpr unsigned RADIX_TILE = THREADS * WARP_ROWS;
-constexpr unsigned SCANNED = 8;
-
-struct RadixArguments {
-    const Key *keys;
-    Key *moved;
-    unsigned *counts; // by digit, the greatest first, and tile; scanned: where the tile's keys of the digit go
-    Order order;      // of the scan
-    unsigned count, tiles, shift, reserved;
-};
-static_assert(sizeof(RadixArguments) == 72, "as selection.rs has it");
+// The radix sort, a digit of eight bits per pass, from the lowest on: counts of each tile, their scan, and the move. A warp has
+// consecutive keys and its own counts in shared memory, so that the sort is stable.
 
 struct RadixShared {
     unsigned counts[WARPS][DIGITS];
 };
+static_assert(sizeof(RadixShared) == RADIX_SHARED, "as selection.rs has it");
 
 __device__ inline unsigned digit_of(Key key, unsigned shift) {
     return static_cast<unsigned>(~key >> shift) & (DIGITS - 1);
@@ -355,18 +306,18 @@ BOUNDED_KERNEL(selection_radix_count, THREADS, 4, RadixArguments, arguments) {
     unsigned *counts = shared.counts[0];
     counts[threadIdx.x] = 0;
     __syncthreads();
-    for (unsigned row = 0; row < WARP_ROWS; row++) {
-        const size_t place = static_cast<size_t>(blockIdx.x) * RADIX_TILE + row * THREADS + threadIdx.x;
-        if (place < arguments.count) atomicAdd(counts + digit_of(arguments.keys[place], arguments.shift), 1u);
+    for (unsigned row = 0; row < RADIX_ROWS; row++) {
+        const size_t position = static_cast<size_t>(blockIdx.x) * RADIX_TILE + row * THREADS + threadIdx.x;
+        if (position < arguments.count) atomicAdd(counts + digit_of(arguments.keys[position], arguments.shift), 1u);
     }
     __syncthreads();
     arguments.counts[threadIdx.x * arguments.tiles + blockIdx.x] = counts[threadIdx.x];
 }
 
-// Makes of each count the sum of those before.
+// Replaces each count by the sum of those before it.
 BOUNDED_KERNEL(selection_radix_scan, THREADS, 4, RadixArguments, arguments) {
-    SHARED(OrderShared, shared);
-    const unsigned tile = start_tile(shared, arguments.order), length = DIGITS * arguments.tiles;
+    SHARED(LookbackShared, shared);
+    const unsigned tile = start_tile(shared, arguments.lookback), length = DIGITS * arguments.tiles;
     const unsigned first = (tile * THREADS + threadIdx.x) * SCANNED;
     unsigned counts[SCANNED], sum = 0, total;
     for (unsigned i = 0; i < SCANNED; i++) {
@@ -374,14 +325,14 @@ BOUNDED_KERNEL(selection_radix_scan, THREADS, 4, RadixArguments, arguments) {
         sum += counts[i];
     }
     const unsigned before_thread = scan_block(shared.sums, sum, total);
-    unsigned before = sum_before(shared, arguments.order, tile, total) + before_thread;
+    unsigned before = sum_before(shared, arguments.lookback, tile, total) + before_thread;
     for (unsigned i = 0; i < SCANNED; i++) {
         if (first + i < length) arguments.counts[first + i] = before;
         before += counts[i];
     }
 }
 
-// The lanes that have the same digit, among those that have a key.
+// The lanes with the same digit, among those that have a key.
 __device__ inline unsigned lanes_with(unsigned digit, bool is_key) {
     unsigned lanes = __ballot_sync(~0u, is_key);
     for (unsigned bit = 1; bit < DIGITS; bit *= 2) {
@@ -396,11 +347,11 @@ BOUNDED_KERNEL(selection_radix_move, THREADS, 2, RadixArguments, arguments) {
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     for (unsigned other = 0; other < WARPS; other++) shared.counts[other][threadIdx.x] = 0;
     __syncthreads();
-    const size_t first = static_cast<size_t>(blockIdx.x) * RADIX_TILE + warp * 32 * WARP_ROWS + lane;
-    Key keys[WARP_ROWS];
-    unsigned ranks[WARP_ROWS];
+    const size_t first = static_cast<size_t>(blockIdx.x) * RADIX_TILE + warp * 32 * RADIX_ROWS + lane;
+    Key keys[RADIX_ROWS];
+    unsigned ranks[RADIX_ROWS];
 #pragma unroll
-    for (unsigned row = 0; row < WARP_ROWS; row++) {
+    for (unsigned row = 0; row < RADIX_ROWS; row++) {
         const bool is_key = first + 32 * row < arguments.count;
         keys[row] = is_key ? arguments.keys[first + 32 * row] : 0;
         const unsigned digit = digit_of(keys[row], arguments.shift);
@@ -411,15 +362,15 @@ BOUNDED_KERNEL(selection_radix_move, THREADS, 2, RadixArguments, arguments) {
         __syncwarp();
     }
     __syncthreads();
-    unsigned place = arguments.counts[threadIdx.x * arguments.tiles + blockIdx.x];
+    unsigned position = arguments.counts[threadIdx.x * arguments.tiles + blockIdx.x];
     for (unsigned other = 0; other < WARPS; other++) {
         const unsigned count = shared.counts[other][threadIdx.x];
-        shared.counts[other][threadIdx.x] = place;
-        place += count;
+        shared.counts[other][threadIdx.x] = position;
+        position += count;
     }
     __syncthreads();
 #pragma unroll
-    for (unsigned row = 0; row < WARP_ROWS; row++) {
+    for (unsigned row = 0; row < RADIX_ROWS; row++) {
         if (first + 32 * row >= arguments.count) continue;
         arguments.moved[shared.counts[warp][digit_of(keys[row], arguments.shift)] + ranks[row]] = keys[row];
     }

@@ -7,7 +7,7 @@
 //! Liu et al., Griffin (section 3.1.2, binary search over skip pointers); Ding et al., Using Graphics Processors for High
 //! Performance IR Query Processing (section 8.1, choosing blocks before decoding).
 
-use super::compaction::{DeviceList, ORDER_SHARED, Order, Places};
+use super::compaction::{DeviceList, LOOKBACK_SHARED, Lookback, ScratchLayout};
 use super::intersections::{Candidates, Intersections, bytes_of, place_blocks};
 use super::step_kernels::{
     BlocksArguments, DecodedBlocks, TERM_AT_A_TIME_FIND_BLOCKS, TERM_AT_A_TIME_SEARCH_BLOCKS, TILE,
@@ -29,39 +29,39 @@ impl Intersections<'_, '_> {
         let (turn, count) = (self.turn, candidates.length);
         let next = self.next(count)?;
         let (tiles, blocks) = (count.div_ceil(TILE), count.min(row.blocks));
-        let lay = |places: &mut Places| {
-            let order = Order::place(places, tiles);
-            let slots = places.take(4 * count as usize);
-            let decoded = DecodedBlocks { blocks: places.take(4 * blocks as usize), ..place_blocks(places, blocks) };
-            (order, slots, DecodedBlocks { count: order.total, ..decoded })
+        let lay = |layout: &mut ScratchLayout| {
+            let lookback = Lookback::reserve(layout, tiles);
+            let slots = layout.take(4 * count as usize);
+            let decoded = DecodedBlocks { blocks: layout.take(4 * blocks as usize), ..place_blocks(layout, blocks) };
+            (lookback, slots, DecodedBlocks { count: lookback.total, ..decoded })
         };
-        let room = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
-        let (order, slots, decoded) = lay(&mut Places::from(room.address));
-        let find = |places: &mut Places| (Order::place(places, tiles), places.take(4 * count as usize));
-        let room = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
-        let (found_order, results) = find(&mut Places::from(room.address));
+        let scratch = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
+        let (lookback, slots, decoded) = lay(&mut ScratchLayout::from(scratch.address));
+        let find = |layout: &mut ScratchLayout| (Lookback::reserve(layout, tiles), layout.take(4 * count as usize));
+        let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
+        let (found_lookback, results) = find(&mut ScratchLayout::from(scratch.address));
         let arguments = BlocksArguments {
             candidates: candidates.documents,
             slots,
             results,
             origins: next.origins,
-            order,
+            lookback,
             count,
             ..self.blocks_arguments(row, decoded)
         };
         let gpu = self.run.begin()?;
-        order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, order.shape(ORDER_SHARED), &arguments)?;
+        lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, lookback.shape(LOOKBACK_SHARED), &arguments)?;
         self.run.end("find blocks")?;
         let decoded = self.run.upload_blocks(list, decoded)?;
         let arguments = BlocksArguments { decoded, ..arguments };
         self.decode(&arguments, blocks)?;
-        let arguments = BlocksArguments { order: found_order, ..arguments };
+        let arguments = BlocksArguments { lookback: found_lookback, ..arguments };
         let gpu = self.run.begin()?;
-        found_order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_SEARCH_BLOCKS, found_order.shape(ORDER_SHARED), &arguments)?;
+        found_lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, &TERM_AT_A_TIME_SEARCH_BLOCKS, found_lookback.shape(LOOKBACK_SHARED), &arguments)?;
         self.run.end("intersect")?;
-        let [length, hit] = self.run.read([found_order.total, order.total])?;
+        let [length, hit] = self.run.read([found_lookback.total, lookback.total])?;
         self.note_decoded(row, hit.min(blocks));
         let list = DeviceList { documents: results, length: length.min(count) };
         Ok(Candidates { list, decoded, ..next })

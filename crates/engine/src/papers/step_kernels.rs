@@ -1,139 +1,179 @@
-//! The kernels of `steps.cu`: AND term at a time and OR by accumulators, over packed lists and bitmaps.
-//!
-//! `term_at_a_time.cu` and `accumulators.cu` have the same structs and say what each field means.
+//! The kernels of plans answered step by step: AND term at a time and OR by accumulators, over packed lists and bitmaps.
 
-use super::compaction::{Order, Origins};
+use super::compaction::{Lookback, Origins, SEARCHED, THREADS};
 use crate::device::kernels::{DenseRow, SparseRow};
 use lanner_gpu::device::Address;
-use lanner_gpu::kernel::{Module, kernels};
+use lanner_gpu::kernel::Module;
 
-/// AND and OR step by step; loaded only where one of these algorithms is asked for.
-pub static STEPS: Module = Module { name: "steps", ptx: include_str!("../ptx/steps.ptx") };
-
-/// Bytes of shared memory of the kernels that decode.
-pub const DECODE_SHARED: usize = 4096;
 /// Candidates, or accumulators, of a tile.
-pub const TILE: u32 = 4 * 256;
+pub const TILE: u32 = SEARCHED * THREADS;
 /// Documents of a tile where a bitmap is expanded.
-pub const EXPANDED_TILE: u32 = 64 * 256;
+pub const EXPANDED_TILE: u32 = 64 * THREADS;
 
-/// Blocks of a list whose documents are decoded.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DecodedBlocks {
-    pub blocks: Address,
-    pub count: Address,
-    pub documents: Address,
-    pub weights_at: Address,
-    pub sent: Address,
-    pub room: u32,
-    pub reserved: u32,
+lanner_gpu::shared! {
+    mod header = "src/ptx/step_kernels.h", includes "ptx/compaction.h", includes "ptx/kernels.h", in papers;
+
+    /// Bytes of shared memory of the kernels that decode.
+    const DECODE_SHARED: usize = 4096;
+
+    /// Blocks of a list whose documents are decoded, one after the other.
+    #[derive(Default)]
+    struct DecodedBlocks {
+        /// Their numbers in the list; null: all blocks of the list are decoded.
+        blocks: Address to "unsigned",
+        /// How many there are; unused if all are decoded.
+        count: Address to "unsigned",
+        /// Their documents; NONE after the last of a partial block.
+        documents: Address to "unsigned",
+        /// For each block where its weights begin, in bytes from its start.
+        weights_at: Address to "unsigned",
+        /// For each block its offset from here, in units of 16 bytes; null: blocks are read from the list.
+        sent: Address to "const unsigned",
+        /// The most blocks that fit.
+        capacity: u32,
+        /// Unused.
+        reserved: u32,
+    }
+
+    /// The argument of the kernels that find, decode and search blocks.
+    struct BlocksArguments {
+        /// The list.
+        list: SparseRow,
+        /// Its decoded blocks.
+        decoded: DecodedBlocks,
+        /// The candidates.
+        candidates: Address to "const unsigned",
+        /// For each candidate the decoded block that can have it; NONE if none can.
+        slots: Address to "unsigned",
+        /// The candidates that are left.
+        results: Address to "unsigned",
+        /// Their positions among the candidates, and among the decoded documents.
+        origins: Origins,
+        /// What the tiles tell each other.
+        lookback: Lookback,
+        /// How many candidates there are.
+        count: u32,
+        /// The tag of the codec of documents.
+        documents_codec: u32,
+        /// The tag of the codec of weights.
+        weights_codec: u32,
+        /// Unused.
+        reserved: u32,
+    }
+
+    /// The argument of the kernels that test and expand bits.
+    struct BitsArguments {
+        /// The bitmap; its `bytes` are null where only the range is tested.
+        list: DenseRow,
+        /// The candidates.
+        candidates: Address to "const unsigned",
+        /// The candidates that are left.
+        results: Address to "unsigned",
+        /// Their positions among the candidates, twice.
+        origins: Origins,
+        /// What the tiles tell each other.
+        lookback: Lookback,
+        /// How many candidates there are, or how many results fit.
+        count: u32,
+        /// The first document that may be a candidate.
+        first: u32,
+        /// The end of the documents that may be candidates.
+        end: u32,
+        /// Unused.
+        reserved: u32,
+    }
+
+    /// The argument of the kernels that add the weights of a list to candidates, all of which the list has.
+    struct WeighArguments {
+        /// A list in blocks.
+        sparse: SparseRow,
+        /// A bitmap; its `bytes` are null where the list is in blocks.
+        dense: DenseRow,
+        /// The decoded blocks of a list in blocks.
+        decoded: DecodedBlocks,
+        /// The candidates.
+        candidates: Address to "const unsigned",
+        /// Their positions among the candidates before, and among the decoded documents.
+        origins: Origins,
+        /// The scores of the candidates before; null: zeros.
+        before: Address to "const unsigned",
+        /// The scores of the candidates.
+        scores: Address to "unsigned",
+        /// The keys of the candidates, if this is the last list; else null.
+        keys: Address to "unsigned long long",
+        /// A length code for each document.
+        length_codes: Address to "const uint8_t",
+        /// The norms of the 256 length codes.
+        norms: Address to "const float",
+        /// How many candidates there are.
+        count: u32,
+        /// The tag of the codec of weights.
+        weights_codec: u32,
+    }
+
+    /// The argument of the kernels that add the weights of a list to accumulators.
+    struct AccumulateArguments {
+        /// A list in blocks.
+        sparse: SparseRow,
+        /// A bitmap; its `bytes` are null where the list is in blocks.
+        dense: DenseRow,
+        /// An accumulator for each document of the range.
+        accumulators: Address to "unsigned",
+        /// A length code for each document.
+        length_codes: Address to "const uint8_t",
+        /// The norms of the 256 length codes.
+        norms: Address to "const float",
+        /// The first document of the range.
+        first: u32,
+        /// The end of the range.
+        end: u32,
+        /// The tag of the codec of documents.
+        documents_codec: u32,
+        /// The tag of the codec of weights.
+        weights_codec: u32,
+    }
+
+    /// The argument of the kernel that turns accumulators into keys.
+    struct GatherArguments {
+        /// The accumulators.
+        accumulators: Address to "const unsigned",
+        /// The keys of documents with a score.
+        keys: Address to "unsigned long long",
+        /// What the tiles tell each other.
+        lookback: Lookback,
+        /// The document of the first accumulator.
+        first: u32,
+        /// How many accumulators there are.
+        count: u32,
+        /// The most keys that fit.
+        capacity: u32,
+        /// Unused.
+        reserved: u32,
+    }
 }
 
-/// What decodes blocks, finds them and searches them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct BlocksArguments {
-    pub list: SparseRow,
-    pub decoded: DecodedBlocks,
-    pub candidates: Address,
-    pub slots: Address,
-    pub results: Address,
-    pub origins: Origins,
-    pub order: Order,
-    pub count: u32,
-    pub documents_codec: u32,
-    pub weights_codec: u32,
-    pub reserved: u32,
-}
+static MODULE: Module = Module { name: "steps", ptx: include_str!("../ptx/steps.ptx") };
 
-/// What asks for bits, and expands them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct BitsArguments {
-    pub list: DenseRow,
-    pub candidates: Address,
-    pub results: Address,
-    pub origins: Origins,
-    pub order: Order,
-    pub count: u32,
-    pub first: u32,
-    pub end: u32,
-    pub reserved: u32,
-}
-
-/// What adds weights to candidates.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct WeighArguments {
-    pub sparse: SparseRow,
-    pub dense: DenseRow,
-    pub decoded: DecodedBlocks,
-    pub candidates: Address,
-    pub origins: Origins,
-    pub before: Address,
-    pub scores: Address,
-    pub keys: Address,
-    pub length_codes: Address,
-    pub norms: Address,
-    pub count: u32,
-    pub weights_codec: u32,
-}
-
-/// What adds weights to accumulators.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct AccumulateArguments {
-    pub sparse: SparseRow,
-    pub dense: DenseRow,
-    pub accumulators: Address,
-    pub length_codes: Address,
-    pub norms: Address,
-    pub first: u32,
-    pub end: u32,
-    pub documents_codec: u32,
-    pub weights_codec: u32,
-}
-
-/// What makes keys of accumulators.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct GatherArguments {
-    pub accumulators: Address,
-    pub keys: Address,
-    pub order: Order,
-    pub first: u32,
-    pub count: u32,
-    pub room: u32,
-    pub reserved: u32,
-}
-
-kernels! {
-    STEPS;
-    [DecodedBlocks: 48 bytes]
-    [BlocksArguments: 224 bytes]
-    [BitsArguments: 136 bytes]
-    [WeighArguments: 264 bytes]
-    [AccumulateArguments: 184 bytes]
-    [GatherArguments: 64 bytes]
-    /// Decodes blocks, or all of a list.
-    TERM_AT_A_TIME_DECODE = term_at_a_time_decode: BlocksArguments;
+lanner_gpu::kernels! {
+    MODULE;
+    /// Decodes blocks, or a whole list.
+    TERM_AT_A_TIME_DECODE = "term_at_a_time_decode": BlocksArguments;
     /// Finds the blocks that can have candidates.
-    TERM_AT_A_TIME_FIND_BLOCKS = term_at_a_time_find_blocks: BlocksArguments;
-    /// Looks candidates up in these.
-    TERM_AT_A_TIME_SEARCH_BLOCKS = term_at_a_time_search_blocks: BlocksArguments;
-    /// Keeps candidates of a range and of a bitmap.
-    TERM_AT_A_TIME_FILTER = term_at_a_time_filter: BitsArguments;
-    /// Makes candidates of a bitmap.
-    TERM_AT_A_TIME_EXPAND = term_at_a_time_expand: BitsArguments;
+    TERM_AT_A_TIME_FIND_BLOCKS = "term_at_a_time_find_blocks": BlocksArguments;
+    /// Searches these for the candidates.
+    TERM_AT_A_TIME_SEARCH_BLOCKS = "term_at_a_time_search_blocks": BlocksArguments;
+    /// Keeps the candidates of a range that a bitmap has.
+    TERM_AT_A_TIME_FILTER = "term_at_a_time_filter": BitsArguments;
+    /// Turns a bitmap into candidates.
+    TERM_AT_A_TIME_EXPAND = "term_at_a_time_expand": BitsArguments;
     /// Adds weights by frequencies to candidates.
-    TERM_AT_A_TIME_WEIGH_FREQUENCY = term_at_a_time_weigh_frequency: WeighArguments;
-    /// Likewise by impacts.
-    TERM_AT_A_TIME_WEIGH_IMPACT = term_at_a_time_weigh_impact: WeighArguments;
+    TERM_AT_A_TIME_WEIGH_FREQUENCY = "term_at_a_time_weigh_frequency": WeighArguments;
+    /// Adds weights by impacts to candidates.
+    TERM_AT_A_TIME_WEIGH_IMPACT = "term_at_a_time_weigh_impact": WeighArguments;
     /// Adds weights by frequencies to accumulators.
-    ACCUMULATORS_ADD_FREQUENCY = accumulators_add_frequency: AccumulateArguments;
-    /// Likewise by impacts.
-    ACCUMULATORS_ADD_IMPACT = accumulators_add_impact: AccumulateArguments;
-    /// Makes keys of accumulators.
-    ACCUMULATORS_GATHER = accumulators_gather: GatherArguments;
+    ACCUMULATORS_ADD_FREQUENCY = "accumulators_add_frequency": AccumulateArguments;
+    /// Adds weights by impacts to accumulators.
+    ACCUMULATORS_ADD_IMPACT = "accumulators_add_impact": AccumulateArguments;
+    /// Turns accumulators into keys.
+    ACCUMULATORS_GATHER = "accumulators_gather": GatherArguments;
 }

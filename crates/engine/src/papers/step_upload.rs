@@ -9,7 +9,7 @@ use crate::device::kernels::SparseRow;
 use crate::device::resident::PADDING;
 use crate::device::rows::ListRow;
 use crate::device::session::Failure;
-use crate::papers::compaction::Places;
+use crate::papers::compaction::ScratchLayout;
 use crate::papers::step_kernels::DecodedBlocks;
 use crate::query::plan::PlannedList;
 use lanner_gpu::device::{Address, Command};
@@ -97,14 +97,14 @@ impl<'a> StepRun<'a> {
         let Some(HostList { list, .. }) = list.long() else {
             return Ok(found);
         };
-        let numbers = self.read_numbers(found.count, found.blocks, found.room)?;
+        let numbers = self.read_numbers(found.count, found.blocks, found.capacity)?;
         let blocks: Vec<&[u8]> =
             numbers.iter().map(|&number| uploaded_part(list.block_bytes(number as usize))).collect();
         // A table of their offsets comes first.
-        let mut places = Places::from(Address::NULL);
-        places.take(size_of::<u32>() * blocks.len());
-        let starts: Vec<usize> = blocks.iter().map(|block| places.take(block.len()).0 as usize).collect();
-        let bytes = places.end();
+        let mut layout = ScratchLayout::from(Address::NULL);
+        layout.take(size_of::<u32>() * blocks.len());
+        let starts: Vec<usize> = blocks.iter().map(|block| layout.take(block.len()).0 as usize).collect();
+        let bytes = layout.end();
         // The stream is idle: it uses neither side of the buffer.
         let hit = &mut self.buffers.blocks;
         hit.grow(self.context.gpu, bytes + PADDING)?;
@@ -127,9 +127,9 @@ impl<'a> StepRun<'a> {
         if pieces.is_empty() {
             return Ok(Vec::new());
         }
-        let mut places = Places::from(Address::NULL);
-        let starts: Vec<usize> = pieces.iter().map(|piece| places.take(piece.len()).0 as usize).collect();
-        let end = places.end();
+        let mut layout = ScratchLayout::from(Address::NULL);
+        let starts: Vec<usize> = pieces.iter().map(|piece| layout.take(piece.len()).0 as usize).collect();
+        let end = layout.end();
         let uploaded = self.scratch(|scratch| &mut scratch.uploaded, end + PADDING)?.address;
         let addresses: Vec<Address> = starts.into_iter().map(|start| uploaded.plus(start)).collect();
         let gpu = self.begin()?;

@@ -10,7 +10,7 @@ use crate::device::buffers::{Buffers, grow};
 use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::rows::ListRow;
 use crate::device::session::Failure;
-use crate::papers::compaction::{ORDER_SHARED, Order, Places, Room, THREADS};
+use crate::papers::compaction::{LOOKBACK_SHARED, Lookback, Scratch, ScratchLayout, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
 use crate::papers::step_kernels::{
     ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
@@ -149,16 +149,16 @@ impl StepRun<'_> {
     fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
         let range = self.plan.range.clone();
         let count = range.len() as u32;
-        let found = self.scratch(|scratch| &mut scratch.found[0], Order::bytes(count.div_ceil(TILE)))?.address;
+        let found = self.scratch(|scratch| &mut scratch.found[0], Lookback::bytes(count.div_ceil(TILE)))?.address;
         let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
-        let order = Order::place(&mut Places::from(found), count.div_ceil(TILE));
+        let lookback = Lookback::reserve(&mut ScratchLayout::from(found), count.div_ceil(TILE));
         let arguments =
-            GatherArguments { accumulators, keys, order, first: range.start, count, room: most, reserved: 0 };
+            GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };
         let gpu = self.begin()?;
-        order.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &ACCUMULATORS_GATHER, order.shape(ORDER_SHARED), &arguments)?;
+        lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, &ACCUMULATORS_GATHER, lookback.shape(LOOKBACK_SHARED), &arguments)?;
         self.end("gather")?;
-        let [count] = self.read([order.total])?;
+        let [count] = self.read([lookback.total])?;
         Ok(Keys { address: keys, count: count.min(most) })
     }
 
@@ -172,8 +172,8 @@ impl StepRun<'_> {
             Choice::Cpu => self.read_keys(address, count)?,
             Choice::Gpu(method) => {
                 let selection = Selection { keys: address, count, k };
-                let room = self.scratch(|scratch| &mut scratch.selection, selection.room_bytes(method))?;
-                let best = selection.gpu(self.begin()?, STREAM, method, room)?;
+                let scratch = self.scratch(|scratch| &mut scratch.selection, selection.scratch_bytes(method))?;
+                let best = selection.gpu(self.begin()?, STREAM, method, scratch)?;
                 self.end("select")?;
                 self.read_keys(best.keys, best.count)?
             }
@@ -222,13 +222,13 @@ impl StepRun<'_> {
         &mut self,
         buffer: impl Fn(&mut StepScratch) -> &mut Option<Memory>,
         bytes: usize,
-    ) -> Result<Room, GpuError> {
+    ) -> Result<Scratch, GpuError> {
         if buffer(self.buffers).as_ref().is_none_or(|memory| memory.bytes() < bytes) {
             // The stream may still be using the old one.
             self.wait()?;
             grow(self.context.gpu, buffer(self.buffers), bytes)?;
         }
-        Ok(buffer(self.buffers).as_ref().map(Room::from).expect("a buffer that has grown"))
+        Ok(buffer(self.buffers).as_ref().map(Scratch::from).expect("a buffer that has grown"))
     }
 
     /// Waits for the steps so far and reads numbers that they left.

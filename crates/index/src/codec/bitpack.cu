@@ -1,9 +1,11 @@
-// See bitpack.rs for the codec, lanes.cu for who holds what.
+// See bitpack.rs for the codec, lanes.cu for which lane holds what.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 
 struct Bitpack {
+    static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;
+
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane, Scratch &,
                                       const uint8_t *&end) {
         const unsigned width = min(packed.byte, 32u);

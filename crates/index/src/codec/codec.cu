@@ -1,27 +1,30 @@
-// The codecs that a GPU reads, by the tags of mod.rs.
+// Chooses among the codecs that have a GPU decoder; table.h lists them, by the table of mod.rs.
 //
 // Codec<TAG> has the functions of a codec (see packed.cu), each with a tag before its other parameters. A kernel that is
-// compiled for one codec, as Codec<BITPACK>, pays nothing for the others and does not look at the tag; Codec<ANY> goes by
-// the tag, which all lanes of a warp have in common, in functions of its own: one copy of all codecs is large enough.
+// compiled for one codec, as Codec<codec_tag::Bitpack>, pays nothing for the others and ignores the tag. Codec<ANY> switches on the
+// tag, which is uniform in a warp. Its functions are not inlined, because the code of all codecs together is large.
 #pragma once
-#include "codec/bitpack.cu"
-#include "codec/elias_fano.cu"
-#include "codec/pfor.cu"
-#include "codec/pfor_block.cu"
-#include "codec/raw.cu"
-#include "codec/rice.cu"
+#include "codec/table.h"
+#include "kernel.h"
 
-enum CodecTag : unsigned { ANY = 0, RAW = 1, BITPACK = 2, ELIAS_FANO = 3, PFOR = 4, RICE = 5, PFOR_BLOCK = 7 };
+// No codec has this tag: the one that is given at run time decides.
+constexpr unsigned ANY = 0;
 
-// Calls `use` with the codec. The host sends no other tags; one would be read as bitpack.
+// The tags of all others, as codec_tag::Bitpack.
+namespace codec_tag {
+#define TAG(tag, Name, stem) constexpr unsigned Name = tag;
+FOR_EACH_GPU_CODEC(TAG)
+#undef TAG
+} // namespace codec_tag
+
+// Calls `use` with the codec of a tag. The host sends no other tags.
 template <unsigned TAG, class Use> __device__ inline auto with_codec(unsigned tag, Use use) {
     switch (TAG == ANY ? tag : TAG) {
-    case RAW: return use(Raw());
-    case ELIAS_FANO: return use(EliasFano());
-    case PFOR: return use(Pfor());
-    case RICE: return use(Rice());
-    case PFOR_BLOCK: return use(PforBlock());
-    default: return use(Bitpack());
+#define CASE(tag, Name, stem)                                                                                          \
+    case tag: return use(Name());
+        FOR_EACH_GPU_CODEC(CASE)
+#undef CASE
+    default: __trap(); __builtin_unreachable();
     }
 }
 

@@ -1,9 +1,13 @@
-// See elias_fano.rs for the codec, unary.cu for what goes through scratch. No sums are formed: a place is a sum.
+// See elias_fano.rs for the codec, unary.cu for the use of scratch. No sums are computed: the position of a one is a sum.
 #pragma once
+#include "codec/lanes.cu"
+#include "codec/packed.cu"
 #include "codec/raw.cu"
 #include "codec/unary.cu"
 
 struct EliasFano {
+    static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;
+
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
                                       Scratch &scratch, const uint8_t *&end) {
         const uint4 sums = decode_sums(packed, count, lane, scratch, end);
@@ -13,12 +17,12 @@ struct EliasFano {
 
     __device__ static uint4 values(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
                                    const uint8_t *&end) {
-        if (packed.byte == WIDE) return Raw::values(packed, count, lane, scratch, end);
+        if (packed.byte == ELIAS_FANO_WIDE) return Raw::values(packed, count, lane, scratch, end);
         return plus_one(differences(decode_sums(packed, count, lane, scratch, end), lane));
     }
 
     __device__ static unsigned value_at(const Packed &packed, unsigned count, unsigned index) {
-        if (packed.byte == WIDE) return Raw::value_at(packed, count, index);
+        if (packed.byte == ELIAS_FANO_WIDE) return Raw::value_at(packed, count, index);
         if (packed.byte > 31) return 1;
         const unsigned width = packed.byte;
         const unsigned before = index == 0 ? 0 : number_at(packed.bytes, width, count, index - 1);
@@ -27,15 +31,13 @@ struct EliasFano {
     }
 
     __device__ static const uint8_t *end_of(const Packed &packed, unsigned count) {
-        if (packed.byte == WIDE) return Raw::end_of(packed, count);
+        if (packed.byte == ELIAS_FANO_WIDE) return Raw::end_of(packed, count);
         if (packed.byte > 31) return packed.bytes;
         return unary_end(packed.bytes + packed_bytes(packed.byte, count), count);
     }
 
   private:
-    // Directory byte of values as they are. Any other one above 31 is that of numbers which are all 0.
-    static constexpr unsigned WIDE = 65;
-
+    // Any directory byte above 31 but ELIAS_FANO_WIDE means that all numbers are 0.
     __device__ static uint4 decode_sums(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
                                         const uint8_t *&end) {
         if (packed.byte > 31) {

@@ -13,12 +13,10 @@
 //! sums of the values do not fit in 32 bits and the values lie there as four bytes each.
 
 use super::lanes::{Kernels, number_at, pack, packed_bytes};
-use super::{BLOCK, Codec, Packed, gaps_of, less_one, raw, unary};
+use super::{BLOCK, Codec, ELIAS_FANO_WIDE as WIDE, Packed, gaps_of, less_one, raw, unary};
 
 /// Directory byte of a block whose gaps are all 0.
 pub const RUN: u8 = 64;
-/// Directory byte of values as they are.
-const WIDE: u8 = 65;
 
 /// Low bits apart from high bits.
 pub struct EliasFano {

@@ -1,34 +1,33 @@
-// A stream of one block as it lies in the file, for all codecs; see mod.rs.
+// A column of one block as it is stored in the file, for all codecs; see mod.rs.
 //
-// A codec is a struct with these functions. All but `value_at` and `end_of` are called by all lanes of a warp, with the
-// same stream; `count` is the number of postings in the block.
-//   documents(packed, base, count, lane, scratch, end)  the lane's four documents; `end` becomes the end of the stream
+// A codec is a struct with these members. All lanes of a warp call `documents` and `values` together, with the same column;
+// any thread may call `value_at` and `end_of`. `count` is the number of postings in the block.
+//   documents(packed, base, count, lane, scratch, end)  the lane's four documents; sets `end` to the end of the column
 //   values(packed, count, lane, scratch, end)           the lane's four values
-//   value_at(packed, count, index)                      one value, by any one thread
-//   end_of(packed, count)                               the end of a stream of values, by any one thread
-// Numbers behind the last of an unfinished block are anything. `scratch` is the warp's own; its lanes may still be
-// reading it when the function returns, so another use of it starts with __syncwarp(), as that by a codec does.
+//   value_at(packed, count, index)                      one value
+//   end_of(packed, count)                               the end of a column of values
+//   DECODE_BLOCKS_PER_SM                                resident thread blocks per SM of its decode kernel (decode.cu)
+// Numbers after the last of a partial block are undefined. `scratch` belongs to the warp; its lanes may still read it when a
+// function returns, so the next use must start with __syncwarp(), as every codec's does.
 //
-// Codecs are inlined wherever they are used: loops of one thread, and such as seldom go round, are not unrolled.
+// Codecs are inlined into every caller. Loops by single threads, and loops that seldom iterate, are therefore not unrolled.
 //
-// A stream starts anywhere, but that of a full block at a multiple of four bytes; its end is one too.
-// Damaged bytes make wrong numbers and nothing else: no more than LONGEST_STREAM_BYTES are read from the start of the
-// stream on, nor is its end further away, and nothing behind `shared_bytes` of the shared part but for its header.
+// A column may start at any byte, in a full block at a multiple of four, where it also ends. Damaged bytes only give wrong
+// numbers: at most LONGEST_COLUMN_BYTES are read from the start of the column on, its end is no further away, and of the
+// shared part nothing is read after `shared_bytes`, except its header.
 #pragma once
+#include "codec/constants.h"
 #include "kernel.h"
 
 struct Packed {
-    const uint8_t *bytes;  // from the first byte of the stream on
-    const uint8_t *shared; // what the codec keeps for all blocks of the list; null for a list of one unfinished block
-    unsigned shared_bytes; // how long that is
+    const uint8_t *bytes;  // the first byte of the column
+    const uint8_t *shared; // what the codec stores once for all blocks of the list; null for a list of one partial block
+    unsigned shared_bytes; // how many bytes that has
     unsigned byte;         // the directory byte
-    unsigned block;        // which block of the list this is
+    unsigned block;        // the position of the block in the list
 };
 
-// The longest stream that any bytes can be taken for: 31 bits a number, then unary bits (see unary.cu).
-constexpr unsigned LONGEST_STREAM_BYTES = 1024;
-
-// Room for the numbers of a block in shared memory, for each warp.
+// Shared memory of a warp, for the numbers of a block.
 struct alignas(16) Scratch {
-    unsigned numbers[128];
+    unsigned numbers[BLOCK];
 };

@@ -21,18 +21,11 @@
 
 use super::lanes::{Kernels, number_at, pack, pack_bits, packed_bytes, width_of};
 use super::pfor_block::PforBlock;
-use super::{BLOCK, Codec, Packed, gaps_of, less_one};
+use super::{
+    BLOCK, Codec, PFOR_GROUP as GROUP, PFOR_GROUP_BYTES as GROUP_BYTES, PFOR_WIDEST_DISTANCE as WIDEST_DISTANCE,
+    PFOR_WIDEST_HIGH as WIDEST_HIGH, PFOR_WIDTH_BYTES as WIDTH_BYTES, Packed, gaps_of, less_one,
+};
 
-/// Bytes before the groups of the shared part.
-const WIDTH_BYTES: usize = 4;
-/// Blocks of a group; what their exceptions take is counted by a u16, whatever they are.
-const GROUP: usize = 32;
-/// Bytes of a whole group.
-const GROUP_BYTES: usize = 4 + 2 * GROUP;
-/// The bits of the largest distance, which is that from before a block to its last number.
-const WIDEST_DISTANCE: usize = 8;
-/// With a distance, high parts of so many bits fill a word.
-const WIDEST_HIGH: usize = 32 - WIDEST_DISTANCE;
 /// Bits that the time to read an exception is worth when the width is chosen.
 const EXCEPTION_BITS: u64 = 4;
 /// Bits that a word beside the slots is worth.

@@ -1,25 +1,25 @@
-// See pfor_block.rs for the codec. An exception belongs to another lane than the one that reads it, so what it adds
-// goes through scratch, which holds zeros for all other numbers.
+// See pfor_block.rs for the codec. The lane that reads an exception usually does not hold its number, so patches go through
+// scratch, which is zero for all other numbers.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 
-// Before exceptions are written to scratch.
+// Zeroes scratch, before patches are written.
 __device__ inline void clear_patches(unsigned lane, Scratch &scratch) {
     __syncwarp();
     reinterpret_cast<uint4 *>(scratch.numbers)[lane] = make_uint4(0, 0, 0, 0);
     __syncwarp();
 }
 
-// The lane's numbers with their patches, once all exceptions are written.
+// Adds the patches to the lane's numbers, after all of them are written.
 __device__ inline uint4 add_patches(uint4 numbers, unsigned lane, const Scratch &scratch) {
     __syncwarp();
     const uint4 patches = reinterpret_cast<const uint4 *>(scratch.numbers)[lane];
     return make_uint4(numbers.x + patches.x, numbers.y + patches.y, numbers.z + patches.z, numbers.w + patches.w);
 }
 
-// The codec `Self` of a block whose numbers are slots with patches: its function `unpack_patched` gives the lane's gaps,
-// or values less 1.
+// A codec `Self` that packs the low bits of numbers and patches those that do not fit. Its function `unpack_patched` returns
+// the lane's gaps, or values less 1.
 template <class Self> struct PatchedNumbers {
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
                                       Scratch &scratch, const uint8_t *&end) {
@@ -32,7 +32,7 @@ template <class Self> struct PatchedNumbers {
     }
 };
 
-// Exceptions of a block, as they lie behind its numbers. What damaged bytes say is cut to what can be.
+// The exceptions of a block, which follow its numbers. Damaged counts and widths are clamped to valid ones.
 struct BlockExceptions {
     const uint8_t *positions;
     unsigned count;
@@ -43,7 +43,7 @@ struct BlockExceptions {
         : positions(bytes + 2), count(min(__ldg(bytes), BLOCK)), high_width(min(__ldg(bytes + 1), 32 - width)),
           highs(positions + count) {}
 
-    // What an exception adds to its slot of a width.
+    // What an exception adds to its number of a width.
     __device__ unsigned addend(unsigned number, unsigned width) const {
         return (number_of_bits(highs, high_width, number) + 1) << (width & 31);
     }
@@ -52,12 +52,14 @@ struct BlockExceptions {
 };
 
 struct PforBlock : PatchedNumbers<PforBlock> {
+    static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;
+
     __device__ static unsigned value_at(const Packed &packed, unsigned count, unsigned index) {
         const unsigned width = width_of(packed);
         const unsigned low = number_at(packed.bytes, width, count, index);
         if (!is_patched(packed)) return low + 1;
         const BlockExceptions exceptions(packed.bytes + packed_bytes(width, count), width);
-        // Positions rise.
+        // Positions increase.
         unsigned number = 0, position = 0;
 #pragma unroll 1
         while (number < exceptions.count && (position = __ldg(exceptions.positions + number)) < index) number++;
@@ -71,8 +73,7 @@ struct PforBlock : PatchedNumbers<PforBlock> {
         return end_behind(packed, BlockExceptions(packed.bytes + numbers, width), count);
     }
 
-    // All lanes have the same directory byte, so all or none come to where the
-    // exceptions are written.
+    // The directory byte is uniform in the warp, so all lanes or none write patches.
     __device__ static uint4 unpack_patched(const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
                                            const uint8_t *&end) {
         const unsigned width = width_of(packed);
@@ -91,12 +92,9 @@ struct PforBlock : PatchedNumbers<PforBlock> {
     }
 
   private:
-    // In the directory byte: exceptions follow.
-    static constexpr unsigned PATCHED = 0x40;
+    __device__ static bool is_patched(const Packed &packed) { return packed.byte & PFOR_BLOCK_PATCHED; }
 
-    __device__ static bool is_patched(const Packed &packed) { return packed.byte & PATCHED; }
-
-    __device__ static unsigned width_of(const Packed &packed) { return min(packed.byte & ~PATCHED, 32u); }
+    __device__ static unsigned width_of(const Packed &packed) { return min(packed.byte & ~PFOR_BLOCK_PATCHED, 32u); }
 
     __device__ static const uint8_t *end_behind(const Packed &packed, const BlockExceptions &exceptions,
                                                 unsigned count) {

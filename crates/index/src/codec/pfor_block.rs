@@ -10,10 +10,7 @@
 //! less 1, packed bit after bit. In a full block zeros fill the stream up to a multiple of four bytes.
 
 use super::lanes::{Kernels, number_at, number_of_bits, pack, pack_bits, packed_bytes, width_of};
-use super::{BLOCK, Codec, Packed, gaps_of, less_one};
-
-/// In the directory byte: exceptions follow.
-const PATCHED: u8 = 0x40;
+use super::{BLOCK, Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one};
 
 /// Most gaps in few bits.
 pub struct PforBlock {

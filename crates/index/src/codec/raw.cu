@@ -1,9 +1,11 @@
-// See raw.rs for the codec. Four bytes a number are a width of 32, for which both layouts of lanes.rs are the same.
+// See raw.rs for the codec. Four bytes per number are a width of 32, for which both layouts of lanes.rs are the same.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 
 struct Raw {
+    static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;
+
     __device__ static uint4 documents(const Packed &packed, unsigned, unsigned count, unsigned lane, Scratch &scratch,
                                       const uint8_t *&end) {
         return values(packed, count, lane, scratch, end);

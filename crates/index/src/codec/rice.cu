@@ -1,9 +1,12 @@
-// See rice.rs for the codec, unary.cu for what goes through scratch. Remainders are summed up by shuffles.
+// See rice.rs for the codec, unary.cu for the use of scratch. Remainders are summed up by shuffles.
 #pragma once
 #include "codec/lanes.cu"
+#include "codec/packed.cu"
 #include "codec/unary.cu"
 
 struct Rice {
+    static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;
+
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
                                       Scratch &scratch, const uint8_t *&end) {
         const unsigned width = remainder_width(packed);

@@ -5,11 +5,8 @@
 //! (popcount), summing the counts up, and picking ones: griffin's Para-EF and gpu-ir's bit-wise prefix sum with
 //! compaction are this, 32 words of 32 bits at a time. In a full block zeros fill up to a multiple of four bytes.
 
-use super::BLOCK;
 use super::lanes::eight_bytes;
-
-/// No encoder writes more bytes: with parts of 31 bits apart, at most two bits a number are left.
-const LONGEST_BYTES: usize = 33 * BLOCK / 8;
+use super::{BLOCK, LONGEST_UNARY_BYTES};
 
 /// Appends numbers given by their running sums.
 pub fn append(sums: impl ExactSizeIterator<Item = u32>, out: &mut Vec<u8>) {
@@ -25,7 +22,7 @@ pub fn append(sums: impl ExactSizeIterator<Item = u32>, out: &mut Vec<u8>) {
 /// The bits at the end of a stream: what is left of it after its first `skip` bytes, up to what can be needed.
 pub fn bits_of(bytes: &[u8], skip: usize) -> &[u8] {
     let rest = bytes.get(skip..).unwrap_or(&[]);
-    &rest[..rest.len().min(LONGEST_BYTES)]
+    &rest[..rest.len().min(LONGEST_UNARY_BYTES)]
 }
 
 /// Bytes of `count` numbers; one more than there are where their ones are missing.

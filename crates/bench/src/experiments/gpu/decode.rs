@@ -8,25 +8,19 @@ use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::table::{Table, count, number};
 use lanner::Index;
-use lanner::internals::device::kernels::{
-    DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_RICE, DECODE_SHARED, DECODE_THREADS, DecodeArguments,
-    DecodeKind, DecodeOutput, DecodeRow,
+use lanner::internals::device::decode::{
+    DECODE_SHARED, DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder,
 };
 use lanner_gpu::device::{Command, Device, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
-use lanner_index::codec::{BLOCK, CodecName};
+use lanner_index::codec::{BLOCK, CodecName, LONGEST_COLUMN_BYTES};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-const CODECS: [(CodecName, &TypedKernel<DecodeArguments>); 4] = [
-    (CodecName::Bitpack, &DECODE_BITPACK),
-    (CodecName::EliasFano, &DECODE_ELIAS_FANO),
-    (CodecName::Pfor, &DECODE_PFOR),
-    (CodecName::Rice, &DECODE_RICE),
-];
+const CODECS: [CodecName; 4] = [CodecName::Bitpack, CodecName::EliasFano, CodecName::Pfor, CodecName::Rice];
 /// What is done with the decoded numbers: all are stored, or they are summed up.
 const OUTPUTS: [(&str, DecodeOutput); 2] = [("written", DecodeOutput::Numbers), ("read", DecodeOutput::Sum)];
 
@@ -34,8 +28,8 @@ const OUTPUTS: [(&str, DecodeOutput); 2] = [("written", DecodeOutput::Numbers), 
 const LONG_BLOCKS: usize = 16;
 /// Thread blocks of a launch for each processor of the device.
 const GRID_A_PROCESSOR: u32 = 16;
-/// Decoders may read so many bytes behind the last stream.
-const PADDING: usize = 1024;
+/// Decoders may read this many bytes after the last column.
+const PADDING: usize = LONGEST_COLUMN_BYTES;
 /// Streams of full blocks start at multiples of this.
 const ALIGNMENT: usize = 16;
 /// The stream of all measurements but those of queries.
@@ -80,7 +74,8 @@ pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<F
     let memory = device.limits().memory;
     let gpu = Gpu::new(device, memory);
     let mut rows = Vec::new();
-    for (codec, kernel) in CODECS {
+    for codec in CODECS {
+        let kernel = decoder(codec).expect("a codec with a GPU decoder");
         let encoded = blocks.encode(codec);
         (run.say)(&format!("decoding {codec}"));
         let uploaded = Uploaded::new(&gpu, &encoded)?;
@@ -327,7 +322,7 @@ mod tests {
         let documents: Vec<u32> = list(5, 7).chain(list(0, 1000)).chain(list(99, 4)).collect();
         let lists = (0..3).map(|number| number * 3 * BLOCK..(number + 1) * 3 * BLOCK).collect();
         let blocks = Blocks { documents, lists };
-        for (name, _) in CODECS {
+        for name in CODECS {
             let encoded = blocks.encode(name);
             assert_eq!(encoded.rows.len(), blocks.count());
             for (row, expected) in encoded.rows.iter().zip(blocks.documents.chunks(BLOCK)) {

@@ -203,7 +203,7 @@ impl Work<'_> {
         for batch in batches {
             let queries = &self.queries[batch.clone()];
             let lists: Vec<Vec<DeviceList>> = queries.iter().map(|query| query.lists.clone()).collect();
-            device = device.max(Batch::new(&lists).room_bytes());
+            device = device.max(Batch::new(&lists).scratch_bytes());
             host = host.max(queries.iter().map(|query| 4 * (query.load as usize + 1)).sum::<usize>() + 4);
         }
         Ok(Rooms { device: self.ground.gpu.allocate(device)?, host: self.ground.gpu.pin(host)? })

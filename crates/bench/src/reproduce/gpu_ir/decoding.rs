@@ -7,7 +7,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Coded, Ground, Timed};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::internals::device::kernels::DecodeKind;
+use lanner::internals::device::decode::DecodeKind;
 use lanner_index::codec::CodecName;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -57,10 +57,10 @@ fn start(ground: &Ground, lists: &[Resident; 2], method: u32, room: &Memory) -> 
 fn measure(ground: &Ground, lists: &[Resident; 2], of_paper: u64) -> Result<Vec<Measurement>, BenchError> {
     let (a, b) = (&lists[0].documents, &lists[1].documents);
     let expected = merge_path::cpu(a, b);
-    let levels = (1..=MOST_LEVELS).map(|levels| parallel_merge_find::room_bytes(lists[0].list, levels));
+    let levels = (1..=MOST_LEVELS).map(|levels| parallel_merge_find::scratch_bytes(lists[0].list, levels));
     let both = [lists[0].list, lists[1].list];
-    let merged = merge_path::room_bytes(both, Partitions::of(both));
-    let others = [merged, binary_intersection::room_bytes(both[0])];
+    let merged = merge_path::scratch_bytes(both, Partitions::of(both));
+    let others = [merged, binary_intersection::scratch_bytes(both[0])];
     let room = ground.gpu.allocate(levels.chain(others).max().unwrap_or(16))?;
     let row = |method: &str| {
         Measurement::new("intersect", &[("method", method), ("length", &of_paper.to_string())])

@@ -10,7 +10,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Coded, Ground, Landing, Timed, agree};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::internals::device::kernels::DecodeKind;
+use lanner::internals::device::decode::DecodeKind;
 use lanner::internals::papers::compaction::{DeviceList, Origins, read_numbers};
 use lanner::internals::papers::parallel_merge_find;
 use lanner::internals::papers::selection::{Method, Selection};
@@ -100,9 +100,9 @@ impl Work<'_> {
             queries.push(Conjunction::new(ground, lists, (best, hits))?);
         }
         let shortest = |query: &Conjunction| packed[query.lists[0]].list();
-        let room = queries.iter().map(|query| parallel_merge_find::room_bytes(shortest(query), LEVELS)).max();
+        let room = queries.iter().map(|query| parallel_merge_find::scratch_bytes(shortest(query), LEVELS)).max();
         let room = room.unwrap_or(0).max(16);
-        let tree = queries.iter().map(|query| query.selection().room_bytes(Method::Tree)).max().unwrap_or(0).max(16);
+        let tree = queries.iter().map(|query| query.selection().scratch_bytes(Method::Tree)).max().unwrap_or(0).max(16);
         let rooms = [ground.gpu.allocate(room)?, ground.gpu.allocate(room)?];
         Ok(Work { ground, packed, queries, rooms, tree: ground.gpu.allocate(tree)? })
     }

@@ -7,7 +7,7 @@ use crate::reproduce::Reproduction;
 use crate::reproduce::on_device::{Average, Coded, Ground, Timed};
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::internals::device::kernels::DecodeKind::Documents;
+use lanner::internals::device::decode::DecodeKind::Documents;
 use lanner_index::codec::CodecName;
 
 /// Lengths, and the speedup of the paper's GPU over PForDelta on its CPU, which its text gives as ranges.

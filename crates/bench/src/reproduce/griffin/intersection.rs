@@ -10,7 +10,7 @@ use crate::reproduce::on_device::{
 };
 use crate::result::Measurement;
 use crate::table::{Table, count, number};
-use lanner::internals::device::kernels::DecodeKind::Documents;
+use lanner::internals::device::decode::DecodeKind::Documents;
 use lanner::internals::papers::binary_intersection;
 use lanner::internals::papers::compaction::{DeviceList, Found, Origins};
 use lanner::internals::papers::merge_path::{self, Partitions};
@@ -205,8 +205,8 @@ impl Pairs {
         }
         let room = |pair: &Pair| {
             let lists = pair.lists();
-            let merged = merge_path::room_bytes(lists, Partitions::of(lists));
-            merged.max(binary_intersection::room_bytes(lists[0]))
+            let merged = merge_path::scratch_bytes(lists, Partitions::of(lists));
+            merged.max(binary_intersection::scratch_bytes(lists[0]))
         };
         let room = ground.gpu.allocate(pairs.iter().map(room).max().unwrap_or(16))?;
         Ok(Pairs { pairs, room })

@@ -67,7 +67,7 @@ fn results(ground: &Ground) -> Result<Vec<Results>, BenchError> {
         let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         let there = ground.upload(&bytes)?;
         let selection = Selection { keys: there.address(), count: keys.len() as u32, k: K as u32 };
-        let room = METHODS.iter().map(|method| selection.room_bytes(method.1)).max().unwrap_or(0);
+        let room = METHODS.iter().map(|method| selection.scratch_bytes(method.1)).max().unwrap_or(0);
         results.push(Results { keys, best, there, room: ground.gpu.allocate(room.max(16))? });
     }
     Ok(results)

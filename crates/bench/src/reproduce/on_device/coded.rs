@@ -3,10 +3,7 @@
 use super::{Ground, Landing, Timed, agree, disagreement, time_cpu};
 use crate::error::BenchError;
 use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded};
-use lanner::internals::device::kernels::{
-    DECODE_BITPACK, DECODE_ELIAS_FANO, DECODE_PFOR, DECODE_PFOR_BLOCK, DECODE_RAW, DECODE_RICE, DecodeArguments,
-    DecodeKind, DecodeOutput, DecodeRow,
-};
+use lanner::internals::device::decode::{DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder};
 use lanner::internals::papers::compaction::{DeviceList, read_numbers};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::TypedKernel;
@@ -150,15 +147,7 @@ impl Coded {
 }
 
 fn kernel(codec: CodecName) -> &'static TypedKernel<DecodeArguments> {
-    match codec {
-        CodecName::Raw => &DECODE_RAW,
-        CodecName::Bitpack => &DECODE_BITPACK,
-        CodecName::EliasFano => &DECODE_ELIAS_FANO,
-        CodecName::Pfor => &DECODE_PFOR,
-        CodecName::PforBlock => &DECODE_PFOR_BLOCK,
-        CodecName::Rice => &DECODE_RICE,
-        CodecName::Qmx => unreachable!("no figure about a GPU has qmx"),
-    }
+    decoder(codec).expect("figures about a GPU have codecs with a GPU decoder")
 }
 
 /// The distances between documents; the first is from just before document 0.

@@ -1,19 +1,19 @@
-// The four kernels of a module that answers queries: OR and AND, for batches and for a query alone, whose rows lie in other
-// memory. `places` are the thread blocks of an OR that a processor runs at once, as batch.rs has them.
+// The four kernels of a module that answers queries: OR and AND, each for batches and for a single query, whose rows lie in
+// other memory.
 #pragma once
 #include "algorithms/conjunction.cu"
 #include "algorithms/scatter.cu"
 
-#define ANSWERING_KERNELS(name, TAG, STREAM, places)                                                                   \
-    BOUNDED_KERNEL(scatter_##name, OR_THREADS, places, BatchArguments, arguments) {                                    \
-        scatter<TAG, STREAM, false>(arguments);                                                                        \
+#define ANSWERING_KERNELS(name, TAG, COLUMN, or_blocks_per_sm)                                                         \
+    BOUNDED_KERNEL(scatter_##name, OR_THREADS, or_blocks_per_sm, BatchArguments, arguments) {                          \
+        scatter<TAG, COLUMN, false>(arguments);                                                                        \
     }                                                                                                                  \
-    BOUNDED_KERNEL(scatter_##name##_alone, OR_THREADS, places, BatchArguments, arguments) {                            \
-        scatter<TAG, STREAM, true>(arguments);                                                                         \
+    BOUNDED_KERNEL(scatter_##name##_alone, OR_THREADS, or_blocks_per_sm, BatchArguments, arguments) {                  \
+        scatter<TAG, COLUMN, true>(arguments);                                                                         \
     }                                                                                                                  \
-    BOUNDED_KERNEL(conjunction_##name, AND_THREADS, 6, BatchArguments, arguments) {                                    \
-        conjunction<TAG, STREAM, false>(arguments);                                                                    \
+    BOUNDED_KERNEL(conjunction_##name, AND_THREADS, AND_BLOCKS_PER_SM, BatchArguments, arguments) {                    \
+        conjunction<TAG, COLUMN, false>(arguments);                                                                    \
     }                                                                                                                  \
-    BOUNDED_KERNEL(conjunction_##name##_alone, AND_THREADS, 6, BatchArguments, arguments) {                            \
-        conjunction<TAG, STREAM, true>(arguments);                                                                     \
+    BOUNDED_KERNEL(conjunction_##name##_alone, AND_THREADS, AND_BLOCKS_PER_SM, BatchArguments, arguments) {            \
+        conjunction<TAG, COLUMN, true>(arguments);                                                                     \
     }

@@ -1,4 +1,4 @@
-// OR and AND by impacts, of lists packed by bitpack, the default: a module of kernels.rs.
+// OR and AND by impacts, over lists packed by bitpack, the default: a module of kernels.rs.
 #include "device/kernels/answering.cu"
 
-ANSWERING_KERNELS(bitpack_impact, BITPACK, IMPACT, 4)
+ANSWERING_KERNELS(bitpack_impact, codec_tag::Bitpack, IMPACT, OR_BLOCKS_PER_SM)

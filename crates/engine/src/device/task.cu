@@ -1,0 +1,32 @@
+// The part of a query that a thread block answers.
+#pragma once
+#include "kernel.h"
+#include "ptx/kernels.h"
+
+// The rows of a single query are in `alone`; its kernel also leaves its state zeroed. Kernels are compiled for both cases,
+// because rows in the argument are read from constant memory by other instructions than rows in global memory.
+template <bool IS_ALONE> struct Task {
+    const QueryRow &query;
+    const SparseRow *sparse;
+    const DenseRow *dense;
+    unsigned number;     // the position of the query in the batch
+    unsigned part;       // the position of the part in the query
+    unsigned first, end; // the range of the part
+
+    __device__ Task(const BatchArguments &arguments, unsigned given)
+        : query(IS_ALONE ? arguments.alone.query : arguments.queries[given]),
+          sparse(IS_ALONE ? arguments.alone.sparse : arguments.sparse + query.sparse),
+          dense(IS_ALONE ? arguments.alone.dense : arguments.dense + query.dense),
+          number(given), part(blockIdx.x - query.first_part),
+          first(query.parts_first + part * query.part_length),
+          end(query.parts_end - first > query.part_length ? first + query.part_length : query.parts_end) {}
+
+    __device__ explicit Task(const BatchArguments &arguments)
+        : Task(arguments, IS_ALONE ? 0 : arguments.parts[blockIdx.x]) {}
+
+    // The part's keys in the arena, where shared memory does not hold them.
+    __device__ uint64_t *keys(const BatchArguments &arguments) const {
+        const uint64_t left = static_cast<uint64_t>(query.parts) * query.k;
+        return arguments.arena + query.keys + left + static_cast<uint64_t>(part) * query.capacity;
+    }
+};
