@@ -255,7 +255,7 @@ fn a_line_that_fails_has_an_error_in_its_place() {
 fn a_query_of_a_log_that_fails_has_an_error_in_its_place_however_queries_are_answered() {
     let place = birds();
     place.write("log.tsv", "q1\tfalcon pairs\nq2\tfalcon^0\nq3\theron\nq4\tx^0\nq5\tbarn owls\n");
-    let has_simulator = lanner::internals::device::kernels::DECODE.kernel.simulate.is_some();
+    let has_simulator = lanner::internals::device::decode::DECODE.kernel.simulate.is_some();
     let executors = ["--threads 1", "--threads 3", "--executor simulator"];
     for executor in &executors[..if has_simulator { 3 } else { 2 }] {
         let search = format!("search --index birds --queries log.tsv -k 1 --quiet {executor}");
