@@ -1,4 +1,4 @@
-//! Any bytes, any directory byte and any number of postings, through every codec: no panic, and what is encoded returns.
+//! Any bytes, any directory byte and any number of postings, through every codec: no panic, and encoding round-trips.
 #![no_main]
 
 use lanner_fuzz::write_seeds;
@@ -23,7 +23,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The bytes once as a list of one block, once cut in two: what the blocks share, and a block.
+/// Decodes the bytes as a list of one block, then cut in two: the shared part and a block.
 fn decode_anything(data: &[u8]) {
     let (head, payload) = data.split_at(HEAD);
     let (byte, count) = (head[0], usize::from(head[1]) % BLOCK + 1);

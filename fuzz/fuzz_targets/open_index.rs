@@ -1,7 +1,7 @@
-//! A real index with patched bytes: opening, verifying, searching and reading documents give errors or answers, no panic.
+//! An index with patched bytes: opening, verifying, searching and reading documents give errors or answers, no panic.
 //!
-//! An input says which index to damage, then lists patches. Half of the inputs have their checksums made right again,
-//! so that what lies behind them is reached.
+//! An input names the index to damage, then lists patches. In half of the inputs the checksums are corrected, so that
+//! the code behind them is reached.
 #![no_main]
 
 use lanner::internals::query::{Algorithm, Mode, Query};
@@ -35,7 +35,7 @@ struct Original {
     segment: Vec<u8>,
 }
 
-/// What the inputs are patches to, and the folder that each damaged index is written to.
+/// The intact indexes, and the folder that each damaged index is written to.
 struct Workplace {
     originals: Vec<Original>,
     folder: PathBuf,
@@ -59,7 +59,7 @@ fn prepare() {
     write_seeds(seeds());
 }
 
-/// The checksums right and wrong, each index, each section touched, the header touched, the file cut.
+/// Each index with right and wrong checksums: each section patched, the header patched, the file truncated.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![vec![], vec![1]];
     for choice in 0..18 {
@@ -113,7 +113,7 @@ fn patch(input: &mut Input<'_>, manifest: &mut Vec<u8>, segment: &mut Vec<u8>, t
     Some(())
 }
 
-/// Makes all checksums right again. A header that is no header stays as it is.
+/// Corrects all checksums. A header that cannot be read stays as it is.
 fn mend(manifest: &mut Vec<u8>, segment: &mut [u8]) {
     if segment.len() < HEADER_BYTES {
         return;
@@ -152,7 +152,7 @@ fn decode_body(body: &[u8]) -> Result<Manifest, lanner_index::format::IndexError
     Manifest::decode(Path::new(MANIFEST), &[line.as_bytes(), body].concat())
 }
 
-/// Uses an index in every way there is, with one score model.
+/// Uses an index in every way, with one score model.
 fn exercise(folder: &Path, model: ScoreModel) {
     let Ok(index) = Index::open(folder) else {
         return;
@@ -176,7 +176,7 @@ fn exercise(folder: &Path, model: ScoreModel) {
                     let name = other.trace.steps.last().map_or("none", |step| step.name);
                     assert_eq!(other.hits, exhaustive.hits, "{text:?} by {model}, {name}: a wrong answer after verify");
                 }
-                // All start from the same seed, which must not keep out what belongs in.
+                // All algorithms start from the same seed, which must not exclude a hit.
                 let found = plan.lists.iter().map(|list| list.postings as usize).max().unwrap_or(0).min(query.k);
                 assert!(
                     mode == Mode::And || exhaustive.hits.len() >= found,

@@ -16,7 +16,7 @@ static SEARCHER: OnceLock<Searcher> = OnceLock::new();
 fn prepare() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     build_small_index(folder.path(), "bitpack", true, true);
-    // The mapping outlives the files, so nothing stays behind.
+    // The mapping outlives the files, so nothing is left on disk.
     SEARCHER.get_or_init(|| Searcher::open(folder.path()).expect("the index that was just built"));
     let further =
         ["a^2 b^.5 c^1. d^", "don't U.S. 3.14 x^1e3", "\u{4e2d}\u{6587} na\u{ef}ve \u{1f600}", "and the of", ""];

@@ -1,4 +1,4 @@
-//! Any bytes as a CIFF file: an error or lists and documents, which written again are read as the same.
+//! Any bytes as a CIFF file: an error, or lists and documents that survive writing and reading again.
 #![no_main]
 
 use lanner_fuzz::write_seeds;

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: seeds written by code, and a small index to damage or to ask.
+//! Shared by the fuzz targets: seeds written by code, and a small index to damage or to search.
 
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -16,12 +16,12 @@ pub fn write_seeds(seeds: impl IntoIterator<Item = Vec<u8>>) {
     }
 }
 
-/// Queries that reach short and long lists, lists that are missing, and all the syntax there is.
+/// Queries over short, long and missing lists, with all of the syntax.
 pub const QUERIES: [&str; 5] =
     ["common", "common even rare", "rare^2.5 word7 word8 nowhere", "even third fifth common^0.01", "word1 word2 word3"];
 
-/// Builds an index of 640 documents: lists of a few postings, of less than a block, of several blocks with windows, the
-/// latter as bitmaps if `dense`; with impacts, impact-ordered lists and ranks if `is_rich`.
+/// Builds an index of 640 documents with lists of a few postings, of less than a block and of several blocks with
+/// windows. `dense` stores the longest as bitmaps; `is_rich` adds impacts, impact-ordered lists and ranks.
 pub fn build_small_index(folder: &Path, codec: &str, dense: bool, is_rich: bool) {
     let documents = (0..640u32).map(|number| {
         let mut text = format!("common word{} word{}", number % 97, number % 41);
@@ -32,7 +32,7 @@ pub fn build_small_index(folder: &Path, codec: &str, dense: bool, is_rich: bool)
             }
         }
         if number % 100 == 1 {
-            // Frequencies that the bits of a bitmap's frequencies do not hold.
+            // Frequencies too large for the bits of a dense list.
             text.push_str(&" common".repeat(20));
         }
         (format!("document-{number}"), format!("title {}", number % 10), text)

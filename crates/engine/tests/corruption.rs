@@ -1,5 +1,5 @@
-//! Queries over damaged lists: whatever a byte says, an answer or an error and never a panic; and where verification
-//! finds nothing wrong, the right answer.
+//! Queries over damaged lists give an answer or an error, never a panic; and the right answer if verification finds no
+//! damage.
 
 #[cfg(simulator)]
 use lanner::internals::executors::GpuExecutor;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 const MANIFEST: &str = "manifest-00000001";
 const SEGMENT: &str = "segment-00000001";
 
-/// Lists of all and of some documents, long and short, with frequencies that four bits do not hold.
-/// All lists are in blocks where a codec is named; else long ones are dense.
+/// Lists of all and of some documents, long and short, with frequencies of more than four bits. With a codec all lists
+/// are in blocks; without one, long lists are dense.
 fn build_small(folder: &Path, codec: Option<CodecName>) {
     let text = |number: u32| {
         let mut text = "all ".repeat(1 + number as usize % 3);
@@ -48,7 +48,7 @@ const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::ScoreAtATime,
 ];
 
-/// The hits of algorithms in every mode and model there is, those that must be the same side by side.
+/// The hits of the algorithms in every mode and score model, grouped by query: those of a group must be equal.
 fn search_all(searcher: &Searcher, algorithms: &[Algorithm]) -> Vec<Vec<Vec<Hit>>> {
     let mut all = Vec::new();
     for text in ["all half most", "rare all", "half"] {
@@ -63,7 +63,7 @@ fn search_all(searcher: &Searcher, algorithms: &[Algorithm]) -> Vec<Vec<Vec<Hit>
     all
 }
 
-/// Makes the checksums right again after a change to a section.
+/// Corrects the checksums after a change to a section.
 fn mend(folder: &Path, segment: &mut [u8], section: Section) {
     let path = folder.join(SEGMENT);
     let mut header = Header::decode(&path, segment, segment.len() as u64).unwrap();
@@ -81,10 +81,10 @@ fn check_section(section: Section, codec: Option<CodecName>) {
     check_each(section, codec, 1, &|index| search_all(&Searcher::new(index), &ALGORITHMS));
 }
 
-/// Searches an index in several ways, those that must find the same side by side.
+/// Searches an index in several ways, grouped by query: the hits of a group must be equal.
 type Search<'a> = &'a dyn Fn(Arc<Index>) -> Vec<Vec<Vec<Hit>>>;
 
-/// Damages one of so many bytes of a section after the other, and searches.
+/// Damages every `step`th byte of a section in turn, and searches.
 fn check_each(section: Section, codec: Option<CodecName>, step: usize, search: Search<'_>) {
     let folder = tempfile::tempdir().unwrap();
     build_small(folder.path(), codec);
@@ -97,7 +97,7 @@ fn check_each(section: Section, codec: Option<CodecName>, step: usize, search: S
         let mut bytes = whole.clone();
         bytes[at] ^= if at % 9 == 8 { 0xFF } else { 1 << (at % 9) };
         mend(folder.path(), &mut bytes, section);
-        // A reader has the old file mapped: a new one takes its place.
+        // A reader may have the old file mapped, so a new file replaces it.
         fs::remove_file(&path).unwrap();
         fs::write(&path, &bytes).unwrap();
         let Ok(index) = Index::open(folder.path()) else {
@@ -133,7 +133,7 @@ fn searching_damaged_impact_ordered_lists_does_not_panic() {
     check_section(Section::ImpactLists, None);
 }
 
-/// Steps on a device keep within their memory too, which shows where the simulator is built with a sanitizer.
+/// Steps on a device stay within their buffers too, which the step `sanitize` of ./check shows.
 #[cfg(simulator)]
 #[test]
 fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
@@ -158,7 +158,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
     }
 }
 
-/// Likewise where the blocks that a search hits are cut out of a damaged list.
+/// The same with only the blocks uploaded that a search hits.
 #[cfg(simulator)]
 #[test]
 fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {

@@ -1,5 +1,5 @@
-//! The papers' algorithms give on the simulator, or on a GPU where `LANNER_REQUIRE_GPU=1` asks for one, what sets and
-//! sorted arrays give.
+//! The papers' algorithms agree with sets and sorted arrays, on the simulator or, with `LANNER_REQUIRE_GPU=1`, on a
+//! GPU.
 #![cfg(simulator)]
 
 mod device;
@@ -46,13 +46,13 @@ impl Uploaded {
     }
 }
 
-/// The documents that are in all lists.
+/// The documents that all lists contain.
 fn intersection_of(lists: &[Vec<u32>]) -> Vec<u32> {
     let sets: Vec<BTreeSet<u32>> = lists.iter().map(|list| list.iter().copied().collect()).collect();
     sets[0].iter().copied().filter(|document| sets.iter().all(|set| set.contains(document))).collect()
 }
 
-/// Every intersection of two lists, on the device and on the CPU, is that of the sets.
+/// Checks every intersection of two lists, on the device and on the CPU, against that of sets.
 fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
     let expected = intersection_of(&[a.to_vec(), b.to_vec()]);
     let what = format!("{} and {} documents", a.len(), b.len());
@@ -92,7 +92,7 @@ fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
     assert_eq!(binary_intersection::cpu_by_skips(a, b, &binary_intersection::last_documents(b)), expected);
 }
 
-/// Documents at random distances, up to the last there can be where they do not fit otherwise.
+/// Sorted documents with random gaps, one in each range of `distance`.
 fn spread(count: u32, distance: u32, seed: u32) -> Vec<u32> {
     let random = |i: u32| (i ^ seed).wrapping_mul(0x9E37_79B9) >> 7;
     (0..count).map(|i| i * distance + random(i) % distance).collect()
@@ -117,7 +117,7 @@ fn lists_of_nasty_contents_are_intersected() {
     let all: Vec<u32> = (0..12_000).collect();
     let highest: Vec<u32> = (0..4000).map(|i| u32::MAX - 3999 + i).collect();
     let ends = vec![0, u32::MAX - 1, u32::MAX];
-    // With the one list or the other one longer by its first document, partitions end between equal documents.
+    // If one list has an additional first document, partitions end between equal documents.
     let later = even[1..].to_vec();
     for (a, b) in [
         (&even, &even),
@@ -138,8 +138,8 @@ fn lists_of_nasty_contents_are_intersected() {
     }
 }
 
-/// Damage makes lists that are not sorted: what comes out is anything, but nothing outside the room is touched, which
-/// the sanitizer's job sees, and there are no more matches than documents.
+/// A damaged list may not be sorted. Its intersection is undefined, but kernels stay within their buffers, which the step
+/// `sanitize` of ./check shows, and report no more matches than documents.
 #[test]
 fn lists_that_are_not_sorted_harm_nothing() {
     let gpu = open(10);
@@ -189,7 +189,7 @@ fn list() -> impl Strategy<Value = Vec<u32>> {
     })
 }
 
-/// PART and PARA give the intersections of all queries.
+/// Checks that PART and PARA give the intersections of all queries.
 fn assert_batch(gpu: &Gpu, queries: &[Vec<Vec<u32>>]) {
     let uploaded: Vec<Vec<Uploaded>> =
         queries.iter().map(|lists| lists.iter().map(|list| Uploaded::new(gpu, list)).collect()).collect();
@@ -238,19 +238,19 @@ proptest! {
     }
 }
 
-/// How scores of documents are spread.
+/// The distribution of scores.
 #[derive(Clone, Copy, Debug)]
 enum Scores {
-    /// All the same: documents decide.
+    /// All the same: documents break the ties.
     Equal(u32),
-    /// Of so many bits.
+    /// Uniform, with this number of bits.
     Bits(u32),
     /// Most are low, few are very high.
     Skewed,
 }
 
 impl Scores {
-    /// Keys of documents in any order, each once.
+    /// Keys of distinct documents, unsorted.
     fn keys(self, count: u32, seed: u32) -> Vec<u64> {
         let key = |i: u32| {
             let (document, random) = (i.wrapping_mul(0x9E37_79B1) ^ seed, (i ^ seed).wrapping_mul(0x85EB_CA6B));
@@ -294,7 +294,7 @@ fn few_keys_are_selected() {
     for count in [1, 65, 513] {
         assert_selections(&gpu, &Scores::Bits(7).keys(count, 1), 2000, &Method::ALL);
     }
-    // Of a key that is zero, and one that has all bits.
+    // A key that is zero, and one with all bits set.
     assert_selections(&gpu, &[0, u64::MAX, 5], 3, &Method::ALL);
     assert_selections(&gpu, &[7, 0], 1, &Method::ALL);
 }
@@ -314,7 +314,7 @@ fn many_keys_are_selected() {
     assert_selections(&gpu, &Scores::Bits(9).keys(40_000, 8), MOST_KEPT, &methods);
 }
 
-/// Whoever is chosen gives the same answer: on both sides of every border, with ties.
+/// Checks the method that `auto` chooses on both sides of every threshold, with ties.
 #[test]
 fn every_choice_gives_the_same_answer() {
     let gpu = open(11);

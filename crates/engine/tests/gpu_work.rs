@@ -1,4 +1,4 @@
-//! A device says what it did for an answer, as the processor does.
+//! A device reports the work done for an answer, as the CPU does.
 #![cfg(simulator)]
 
 mod device;
@@ -16,8 +16,8 @@ use tempfile::TempDir;
 
 const DOCUMENTS: usize = 3000;
 
-/// An index in which falcons are in every 5th document, 5 blocks, herons in every 50th, one block, and one egret is in
-/// document 10.
+/// An index with falcons in every 5th document (5 blocks), herons in every 50th (one block), and one egret in document
+/// 10.
 fn index() -> (TempDir, Arc<Index>) {
     index_with(CodecName::Bitpack)
 }
@@ -43,7 +43,7 @@ fn index_with(codec: CodecName) -> (TempDir, Arc<Index>) {
     (folder, index)
 }
 
-/// Hits, postings and blocks decoded, blocks skipped, documents scored: of a plan in a batch of two, and alone.
+/// Hits, postings and blocks decoded, blocks skipped, documents scored: the same in a batch of two and as a single query.
 fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1))));
     let both = gpu.run(&[plan.clone(), plan.clone()]).unwrap();
@@ -73,8 +73,8 @@ fn every_posting_of_an_or_with_room_for_all_hits_is_decoded_once() {
 #[test]
 fn an_and_decodes_the_blocks_that_it_needs() {
     let (_folder, index) = index();
-    // Two warps share the block of herons, 32 and 28 of them, which are in three blocks of falcons each: both decode the
-    // block of herons, and both the third block of falcons.
+    // Two warps share the block of herons, 32 and 28 of them, and each needs three blocks of falcons: both decode the
+    // block of herons, and both decode the third block of falcons.
     assert_eq!(work_of(&index, &plan(&index, "falcon heron", Mode::And)), [60, 2 * 60 + 5 * 128 + 88, 8, 0, 60]);
     assert_eq!(work_of(&index, &plan(&index, "falcon egret", Mode::And)), [1, 129, 2, 4, 1]);
 }
@@ -95,7 +95,7 @@ fn of_a_part_of_a_plan_only_its_blocks_count() {
     assert_eq!(work_of(&index, &part), [100, 128 + 60, 2, 0, 100]);
 }
 
-/// Bytes sent for an AND whose lists are not on the device, by an algorithm of the papers; and how many hits there are.
+/// Bytes uploaded for an AND by one of the papers' algorithms when no list is resident, and the number of hits.
 fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).upload_lists();
     let query = Query::new(words).mode(Mode::And).k(DOCUMENTS).algorithm(algorithm);
@@ -105,7 +105,7 @@ fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usiz
     (answer.work.bytes_uploaded, answer.hits.len())
 }
 
-/// Where the list of a word lies.
+/// The span of the list of a word.
 fn span_of(index: &Index, word: &str) -> ListSpan {
     index.find_terms(&[word.as_bytes()]).unwrap()[0].unwrap().1
 }
@@ -120,13 +120,13 @@ fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
     for codec in [CodecName::Bitpack, CodecName::Pfor, CodecName::EliasFano] {
         let (_folder, index) = index_with(codec);
         let falcons = index.list_at(span_of(&index, "falcon")).unwrap();
-        // The row stays that says how long shared parts are.
+        // The header with the lengths of the shared parts is not uploaded.
         let row = if codec == CodecName::Pfor { SHARED_HEADER_BYTES } else { 0 };
         let directory = falcons.directory_bytes().unwrap() - row + falcons.shared_bytes().iter().sum::<usize>();
-        // A table of up to four blocks takes a unit.
+        // A table of up to four blocks takes one unit.
         let blocks = UNIT + falcons.block_bytes(0).len();
         let sent = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
-        // There are more than 128 falcons for the one egret.
+        // The list of falcons is more than 128 times as long, so it is searched.
         for algorithm in [Algorithm::SkipSearch, Algorithm::TermAtATime] {
             assert_eq!(sent_for(&index, "falcon egret", algorithm), (sent, 1), "{codec:?}");
         }

@@ -1,4 +1,4 @@
-//! Losing the GPU costs speed, not answers: every call of a device fails in turn, in every way, on the simulator.
+//! Losing the GPU costs speed, not answers: on the simulator, every device call fails in turn, in every way.
 #![cfg(simulator)]
 
 use lanner::internals::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const FAULTS: [Fault; 3] = [Fault::Once, Fault::Lost, Fault::Late];
-/// The call that no device comes to.
+/// The number of a call that is never made.
 const NEVER: u64 = u64::MAX;
-/// So little memory that a batch of plans with many hits goes in several parts, one after the other.
+/// A budget so small that a batch of plans with many hits is split and answered in several parts.
 const TIGHT_BYTES: u64 = 288 << 10;
 
 const DOCUMENTS: usize = 700;
-/// Hits that lie in shared memory, and more.
+/// k whose hits fit in shared memory, and one whose hits do not.
 const KS: [usize; 3] = [1, 10, DOCUMENTS];
 
-/// A call of a device that can fail.
+/// A device call that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Allocate(Side),
@@ -38,7 +38,7 @@ enum Call {
     Ask(Stream),
 }
 
-/// Writes down the calls of a device that fails on command.
+/// Records the calls of a device that fails on command.
 #[derive(Debug)]
 struct Recorder {
     device: Faulty,
@@ -85,7 +85,7 @@ impl Device for Recorder {
         self.device.free(piece);
     }
 
-    /// Each command is a call, however many come together.
+    /// Records each command as a call of its own.
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         commands.iter().try_for_each(|command| {
             self.note(match command {
@@ -107,13 +107,13 @@ impl Device for Recorder {
     }
 }
 
-/// An index, questions about it, and what the processor answers.
+/// An index, plans over it, and the CPU's answers.
 struct Questions {
     _folder: TempDir,
     index: Arc<Index>,
     plans: Vec<Plan>,
     expected: Vec<Vec<Hit>>,
-    /// So many of the plans are a batch of their own, before that of all.
+    /// How many plans the first batch has; the second has all of them.
     first: usize,
 }
 
@@ -136,12 +136,12 @@ impl Questions {
         let answers = Cpu::new(Arc::clone(&index), 1).run(&plans).unwrap();
         let expected: Vec<Vec<Hit>> = answers.into_iter().map(|answer| answer.hits).collect();
         assert!(expected.iter().filter(|hits| !hits.is_empty()).count() > queries.len() / 2);
-        // Smaller, so that buffers grow in the second batch.
+        // The first batch is smaller, so that buffers grow in the second.
         let first = plans.len().div_ceil(3);
         Questions { _folder: folder, index, plans, expected, first }
     }
 
-    /// Short, long and dense lists, and plans of every kind that a device answers, for each of these k.
+    /// Short, long and dense lists, and plans of every kind that a device answers, with each of these k.
     fn mixed(ks: [usize; 3]) -> Questions {
         let mut queries = Vec::new();
         for (place, words) in ["falcon pairs water", "dawn heron", "water^2 dawn hunt"].into_iter().enumerate() {
@@ -153,20 +153,20 @@ impl Questions {
         Questions::new(texts(), None, &queries)
     }
 
-    /// Two plans, each of which is answered alone, since it is the only one of its score model.
+    /// Two plans with different score models, so that each is answered as a single query.
     fn alone() -> Questions {
         let query = Query::new("falcon pairs dawn");
         let queries = [ScoreModel::Bm25, ScoreModel::Impact].map(|score| query.clone().score(score));
         Questions::new(texts(), None, &queries)
     }
 
-    /// A few plans, with one launch for each of their stages.
+    /// A few plans, with one launch for each stage.
     fn few() -> Questions {
         let query = |words, mode| Query::new(words).mode(mode);
         let queries = [
             query("falcon pairs water", Mode::Or),
             query("dawn heron", Mode::And),
-            // The AND of one has too few hits, that of the other has enough.
+            // The AND of the first has too few hits, the AND of the second has enough.
             query("dawn heron", Mode::AndOr),
             query("falcon pairs", Mode::AndOr),
             query("water^2 dawn hunt", Mode::Or),
@@ -174,8 +174,8 @@ impl Questions {
         Questions::new(texts(), None, &queries)
     }
 
-    /// An AND term at a time by merging, one by searching, and one that an OR by accumulators follows, of which the
-    /// device selects the best; and a plan that goes in a batch beside them.
+    /// A term-at-a-time AND that merges, one that searches, and one followed by an OR with accumulators whose top k is
+    /// selected on the device; and one plan that is answered in a batch.
     fn in_steps() -> Questions {
         let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
         let queries = [
@@ -193,7 +193,7 @@ impl Questions {
         Questions::new(texts.collect(), Some(CodecName::EliasFano), &queries)
     }
 
-    /// The executor on devices as they are handed out: `devices` gives one for each number from 0.
+    /// An executor that opens the devices that `devices` returns for 0, 1, 2, ...
     fn executor(
         &self,
         devices: impl Fn(usize) -> Result<Arc<dyn Device>, GpuError> + Send + Sync + 'static,
@@ -212,7 +212,7 @@ impl Questions {
     }
 }
 
-/// Documents of words that all, many or few of them have.
+/// Documents with words that all of them, many or few have.
 fn texts() -> Vec<String> {
     let text = |document: usize| {
         let often = ["falcon ", "pairs "].map(|word| word.repeat(document % 5));
@@ -223,17 +223,17 @@ fn texts() -> Vec<String> {
     (0..DOCUMENTS).map(text).collect()
 }
 
-/// An executor at work.
+/// An executor with a record of what it reported and opened.
 struct Run<'a> {
     questions: &'a Questions,
     executor: GpuExecutor,
-    /// What was reported.
+    /// The lines that were reported.
     lines: Arc<Mutex<Vec<String>>>,
-    /// When a device was asked for.
+    /// When each device was opened.
     opened: Arc<Mutex<Vec<Instant>>>,
 }
 
-/// What the counters say.
+/// The values of the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     answered: usize,
@@ -247,7 +247,7 @@ impl Run<'_> {
         Run { executor: change(self.executor), ..self }
     }
 
-    /// Asks the first `count` questions at once; every answer is right, and the device gave as many as the counter says.
+    /// Runs the first `count` plans as one batch, and checks the answers and the counters.
     fn ask(&self, count: usize) -> Vec<Answer> {
         let before = self.counts();
         let answers = self.executor.run(&self.questions.plans[..count]).unwrap();
@@ -259,7 +259,7 @@ impl Run<'_> {
         let lines = self.lines();
         let refusals = lines.iter().filter(|line| line.ends_with(REFUSED)).count();
         assert_eq!(after.failures, lines.len() - refusals, "one line for each failure");
-        assert!(refusals <= after.opened, "one line for all plans that have no room on a device");
+        assert!(refusals <= after.opened, "one line for all plans that do not fit in device memory");
         answers
     }
 
@@ -280,30 +280,30 @@ impl Run<'_> {
     }
 }
 
-/// How a line ends that speaks of plans without room on the device.
+/// The end of the line that reports plans that do not fit in device memory.
 const REFUSED: &str = "; the CPU answers such queries, the GPU all others";
 
-/// The answers that a device gave.
+/// How many answers came from a device.
 fn by_device(answers: &[Answer]) -> usize {
     let is_there = |answer: &&Answer| answer.trace.steps.iter().any(|step| step.place == Place::Simulator);
     answers.iter().filter(is_there).count()
 }
 
-/// Every call of a device that is opened and answers two batches, and where these end.
-struct Course {
+/// The calls that opening a device and two batches make, and where the opening and the first batch end.
+struct Recording {
     calls: Vec<Call>,
     opening_end: usize,
     first_end: usize,
 }
 
-/// How an executor uses its device.
+/// Options of an executor.
 type Use = fn(GpuExecutor) -> GpuExecutor;
 
-/// All plans of a batch at once, however few there are.
+/// All plans of a batch in one launch, however few there are.
 const TOGETHER: Use = |executor| executor.small_batches(SmallBatches::Together);
 
-impl Course {
-    fn new(questions: &Questions, usage: Use) -> Course {
+impl Recording {
+    fn new(questions: &Questions, usage: Use) -> Recording {
         let device = Recorder::new(Fault::Once, NEVER);
         let given: Arc<dyn Device> = device.clone();
         let run = questions.executor(move |_| Ok(Arc::clone(&given))).with(usage);
@@ -316,15 +316,15 @@ impl Course {
         assert_eq!(device.device.calls(), calls.len() as u64);
         let answered = questions.first + questions.plans.len();
         assert_eq!(run.counts(), Counts { answered, fallen_back: 0, failures: 0, opened: 1 });
-        Course { calls, opening_end, first_end }
+        Recording { calls, opening_end, first_end }
     }
 
-    /// Whether the executor tries again by itself after the one fault: it makes room and sends the batch anew.
+    /// Whether the executor recovers by itself: after a failed allocation it frees memory and repeats the batch.
     fn is_mended(&self, fault: Fault, at: usize) -> bool {
         fault == Fault::Once && at >= self.opening_end && matches!(self.calls[at], Call::Allocate(_))
     }
 
-    /// How often both streams had something to do when a call came.
+    /// At how many calls both streams were busy.
     fn overlaps(&self) -> usize {
         let mut under_way = [false; STREAMS];
         let is_overlap = |call: &&Call| {
@@ -343,24 +343,24 @@ impl Course {
     }
 }
 
-/// Lets every call fail in turn, in every way. Returns how many batches were answered by both processors.
-fn walk(questions: &Questions, usage: Use) -> (Course, usize) {
-    let course = Course::new(questions, usage);
-    assert_eq!(Course::new(questions, usage).calls, course.calls, "the same calls each time");
+/// Makes every call fail in turn, in every way. Returns how many batches were answered partly by the GPU, partly by the CPU.
+fn walk(questions: &Questions, usage: Use) -> (Recording, usize) {
+    let recording = Recording::new(questions, usage);
+    assert_eq!(Recording::new(questions, usage).calls, recording.calls, "the same calls each time");
     let mut shared = 0;
     for fault in FAULTS {
-        for at in 0..course.calls.len() {
-            shared += fail_at(questions, usage, &course, fault, at);
+        for at in 0..recording.calls.len() {
+            shared += fail_at(questions, usage, &recording, fault, at);
         }
-        let (device, run) = faulty_run(questions, usage, fault, course.calls.len());
+        let (device, run) = faulty_run(questions, usage, fault, recording.calls.len());
         run.ask(questions.first);
         run.ask(questions.plans.len());
         assert!(!device.device.has_failed(), "there is no call behind the last");
     }
-    (course, shared)
+    (recording, shared)
 }
 
-/// An executor whose first device fails at a call, and whose others do not.
+/// An executor whose first device fails at one call; later devices do not fail.
 fn faulty_run(questions: &Questions, usage: Use, fault: Fault, at: usize) -> (Arc<Recorder>, Run<'_>) {
     let device = Recorder::new(fault, at as u64);
     let given: Arc<dyn Device> = device.clone();
@@ -370,26 +370,26 @@ fn faulty_run(questions: &Questions, usage: Use, fault: Fault, at: usize) -> (Ar
     (device, questions.executor(devices).with(usage))
 }
 
-/// Lets one call fail, and asks on.
-fn fail_at(questions: &Questions, usage: Use, course: &Course, fault: Fault, at: usize) -> usize {
-    let what = format!("{fault:?} at call {at}, {:?}", course.calls[at]);
+/// Makes one call fail, and runs further batches.
+fn fail_at(questions: &Questions, usage: Use, recording: &Recording, fault: Fault, at: usize) -> usize {
+    let what = format!("{fault:?} at call {at}, {:?}", recording.calls[at]);
     let (first, all) = (questions.first, questions.plans.len());
     let (device, run) = faulty_run(questions, usage, fault, at);
     let by_device = [first, all].map(|count| by_device(&run.ask(count)));
     assert!(device.device.has_failed(), "{what}");
-    assert_eq!(device.calls()[..=at], course.calls[..=at], "{what}");
-    let is_mended = course.is_mended(fault, at);
+    assert_eq!(device.calls()[..=at], recording.calls[..=at], "{what}");
+    let is_mended = recording.is_mended(fault, at);
     let failures = usize::from(!is_mended);
     let is_shared = |given: usize, count: usize| given > 0 && given < count;
     match (at, by_device) {
         _ if is_mended => assert_eq!(by_device, [first, all], "{what}"),
-        (..) if at < course.first_end => {
+        (..) if at < recording.first_end => {
             assert!(by_device[0] < first && by_device[1] == all, "{what}: {by_device:?}");
-            assert!(at >= course.opening_end || by_device[0] == 0, "{what}: {by_device:?}");
+            assert!(at >= recording.opening_end || by_device[0] == 0, "{what}: {by_device:?}");
         }
         _ => assert!(by_device[0] == first && by_device[1] < all, "{what}: {by_device:?}"),
     }
-    let opened = 1 + usize::from(failures > 0 && (course.opening_end..course.first_end).contains(&at));
+    let opened = 1 + usize::from(failures > 0 && (recording.opening_end..recording.first_end).contains(&at));
     let answered = by_device.iter().sum();
     let fallen_back = first + all - answered;
     assert_eq!(run.counts(), Counts { answered, fallen_back, failures, opened }, "{what}");
@@ -401,31 +401,32 @@ fn fail_at(questions: &Questions, usage: Use, course: &Course, fault: Fault, at:
 
 #[test]
 fn any_call_may_fail_with_lists_on_the_device() {
-    let (course, _) = walk(&Questions::mixed(KS), TOGETHER);
-    // Both models were answered at once, on a stream each.
-    assert!(course.overlaps() > 0);
+    let (recording, _) = walk(&Questions::mixed(KS), TOGETHER);
+    // The batches of both score models were in flight at once, on one stream each.
+    assert!(recording.overlaps() > 0);
 }
 
 #[test]
 fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
     let questions = Questions::mixed(KS);
     let usage: Use = |executor| executor.small_batches(SmallBatches::Marked);
-    let (marked, together) = (walk(&questions, usage).0, Course::new(&questions, TOGETHER));
+    let (marked, together) = (walk(&questions, usage).0, Recording::new(&questions, TOGETHER));
     assert!(marked.calls.len() > together.calls.len());
 }
 
 #[test]
 fn any_call_may_fail_with_lists_that_are_sent() {
-    let (course, _) = walk(&Questions::mixed(KS), GpuExecutor::upload_lists);
-    assert!(course.overlaps() > 0);
+    let (recording, _) = walk(&Questions::mixed(KS), GpuExecutor::upload_lists);
+    assert!(recording.overlaps() > 0);
 }
 
 #[test]
 fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
-    let (course, shared) = walk(&Questions::mixed([DOCUMENTS; 3]), |executor| TOGETHER(executor.memory(TIGHT_BYTES)));
-    // Two for each part: more than for two batches of two models.
-    assert!(course.launches() > 8, "{} launches", course.launches());
-    // The parts that were answered before stay answered.
+    let (recording, shared) =
+        walk(&Questions::mixed([DOCUMENTS; 3]), |executor| TOGETHER(executor.memory(TIGHT_BYTES)));
+    // Two launches for each part: more than two batches of two models need.
+    assert!(recording.launches() > 8, "{} launches", recording.launches());
+    // Parts answered before a failure keep their answers.
     assert!(shared > 0);
 }
 
@@ -437,35 +438,35 @@ fn any_call_may_fail_for_queries_that_come_alone() {
 #[test]
 fn any_call_may_fail_while_few_plans_go_apart() {
     let questions = Questions::few();
-    let (course, shared) = walk(&questions, |executor| executor);
-    // A launch for each plan, first of some and then of all, and one for the OR of an AND+OR; two are under way at once.
-    assert_eq!((questions.first, course.launches()), (2, 2 + 5 + 1));
-    assert!(course.overlaps() > 0);
-    // The plans that were answered before stay answered.
+    let (recording, shared) = walk(&questions, |executor| executor);
+    // One launch for each plan of both batches, and one for the OR of an AND+OR; two are in flight at once.
+    assert_eq!((questions.first, recording.launches()), (2, 2 + 5 + 1));
+    assert!(recording.overlaps() > 0);
+    // Plans answered before a failure keep their answers.
     assert!(shared > 0);
-    // Together they take one launch for ANDs and one for ORs.
-    assert_eq!(Course::new(&questions, TOGETHER).launches(), 2 + 2);
+    // In one batch they take one launch for ANDs and one for ORs.
+    assert_eq!(Recording::new(&questions, TOGETHER).launches(), 2 + 2);
 }
 
 #[test]
 fn any_call_may_fail_between_the_steps_of_an_and_and_an_or() {
-    let (course, shared) = walk(&Questions::in_steps(), GpuExecutor::upload_lists);
-    // One of them selects: there are more keys than the processor is left with.
-    assert!(course.launches() > 38, "{} launches", course.launches());
-    // What was answered before a failure stays answered.
+    let (recording, shared) = walk(&Questions::in_steps(), GpuExecutor::upload_lists);
+    // One of them selects on the device: it has more keys than the CPU selects from.
+    assert!(recording.launches() > 38, "{} launches", recording.launches());
+    // Plans answered before a failure keep their answers.
     assert!(shared > 0);
 }
 
 #[test]
-fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_processor_and_no_others() {
+fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_cpu_and_no_others() {
     let documents =
         (0..60_000).map(|document: usize| if document.is_multiple_of(500) { "few many" } else { "many" }.to_owned());
     let query = |words, mode, algorithm| Query::new(words).mode(mode).algorithm(algorithm);
     let queries = [
         query("few many", Mode::And, Algorithm::SkipSearch),
-        // Accumulators of all documents.
+        // The accumulators of all documents.
         query("few many", Mode::Or, Algorithm::Accumulators),
-        // All of the longer list.
+        // The whole of the longer list.
         query("few many", Mode::And, Algorithm::MergePath),
         query("few", Mode::And, Algorithm::TermAtATime),
     ];
@@ -485,7 +486,7 @@ fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_processor_and_no_ot
 #[test]
 fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
     let questions = Questions::mixed(KS);
-    let calls = Course::new(&questions, |executor| executor).calls.len();
+    let calls = Recording::new(&questions, |executor| executor).calls.len();
     for fault in FAULTS {
         for at in (0..2 * calls).step_by(calls / 3) {
             let (device, run) = faulty_run(&questions, |executor| executor, fault, at);
@@ -527,25 +528,25 @@ fn no_driver() -> GpuError {
     GpuError::NoDriver { reason: "libcuda.so is not there".to_owned(), needed: "580" }
 }
 
-/// Asks single questions until so many lines were reported.
+/// Runs single plans until this number of lines was reported.
 fn ask_until(run: &Run<'_>, lines: usize) {
     while run.lines().len() < lines {
         run.ask(1);
     }
 }
 
-/// The pauses that lines speak of.
+/// The pauses that the lines name.
 fn pauses(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.rsplit(' ').next().unwrap()).collect()
 }
 
-/// A thread that panics while two batches are under way, as where no other thread can be started, leaves nothing that the
-/// next one would take for its own.
+/// A thread that panics with two batches in flight, for example because no thread can be spawned, leaves no state that a
+/// later batch could take for its own.
 #[test]
 fn a_panic_in_the_middle_of_a_batch_costs_no_answers_of_others() {
     let questions = Questions::mixed(KS);
-    let course = Course::new(&questions, TOGETHER);
-    for at in course.opening_end..course.calls.len() {
+    let recording = Recording::new(&questions, TOGETHER);
+    for at in recording.opening_end..recording.calls.len() {
         let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
             Ok(if number == 0 { Recorder::panicking(at) } else { Recorder::new(Fault::Once, NEVER) })
         };
@@ -562,11 +563,11 @@ fn a_panic_in_the_middle_of_a_batch_costs_no_answers_of_others() {
     }
 }
 
-/// As a process whose kernel made an illegal access: no driver of ours opens a device there again.
+/// As in a process whose kernel made an illegal access: the driver does not open a device there again.
 #[test]
 fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
     let questions = Questions::mixed(KS);
-    let calls = Course::new(&questions, |executor| executor).calls.len() as u64;
+    let calls = Recording::new(&questions, |executor| executor).calls.len() as u64;
     let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
         match number {
             0 => Ok(Recorder::new(Fault::Lost, calls / 2)),
@@ -591,8 +592,8 @@ fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
 #[test]
 fn pauses_are_short_again_after_a_batch_that_went_well() {
     let questions = Questions::mixed(KS);
-    // The third device, for one, is there until its second batch.
-    let calls = Course::new(&questions, |executor| executor).first_end as u64;
+    // Only the third attempt opens a device, which is lost in its second batch.
+    let calls = Recording::new(&questions, |executor| executor).first_end as u64;
     let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
         match number {
             2 => Ok(Recorder::new(Fault::Lost, calls)),
@@ -609,7 +610,7 @@ fn pauses_are_short_again_after_a_batch_that_went_well() {
 }
 
 #[test]
-fn memory_too_small_for_lengths_leaves_everything_to_the_processor() {
+fn memory_too_small_for_lengths_leaves_everything_to_the_cpu() {
     let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
     let run = run.with(|executor| executor.memory(8 << 10).pause(Duration::from_secs(3600)));
@@ -636,7 +637,7 @@ fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
     assert!(plenty < 16 << 10 && little > LARGE_LIST_BYTES, "{plenty} and {little} bytes");
 }
 
-/// Two batches have room at once: otherwise all memory would be given back and taken again for each of them.
+/// Two batches fit in memory at once: otherwise all memory would be freed and allocated again for each of them.
 #[test]
 fn what_is_sent_with_two_batches_fits_into_the_memory() {
     let words = ["large", "larger", "largest"];
@@ -656,10 +657,10 @@ fn what_is_sent_with_two_batches_fits_into_the_memory() {
     assert_eq!((allocations(), by_device(&answers)), (before, questions.plans.len()));
 }
 
-/// What documents and frequencies of `large` take at least.
+/// The least that documents and frequencies of `large` take.
 const LARGE_LIST_BYTES: u64 = 128 << 10;
 
-/// Lists that are larger than some budgets, and a small one.
+/// Plans over lists that are larger than some budgets, and over a small list.
 fn large_and_small() -> Questions {
     let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
     let queries = [
@@ -678,7 +679,7 @@ fn large_texts() -> Vec<String> {
 }
 
 #[test]
-fn memory_too_small_for_one_list_leaves_its_plans_to_the_processor_and_no_others() {
+fn memory_too_small_for_one_list_leaves_its_plans_to_the_cpu_and_no_others() {
     let questions = large_and_small();
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
     let run = run.with(|executor| executor.memory(300 << 10));
@@ -691,7 +692,7 @@ fn memory_too_small_for_one_list_leaves_its_plans_to_the_processor_and_no_others
     }
 }
 
-/// One line was reported, which says that some plans have no room.
+/// Checks that one line was reported: some plans do not fit in device memory.
 fn assert_refusal(run: &Run<'_>) {
     let lines = run.lines();
     assert!(lines.len() == 1 && lines[0].starts_with("'--gpu-memory' leaves "), "{lines:?}");

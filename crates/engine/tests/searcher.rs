@@ -1,4 +1,4 @@
-//! The searcher from outside: plans as text, explanations that add up, refused queries, damaged files.
+//! The public interface of the searcher: plans as text, explanations that add up, refused queries, damaged files.
 
 use lanner::{Algorithm, DocId, DocumentSet, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, Quiet, build};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A thousand documents of a few words whose frequencies vary.
+/// Documents of a few words with varying frequencies.
 fn documents(count: usize) -> Vec<(String, String, String)> {
     let text = |document: usize| {
         let mut text = format!("falcons hunt {}", "in pairs ".repeat(document % 7));
@@ -166,7 +166,7 @@ fn with_statistics_from_elsewhere_stored_bounds_and_impacts_are_not_used() {
     assert!(error.contains("made with other statistics"), "{error}");
 }
 
-/// Whatever the bytes of the lists say: an answer or an error, never a panic, never a hit that is no document.
+/// Damaged lists give an answer or an error, never a panic, and never a hit outside the collection.
 #[test]
 fn a_damaged_index_is_searched_without_panic() {
     let (folder, searcher) = full_index();

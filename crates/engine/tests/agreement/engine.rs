@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// Whether [`Engine::check_shards`] has anything to ask: it knows no impacts.
+    /// Whether [`Engine::check_shards`] has a question for it: shards have no impacts in common.
     pub fn answers_shards(&self) -> bool {
         self.algorithm != Algorithm::ScoreAtATime
     }
@@ -199,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Asks with each set of lanes, and compares with the oracle.
+    /// Asks with each width of SIMD lanes, and compares with the oracle.
     pub fn check_lanes(&self, collection: &Collection, ks: &[usize]) {
         let index = collection.index(self.lists);
         for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {

@@ -66,19 +66,19 @@ fn collection(contents: impl Strategy<Value = Vec<Content>>) -> impl Strategy<Va
         .no_shrink()
 }
 
-/// Values of a strategy, the same ones each time.
+/// The first values of a strategy: the same ones each time.
 pub fn sample<T: std::fmt::Debug>(count: usize, strategy: impl Strategy<Value = T>) -> Vec<T> {
     let mut runner = TestRunner::deterministic();
     (0..count).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
 }
 
-/// Collections of texts, the first `count`.
+/// The first `count` collections of texts.
 fn of_texts(count: usize) -> &'static [Collection] {
     static TEXTS: OnceLock<Vec<Collection>> = OnceLock::new();
     &TEXTS.get_or_init(|| sample(24, collection(texts())))[..count]
 }
 
-/// Collections of vectors, the first `count`.
+/// The first `count` collections of vectors.
 fn of_vectors(count: usize) -> &'static [Collection] {
     static VECTORS: OnceLock<Vec<Collection>> = OnceLock::new();
     &VECTORS.get_or_init(|| sample(8, collection(vectors())))[..count]

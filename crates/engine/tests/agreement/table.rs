@@ -17,7 +17,7 @@ const RICE: Lists = Lists::Sparse(CodecName::Rice);
 const QMX: Lists = Lists::Sparse(CodecName::Qmx);
 
 /// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets its
-/// rows here; codecs that no row names get theirs from [`engines`].
+/// rows here; a codec that is in no row gets its rows from [`engines`].
 const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Exhaustive, BITPACK, Runs::Threads(1)),
     (Algorithm::Exhaustive, DENSE, Runs::Threads(2)),
@@ -82,17 +82,17 @@ impl<F: Fn(&Engine) + Copy + Send + 'static> Agreement<F> {
         Agreement { body, is_for: |_| true, is_slow: |_| false }
     }
 
-    /// For these engines only: others could not fail.
+    /// Restricts the test to engines that it asks something.
     pub fn only(self, is_for: fn(&Engine) -> bool) -> Self {
         Agreement { is_for, ..self }
     }
 
-    /// The engines that take minutes on a simulator. There they are ignored; `LANNER_REQUIRE_GPU=1` runs them.
+    /// Ignores engines that take minutes on the simulator; `LANNER_REQUIRE_GPU=1` runs them on a GPU.
     pub fn slow_on_a_simulator(self, is_slow: fn(&Engine) -> bool) -> Self {
         Agreement { is_slow, ..self }
     }
 
-    /// A test for each engine, which fails if the engine was asked nothing.
+    /// One test for each engine. It fails if nothing was compared.
     pub fn trials(self) -> Vec<Trial> {
         let Agreement { body, is_for, is_slow } = self;
         let trial = |engine: Engine| {
@@ -110,12 +110,12 @@ impl<F: Fn(&Engine) + Copy + Send + 'static> Agreement<F> {
     }
 }
 
-/// A test of its own that needs a device.
+/// A single test that needs a device.
 pub fn device_test<F: Fn() + Send + 'static>(body: F) -> Trial {
     test(body).with_ignored_flag(is_device_missing())
 }
 
-/// Whether tests on a device are ignored, since this build has no simulator.
+/// Whether tests on a device are ignored because this build has no simulator.
 fn is_device_missing() -> bool {
     !cfg!(simulator) && !device::is_gpu_required() && !is_strict()
 }

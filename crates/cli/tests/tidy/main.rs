@@ -1,0 +1,10 @@
+//! The habits of the project that a machine can keep.
+
+mod documents;
+mod files;
+mod habits;
+mod licences;
+mod order;
+mod programs;
+mod public_items;
+mod words;
