@@ -6,7 +6,7 @@
 //! with the heap's lowest score are in it. Ours compare (score, document), which has no ties: a document is in a full
 //! heap if and only if it is not worse than the worst, and the answer equals the oracle's.
 
-use super::accumulators::Pages;
+use super::accumulator_pages::Pages;
 use crate::algorithms::sweep::Score;
 use crate::algorithms::topk::TopK;
 use lanner_index::DocId;
@@ -221,7 +221,7 @@ fn key(document: u32, score: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::accumulators::Dynamic;
+    use super::super::accumulator_pages::Dynamic;
     use super::*;
     use crate::query::score::ScoreModel;
     use proptest::prelude::*;

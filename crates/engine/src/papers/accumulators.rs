@@ -1,163 +1,100 @@
-//! Accumulators of score-at-a-time: one for each document, in pages that are zeroed when they are first touched.
+//! OR with one accumulator for each document, in the global memory of the GPU.
 //!
-//! Jia, Trotman and O'Keefe, *Efficient Accumulator Initialisation*, ADCS 2010: zeroing all accumulators for each query
-//! costs more than the query, so a flag for each page tells whether it still holds the sums of an earlier one. Trotman
-//! and Crane keep both in arrays of a size known to the compiler instead of allocated ones, which saves the load of
-//! their address for each posting: [`Array`] and [`Dynamic`] are the two.
+//! Accumulators are cleared, every posting of every list is added to the accumulator of its document, and the documents
+//! with a score are gathered. On a GPU clearing is fast, and there is no cache to spare.
 //!
-//! On a GPU there is no cache to be spared and clearing is fast: `accumulators.cu` has one accumulator a document in
-//! global memory, as gpu-ir (section 8.3) does.
+//! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 8.3).
 
-use crate::algorithms::sweep::Score;
+use super::compaction::{LOOKBACK_SHARED, Lookback, ScratchLayout};
+use super::step_kernels::{
+    ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
+    GatherArguments, TILE,
+};
+use super::steps::{Keys, STREAM, StepRun};
+use crate::device::kernels::{DenseRow, SparseRow};
+use crate::device::rows::ListRow;
+use lanner_gpu::device::{Address, Command, Shape};
+use lanner_gpu::error::GpuError;
+use lanner_index::open::Column;
 
-/// The most documents of an [`Array`]: enough for GOV2.
-pub const LARGEST_ARRAY: usize = 1 << 25;
-/// Flags of an [`Array`]: pages have at least half the square root of the documents.
-const LARGEST_FLAGS: usize = 1 << 14;
-/// Where an [`Array`] keeps its flags and the shift from document to page.
-const FLAGS: usize = LARGEST_ARRAY;
-const SHIFT: usize = LARGEST_ARRAY + LARGEST_FLAGS;
-const ARRAY: usize = SHIFT + 1;
-
-/// Accumulators with flags.
-pub trait Pages<S> {
-    /// Makes all pages dirty, for as many documents.
-    fn reset(&mut self, documents: usize);
-
-    /// The accumulator of a document, after its page was zeroed if this is its first touch; `None` where a damaged list
-    /// names a document that is not there.
-    fn touch(&mut self, document: u32) -> Option<&mut S>;
-
-    /// The accumulator of a document that was touched.
-    fn score(&self, document: u32) -> S;
-}
-
-/// `floor(log2(sqrt(documents)))`: a page has two to the power of this many documents.
-pub fn page_shift(documents: usize) -> u32 {
-    documents.max(1).ilog2() / 2
-}
-
-/// Accumulators and flags that are allocated for the collection at hand.
-#[derive(Default)]
-pub struct Dynamic<S> {
-    scores: Vec<S>,
-    /// `dirty[page]`: 1 until the page is touched.
-    dirty: Vec<u8>,
-    shift: u32,
-}
-
-impl<S: Score> Pages<S> for Dynamic<S> {
-    fn reset(&mut self, documents: usize) {
-        self.shift = page_shift(documents);
-        self.scores.resize(documents, S::default());
-        self.dirty.clear();
-        self.dirty.resize((documents >> self.shift) + 1, 1);
-    }
-
-    #[inline(always)]
-    fn touch(&mut self, document: u32) -> Option<&mut S> {
-        let page = (document >> self.shift) as usize;
-        let flag = self.dirty.get_mut(page)?;
-        if *flag != 0 {
-            *flag = 0;
-            zero_page(&mut self.scores, page, self.shift);
+impl StepRun<'_> {
+    /// Adds all postings to accumulators, and gathers the documents with a score.
+    pub(super) fn accumulate(&mut self, lists: &[ListRow]) -> Result<Keys, GpuError> {
+        let range = self.plan.range.clone();
+        let count = range.len() as u32;
+        let accumulators = self.scratch(|scratch| &mut scratch.accumulators, 4 * range.len())?.address;
+        self.begin()?.submit(STREAM, Command::Clear { at: accumulators, bytes: 4 * range.len() })?;
+        self.end("clear")?;
+        let codecs = self.context.index.segment().list_context().codecs;
+        let arguments = AccumulateArguments {
+            sparse: SparseRow::default(),
+            dense: DenseRow::default(),
+            accumulators,
+            length_codes: self.context.resident.length_codes(),
+            norms: self.context.resident.norms(),
+            first: range.start,
+            end: range.end,
+            documents_codec: codecs.documents as u32,
+            weights_codec: codecs.weights as u32,
+        };
+        let kernel = match self.plan.score.column() {
+            Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
+            Column::Impact => &ACCUMULATORS_ADD_IMPACT,
+        };
+        let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(units_of(list, count), DECODE_SHARED)).collect();
+        let gpu = self.begin()?;
+        for (list, &shape) in lists.iter().zip(&shapes) {
+            let arguments = match *list {
+                ListRow::Sparse(sparse) => AccumulateArguments { sparse, ..arguments },
+                ListRow::Dense(dense) => AccumulateArguments { dense, ..arguments },
+            };
+            gpu.launch(STREAM, kernel, shape, &arguments)?;
         }
-        self.scores.get_mut(document as usize)
+        self.end("accumulate")?;
+        let postings = lists.iter().map(|list| u64::from(postings_of(list))).sum::<u64>();
+        self.note_decoded(lists);
+        self.gather(accumulators, postings.min(u64::from(count)) as u32)
     }
 
-    #[inline(always)]
-    fn score(&self, document: u32) -> S {
-        self.scores.get(document as usize).copied().unwrap_or_default()
-    }
-}
-
-/// Accumulators, then flags, then the shift, in one array whose size the compiler knows: an access is an offset from
-/// the one address in a register. What a collection does not use is never touched and so takes no memory.
-pub type Array<S> = [S; ARRAY];
-
-/// An array of zeros.
-pub fn new_array<S: Score>() -> Box<Array<S>> {
-    let zeros = vec![S::default(); ARRAY].into_boxed_slice();
-    zeros.try_into().unwrap_or_else(|_| unreachable!("the slice has the size of the array"))
-}
-
-impl<S: Score> Pages<S> for Array<S> {
-    fn reset(&mut self, documents: usize) {
-        let shift = page_shift(documents);
-        self[SHIFT] = S::of(shift);
-        self[FLAGS..=FLAGS + (documents >> shift).min(LARGEST_FLAGS - 1)].fill(S::of(1));
-    }
-
-    #[inline(always)]
-    fn touch(&mut self, document: u32) -> Option<&mut S> {
-        let shift = self[SHIFT].units();
-        let page = (document >> shift) as usize;
-        if page >= LARGEST_FLAGS || document as usize >= LARGEST_ARRAY {
-            return None;
-        }
-        if self[FLAGS + page] != S::default() {
-            self[FLAGS + page] = S::default();
-            zero_page(&mut self[..LARGEST_ARRAY], page, shift);
-        }
-        Some(&mut self[document as usize])
-    }
-
-    #[inline(always)]
-    fn score(&self, document: u32) -> S {
-        self[document as usize & (LARGEST_ARRAY - 1)]
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn zero_page<S: Score>(scores: &mut [S], page: usize, shift: u32) {
-    let start = (page << shift).min(scores.len());
-    let end = ((page + 1) << shift).min(scores.len());
-    scores[start..end].fill(S::default());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sums_of_two_queries<P: Pages<u16> + ?Sized>(pages: &mut P, documents: u32) {
-        for query in 0..2u16 {
-            pages.reset(documents as usize);
-            for document in (0..documents).step_by(7) {
-                for weight in [3, query] {
-                    let sum = pages.touch(document).unwrap();
-                    *sum = sum.plus(weight);
-                }
+    fn note_decoded(&mut self, lists: &[ListRow]) {
+        for list in lists {
+            if let ListRow::Sparse(row) = list {
+                self.work.blocks_decoded += u64::from(row.blocks);
+                self.work.postings_decoded += u64::from(row.postings);
             }
-            assert!((0..documents).step_by(7).all(|document| pages.score(document) == 3 + query));
         }
     }
 
-    #[test]
-    fn a_page_is_zeroed_before_the_second_query_adds_to_it() {
-        for documents in [1, 2, 3, 100, 65_537] {
-            sums_of_two_queries(&mut Dynamic::default(), documents);
-            sums_of_two_queries(&mut *new_array(), documents);
-        }
+    /// Makes keys of the documents with a score, at most `most`.
+    fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
+        let range = self.plan.range.clone();
+        let count = range.len() as u32;
+        let found = self.scratch(|scratch| &mut scratch.found[0], Lookback::bytes(count.div_ceil(TILE)))?.address;
+        let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
+        let lookback = Lookback::reserve(&mut ScratchLayout::from(found), count.div_ceil(TILE));
+        let arguments =
+            GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };
+        let gpu = self.begin()?;
+        lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, &ACCUMULATORS_GATHER, lookback.shape(LOOKBACK_SHARED), &arguments)?;
+        self.end("gather")?;
+        let [count] = self.read([lookback.total])?;
+        Ok(Keys { address: keys, count: count.min(most) })
     }
+}
 
-    #[test]
-    fn pages_have_the_size_of_the_paper() {
-        let shifts = [1, 15, 16, 146_410, 25_205_179].map(page_shift);
-        assert_eq!(shifts, [0, 1, 2, 8, 12]);
-        for documents in [1, 2, 3, 5, 1 << 24, (1 << 24) - 1, LARGEST_ARRAY] {
-            assert!(documents >> page_shift(documents) < LARGEST_FLAGS, "{documents}");
-        }
+/// Blocks of a sparse list, or chunks of a dense one, that a launch over `documents` reads.
+fn units_of(list: &ListRow, documents: u32) -> u32 {
+    match list {
+        ListRow::Sparse(row) => row.blocks,
+        ListRow::Dense(_) => documents / 64 + 2,
     }
+}
 
-    #[test]
-    fn a_document_that_is_not_there_has_no_accumulator() {
-        let mut pages = Dynamic::<u16>::default();
-        pages.reset(10);
-        assert_eq!(pages.touch(10), None);
-        assert_eq!(pages.touch(u32::MAX), None);
-        let mut pages = new_array::<u16>();
-        pages.reset(10);
-        assert_eq!(pages.touch(u32::MAX), None);
+/// Postings of a list.
+fn postings_of(list: &ListRow) -> u32 {
+    match list {
+        ListRow::Sparse(row) => row.postings,
+        ListRow::Dense(row) => row.postings,
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Griffin's, gpu-ir's and cooperative's GPU algorithms over plain sorted lists, which the papers' figures measure, are one
 //! file each, with the kernels in the `.cu` file beside it. Whole queries are answered with them step by step: `steps.rs`,
-//! `intersections.rs`, `skip_search.rs` and `step_upload.rs`, with the kernels of `step_kernels.rs`. `saat_variants.rs`,
-//! `accumulators.rs` and `accumulator_heap.rs` are the ablations of score-at-a-time, on the CPU.
+//! `intersections.rs`, `skip_search.rs`, `accumulators.rs` and `step_upload.rs`, with the kernels of `step_kernels.rs`. `saat_variants.rs`,
+//! `accumulator_pages.rs` and `accumulator_heap.rs` are the ablations of score-at-a-time, on the CPU.
 
 pub mod accumulator_heap;
-pub mod accumulators;
+pub mod accumulator_pages;
+pub(crate) mod accumulators;
 pub mod batched_intersection;
 pub mod binary_intersection;
 pub mod compaction;

@@ -5,7 +5,7 @@
 //! segment is decoded before it is processed. All variants give the answer of `algorithms/score_at_a_time.rs`.
 
 use super::accumulator_heap::{AccumulatorHeap, Clauses, Posting, algorithm_1, algorithm_2};
-use super::accumulators::{Array, Dynamic, LARGEST_ARRAY, Pages, new_array};
+use super::accumulator_pages::{Array, Dynamic, LARGEST_ARRAY, Pages, new_array};
 use crate::algorithms::Task;
 use crate::algorithms::score_at_a_time::{Decoder, FusedDecoder, Segments};
 use crate::algorithms::sweep::{Score, SweptScores};

@@ -1,3 +1,3 @@
 // AND and OR of packed lists step by step, as the papers do it: the module of step_kernels.rs.
-#include "papers/accumulate.cu"
+#include "papers/accumulators.cu"
 #include "papers/term_at_a_time.cu"

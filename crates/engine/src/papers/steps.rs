@@ -1,5 +1,5 @@
 //! Answers plans step by step, as griffin and gpu-ir do: one plan at a time, a launch for each step, results of a step
-//! left on the device for the next. `intersections.rs` has the steps of an AND, `step_upload.rs` uploads lists that are
+//! left on the device for the next. `intersections.rs` has the steps of an AND, `accumulators.rs` those of an OR, `step_upload.rs` uploads lists that are
 //! not resident.
 
 use super::intersections::Intersections;
@@ -7,21 +7,14 @@ use super::step_upload::StepList;
 use crate::algorithms::topk::hit;
 use crate::device::Context;
 use crate::device::buffers::{Buffers, grow};
-use crate::device::kernels::{DenseRow, SparseRow};
-use crate::device::rows::ListRow;
 use crate::device::session::Failure;
-use crate::papers::compaction::{LOOKBACK_SHARED, Lookback, Scratch, ScratchLayout, THREADS};
+use crate::papers::compaction::{Scratch, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
-use crate::papers::step_kernels::{
-    ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
-    GatherArguments, TILE,
-};
 use crate::query::answer::{Answer, Hit, Place, Step, Work};
 use crate::query::plan::{Operation, Plan, Stage};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
-use lanner_index::open::Column;
 use std::time::{Duration, Instant};
 
 /// The stream of all steps.
@@ -45,7 +38,7 @@ pub struct StepScratch {
     /// Keys of the matching documents, unsorted.
     pub keys: Option<Memory>,
     selection: Option<Memory>,
-    accumulators: Option<Memory>,
+    pub accumulators: Option<Memory>,
     /// Results that are copied to the host.
     download: Buffers,
 }
@@ -96,70 +89,6 @@ impl StepRun<'_> {
                 self.accumulate(&lists)
             }
         }
-    }
-
-    /// Adds all postings to accumulators, and gathers the documents with a score.
-    fn accumulate(&mut self, lists: &[ListRow]) -> Result<Keys, GpuError> {
-        let range = self.plan.range.clone();
-        let count = range.len() as u32;
-        let accumulators = self.scratch(|scratch| &mut scratch.accumulators, 4 * range.len())?.address;
-        self.begin()?.submit(STREAM, Command::Clear { at: accumulators, bytes: 4 * range.len() })?;
-        self.end("clear")?;
-        let codecs = self.context.index.segment().list_context().codecs;
-        let arguments = AccumulateArguments {
-            sparse: SparseRow::default(),
-            dense: DenseRow::default(),
-            accumulators,
-            length_codes: self.context.resident.length_codes(),
-            norms: self.context.resident.norms(),
-            first: range.start,
-            end: range.end,
-            documents_codec: codecs.documents as u32,
-            weights_codec: codecs.weights as u32,
-        };
-        let kernel = match self.plan.score.column() {
-            Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
-            Column::Impact => &ACCUMULATORS_ADD_IMPACT,
-        };
-        let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(units_of(list, count), DECODE_SHARED)).collect();
-        let gpu = self.begin()?;
-        for (list, &shape) in lists.iter().zip(&shapes) {
-            let arguments = match *list {
-                ListRow::Sparse(sparse) => AccumulateArguments { sparse, ..arguments },
-                ListRow::Dense(dense) => AccumulateArguments { dense, ..arguments },
-            };
-            gpu.launch(STREAM, kernel, shape, &arguments)?;
-        }
-        self.end("accumulate")?;
-        let postings = lists.iter().map(|list| u64::from(postings_of(list))).sum::<u64>();
-        self.note_decoded(lists);
-        self.gather(accumulators, postings.min(u64::from(count)) as u32)
-    }
-
-    fn note_decoded(&mut self, lists: &[ListRow]) {
-        for list in lists {
-            if let ListRow::Sparse(row) = list {
-                self.work.blocks_decoded += u64::from(row.blocks);
-                self.work.postings_decoded += u64::from(row.postings);
-            }
-        }
-    }
-
-    /// Makes keys of the documents with a score, at most `most`.
-    fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
-        let range = self.plan.range.clone();
-        let count = range.len() as u32;
-        let found = self.scratch(|scratch| &mut scratch.found[0], Lookback::bytes(count.div_ceil(TILE)))?.address;
-        let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
-        let lookback = Lookback::reserve(&mut ScratchLayout::from(found), count.div_ceil(TILE));
-        let arguments =
-            GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };
-        let gpu = self.begin()?;
-        lookback.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &ACCUMULATORS_GATHER, lookback.shape(LOOKBACK_SHARED), &arguments)?;
-        self.end("gather")?;
-        let [count] = self.read([lookback.total])?;
-        Ok(Keys { address: keys, count: count.min(most) })
     }
 
     /// Selects the best k keys.
@@ -267,21 +196,5 @@ impl StepRun<'_> {
     pub fn warps(&self, units: u32, shared: usize) -> Shape {
         let most = THREAD_BLOCKS_PER_SM * self.context.gpu.limits().multiprocessors;
         Shape { grid: units.div_ceil(THREADS / 32).clamp(1, most), block: THREADS, shared }
-    }
-}
-
-/// Blocks of a sparse list, or chunks of a dense one, that a launch over `documents` reads.
-fn units_of(list: &ListRow, documents: u32) -> u32 {
-    match list {
-        ListRow::Sparse(row) => row.blocks,
-        ListRow::Dense(_) => documents / 64 + 2,
-    }
-}
-
-/// Postings of a list.
-fn postings_of(list: &ListRow) -> u32 {
-    match list {
-        ListRow::Sparse(row) => row.postings,
-        ListRow::Dense(row) => row.postings,
     }
 }
