@@ -1,4 +1,4 @@
-//! What of an index lies on a device for good: lengths and norms always, the lists if they fit.
+//! The resident data of an index on a device: lengths and norms always, the lists if they fit.
 
 use lanner_gpu::device::{Address, Command, Stream};
 use lanner_gpu::error::GpuError;
@@ -6,20 +6,20 @@ use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Index, ListSpan};
 
-/// Decoders may read so many bytes behind a list: three streams of a damaged one, each up to 1,024.
+/// Decoders may read up to this many bytes behind a list: three columns of a damaged block, up to 1,024 bytes each.
 pub const PADDING: usize = 4096;
 
-/// The bytes of an index on a device, as they lie in the file.
+/// Sections of an index on a device, byte by byte as in the file.
 #[derive(Debug)]
 pub struct Resident {
-    /// Long and short lists; `None` where they are sent with each batch.
+    /// Long and short lists; `None` if batches upload their lists.
     lists: Option<[Memory; 2]>,
     length_codes: Memory,
     norms: Memory,
 }
 
 impl Resident {
-    /// Uploads what stays, the lists among it if they fit into the budget with `reserve` bytes left.
+    /// Uploads the resident data, including the lists if they fit in the budget with `reserve` bytes to spare.
     pub fn upload(gpu: &Gpu, index: &Index, reserve: u64) -> Result<Resident, GpuError> {
         let norms: Vec<u8> = index.norms().table().iter().flat_map(|norm| norm.to_le_bytes()).collect();
         let norms = upload(gpu, &norms)?;
@@ -33,18 +33,18 @@ impl Resident {
         Ok(Resident { lists, length_codes, norms })
     }
 
-    /// Whether the lists lie here, or have to be sent.
+    /// Whether the lists are resident.
     pub fn has_lists(&self) -> bool {
         self.lists.is_some()
     }
 
-    /// Where a list lies; `None` if it has to be sent.
+    /// The address of a list; `None` if it is not resident.
     pub fn address(&self, span: ListSpan) -> Option<Address> {
         let [long, short] = self.lists.as_ref()?;
         Some(if span.is_long { long } else { short }.address().plus(span.start))
     }
 
-    /// A length code for each document.
+    /// The length codes, one for each document.
     pub fn length_codes(&self) -> Address {
         self.length_codes.address()
     }
@@ -55,12 +55,12 @@ impl Resident {
     }
 }
 
-/// Copies bytes to the device, with zeros behind them.
+/// Uploads bytes, followed by zeros.
 fn upload(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
     let memory = gpu.allocate(bytes.len() + PADDING)?;
     let written = gpu.submit(Stream(0), Command::Write { from: bytes, to: memory.address() });
     let cleared = gpu.submit(Stream(0), Command::Clear { at: memory.address().plus(bytes.len()), bytes: PADDING });
-    // Memory must stay until the stream has left it, even where a command was refused.
+    // The memory must stay until the stream has stopped using it, even if a command was refused.
     let waited = gpu.wait(Stream(0));
     written.and(cleared).and(waited)?;
     Ok(memory)

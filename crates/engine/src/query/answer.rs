@@ -1,4 +1,4 @@
-//! What comes back for a plan: the hits, the work done and where each step ran.
+//! The answer to a plan: the hits, the work done and where each step ran.
 
 use super::score::ScoreModel;
 use lanner_index::DocId;
@@ -12,11 +12,11 @@ use std::time::Duration;
 pub struct Answer {
     /// The best k documents, best first.
     pub hits: Vec<Hit>,
-    /// Whether the hits are those of the oracle; an approximation was asked for where not.
+    /// Whether the answer is exact. It is unless the query had a budget that was too small.
     pub exact: bool,
-    /// What it took.
+    /// The work done.
     pub work: Work,
-    /// Which step ran where, and for how long.
+    /// Which steps ran where, and for how long.
     pub trace: Trace,
 }
 
@@ -92,11 +92,11 @@ fn as_microseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// A graphics processor.
+    /// The GPU.
     Gpu,
-    /// The simulated graphics processor of tests.
+    /// The simulator, which runs kernels of the GPU on the CPU.
     Simulator,
 }
 

@@ -17,11 +17,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The most different terms of a query.
+/// The largest number of different terms in a query.
 pub const MOST_TERMS: usize = 1024;
-/// So many terms of a query are searched one by one for a repeated one.
+/// Repeated terms are found by comparing with the first terms one by one, and with later ones by hash.
 const SEARCHED_TERMS: usize = 16;
-/// Room that is made at once for a query of more terms.
+/// The initial capacity of the hash table for later terms.
 const MANY_TERMS: usize = 112;
 /// The largest weight of a term in a query.
 pub const LARGEST_WEIGHT: f64 = 1e6;
@@ -44,31 +44,31 @@ pub enum Mode {
 pub enum Algorithm {
     /// The planner chooses.
     Auto,
-    /// Adds up every posting.
+    /// AND and OR: adds up every posting.
     Exhaustive,
-    /// AND: the rarest list drives, the others skip.
+    /// AND: the shortest list drives, the others skip.
     Conjunction,
-    /// OR: lists that cannot bring a document into the answer by themselves are looked up only.
+    /// OR: MaxScore. Lists that cannot lift a document over the threshold by themselves are only looked up.
     Maxscore,
-    /// OR: maxscore with the bounds of blocks, which end lookups earlier.
+    /// OR: MaxScore with the bounds of blocks, which end lookups earlier.
     BlockMaxMaxscore,
-    /// OR: sparse lists are scattered into accumulators, dense ones looked up for documents that can still enter.
+    /// OR: sparse lists are scattered into accumulators, dense lists are looked up for documents that can still enter.
     Scatter,
-    /// OR by impacts: segments of equal impact, highest first, of lists that were built so.
+    /// OR by impacts: impact-ordered lists, highest impacts first.
     ScoreAtATime,
-    /// AND on a GPU: lists are intersected one after the other, each merged or searched by the ratio of lengths.
+    /// AND on a GPU: lists are intersected one after the other, merged or searched depending on the ratio of lengths.
     TermAtATime,
-    /// Likewise, always merged by MergePath.
+    /// AND on a GPU, one list after the other, always merged by MergePath.
     MergePath,
-    /// Likewise, always searched over skip pointers.
+    /// AND on a GPU, one list after the other, always searched over skip pointers.
     SkipSearch,
-    /// Likewise, always searched by Parallel Merge Find.
+    /// AND on a GPU, one list after the other, always searched by Parallel Merge Find.
     ParallelMergeFind,
-    /// OR on a GPU: every posting is added to an accumulator of its document.
+    /// OR on a GPU: every posting is added to the accumulator of its document.
     Accumulators,
 }
 
-/// A name that there is not, and those that there are.
+/// An unknown name, with the known ones.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} {name:?}; give one of {known}")]
 pub struct UnknownName {
@@ -139,7 +139,7 @@ impl Algorithm {
         }
     }
 
-    /// What the processor runs where this is asked for: itself, but for those that only a device runs, in steps.
+    /// The algorithm that the CPU runs instead: itself, except for those that only a device runs.
     pub fn on_cpu(self) -> Algorithm {
         match self {
             Algorithm::TermAtATime | Algorithm::MergePath | Algorithm::SkipSearch | Algorithm::ParallelMergeFind => {
@@ -176,30 +176,31 @@ impl FromStr for Algorithm {
 /// weight holds for every term that the word yields. All other punctuation is text for the index's analyzer.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// The words, and weights of some.
+    /// The words, some with weights.
     pub text: String,
     /// How the terms combine.
     pub mode: Mode,
     /// How many hits.
     pub k: usize,
-    /// How hits are scored; `None` is BM25 where the index stores frequencies, else impacts.
+    /// How hits are scored; `None` is BM25 if the index stores frequencies, else impacts.
     pub score: Option<ScoreModel>,
     /// How the answer is found.
     pub algorithm: Algorithm,
-    /// The documents that may be hits; `None` lets all pass.
+    /// The documents that may be hits; `None` for all.
     pub filter: Option<Arc<DocumentSet>>,
-    /// The most postings that score-at-a-time looks at, strongest first; the answer says whether that was all.
+    /// The most postings that score-at-a-time processes, highest impacts first; [`Answer::exact`](crate::Answer::exact)
+    /// says whether these were all.
     pub budget: Option<u64>,
 }
 
 impl Query {
-    /// A query for the ten best documents that have any of the words.
+    /// A query for the ten best documents with any of the words.
     pub fn new(text: impl Into<String>) -> Query {
         let (algorithm, filter, budget) = (Algorithm::Auto, None, None);
         Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm, filter, budget }
     }
 
-    /// Combines the terms in another way.
+    /// Sets how the terms combine.
     pub fn mode(self, mode: Mode) -> Query {
         Query { mode, ..self }
     }
@@ -209,12 +210,12 @@ impl Query {
         Query { k, ..self }
     }
 
-    /// Scores hits by a model.
+    /// Sets the score model.
     pub fn score(self, model: ScoreModel) -> Query {
         Query { score: Some(model), ..self }
     }
 
-    /// Finds the answer by an algorithm.
+    /// Sets the algorithm.
     pub fn algorithm(self, algorithm: Algorithm) -> Query {
         Query { algorithm, ..self }
     }
@@ -224,16 +225,16 @@ impl Query {
         Query { filter: Some(filter.into()), ..self }
     }
 
-    /// Stops score-at-a-time after so many postings.
+    /// Stops score-at-a-time after this many postings.
     pub fn budget(self, postings: u64) -> Query {
         Query { budget: Some(postings), ..self }
     }
 
-    /// The different terms of the text in the order of their first occurrence; weights of repeated ones are added.
+    /// The different terms of the text, by first occurrence; the weights of repeated terms are added up.
     pub fn terms(&self, analyzer: &Analyzer) -> Result<Vec<QueryTerm>, QueryError> {
         let mut terms: Vec<QueryTerm> = Vec::new();
-        // Where the terms after the first few are: a short query is searched faster than hashed.
-        let mut places: HashTable<usize> = HashTable::new();
+        // Positions of the later terms. A short query is compared faster than hashed.
+        let mut positions: HashTable<usize> = HashTable::new();
         let mut scratch = Scratch::default();
         let mut is_too_many = false;
         for Piece { text, weight } in pieces(&self.text) {
@@ -241,17 +242,17 @@ impl Query {
             analyzer.analyze(text, &mut scratch, &mut |term| {
                 let first = terms.iter().take(SEARCHED_TERMS).position(|known| known.term == term);
                 let hash = if terms.len() >= SEARCHED_TERMS { lexicon::hash(term.as_bytes()) } else { 0 };
-                let later = || places.find(hash, |&place| terms[place].term == term).copied();
+                let later = || positions.find(hash, |&position| terms[position].term == term).copied();
                 match first.or_else(later) {
-                    Some(place) => terms[place].weight += weight,
+                    Some(position) => terms[position].weight += weight,
                     None if terms.len() == MOST_TERMS => is_too_many = true,
                     None => {
                         if terms.len() >= SEARCHED_TERMS {
-                            if places.is_empty() {
-                                places.reserve(MANY_TERMS, |_| 0);
+                            if positions.is_empty() {
+                                positions.reserve(MANY_TERMS, |_| 0);
                             }
-                            let hash_of = |&place: &usize| lexicon::hash(terms[place].term.as_bytes());
-                            places.insert_unique(hash, terms.len(), hash_of);
+                            let hash_of = |&position: &usize| lexicon::hash(terms[position].term.as_bytes());
+                            positions.insert_unique(hash, terms.len(), hash_of);
                         }
                         terms.push(QueryTerm { term: term.to_owned(), weight });
                     }

@@ -1,4 +1,4 @@
-//! A plan: all that an executor needs to answer a query, as plain data that can be printed and split.
+//! A plan: everything that an executor needs to answer a query, as plain data that can be printed and split.
 
 use crate::query::document_set::DocumentSet;
 use crate::query::score::ScoreModel;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Plan {
     /// The lists of the query's terms, in the order of the terms.
     pub lists: Arc<[PlannedList]>,
-    /// Terms that the index does not have.
+    /// Terms that are not in the index.
     pub missing: Arc<[String]>,
     /// Documents of the index.
     pub documents: u32,
@@ -29,46 +29,46 @@ pub struct Plan {
     pub score: ScoreModel,
     /// The most that the static rank adds to a score; 0 in models without one.
     pub static_bound: u32,
-    /// Whether the stored bounds of blocks and windows hold; if not, a list's one bound is all there is.
+    /// Whether the stored bounds of blocks, chunks and windows hold; if not, only the bounds of whole lists are used.
     pub block_bounds_hold: bool,
-    /// No score is greater than this: the sum of all bounds.
+    /// The sum of all bounds: no score is greater.
     pub largest_score: u32,
-    /// What accumulators must hold, proved by `largest_score`.
+    /// The width of accumulators that holds every score, proved by `largest_score`.
     pub width: Width,
-    /// A score that at least k documents reach in an OR of the whole collection; one equal to it enters.
+    /// A score that at least k documents of the whole collection reach in an OR; a score equal to it enters.
     pub seed: Option<u32>,
-    /// The documents that may be hits, besides `range`; `None` lets all pass.
+    /// The documents within `range` that may be hits; `None` for all.
     pub filter: Option<Arc<DocumentSet>>,
-    /// The most postings that score-at-a-time looks at; `None` looks at all.
+    /// The most postings that score-at-a-time processes; `None` for all.
     pub budget: Option<u64>,
-    /// What runs, one after the other, until one of them has k hits; none where no document can be a hit.
+    /// The stages, run in turn until one has k hits; none if no document can be a hit.
     pub stages: Vec<Stage>,
 }
 
-/// A list with what the query makes of it.
+/// A list with its weights in the query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedList {
     /// The term.
     pub term: String,
     /// Its number.
     pub id: TermId,
-    /// Where the list lies.
+    /// Where the list lies in the file.
     pub span: ListSpan,
-    /// Postings of the list here.
+    /// Postings of the list in this index.
     pub postings: u32,
-    /// Whether the list is a bitmap.
+    /// Whether the list is dense.
     pub is_dense: bool,
-    /// Documents with the term in the whole collection, which idf is made from.
+    /// Documents with the term in the whole collection, from which idf is computed.
     pub document_frequency: u64,
     /// How much the term counts in the query.
     pub query_weight: f64,
     /// The term's inverse document frequency.
     pub idf: f64,
-    /// What saturations (or impacts) are multiplied by: idf and query weight as the score model joins them.
+    /// The factor of saturations (or impacts): idf and query weight, combined as the score model says.
     pub multiplier: f32,
     /// The largest weight of the list in units.
     pub bound: u32,
-    /// The k-th largest weights for each k of `STORED_K`; 0 where there are fewer postings or it is not known.
+    /// The k-th largest weight for each k of `STORED_K`; 0 if it is unknown or there are fewer postings.
     pub kth_weights: [u32; STORED_K.len()],
 }
 
@@ -82,9 +82,9 @@ pub enum Width {
 }
 
 impl Width {
-    /// The narrowest that holds every score up to `largest`; `None` beyond 32 bits.
+    /// The narrowest width that holds every score up to `largest`; `None` beyond 32 bits.
     ///
-    /// The largest number itself stays free: weights are cut off there, so it proves nothing.
+    /// `u32::MAX` itself is refused: weights saturate there, so a sum that reaches it proves nothing.
     pub fn for_scores(largest: u64) -> Option<Width> {
         match largest {
             0..=0xFFFF => Some(Width::Bits16),
@@ -99,7 +99,7 @@ impl Width {
 pub struct Stage {
     /// Which documents match.
     pub operation: Operation,
-    /// How they are found; never `Auto`.
+    /// The algorithm; never `Auto`.
     pub algorithm: Algorithm,
 }
 
@@ -129,24 +129,24 @@ impl fmt::Display for Operation {
 }
 
 impl Plan {
-    /// The same plan over fewer documents: a part whose answer, merged with those of the other parts, is the answer.
+    /// The same plan over fewer documents: a part. Merging the answers of all parts gives the answer.
     ///
-    /// The seed stays. It is a score that k documents of the whole reach, so what lies below it in a part is not among
-    /// the k of the merged answer; a part may therefore return fewer hits than it has.
+    /// Parts keep the seed: k documents of the collection reach it, so a document below it cannot be in the merged answer. A
+    /// part may therefore return fewer hits than match in it.
     ///
-    /// Whether an AND has k hits is known for the whole only: split the plans of [`Plan::staged`] one after the other.
+    /// Whether an AND has k hits is known only for the whole: split the plans of [`Plan::staged`] one after the other.
     pub fn over(&self, range: Range<u32>) -> Plan {
         let start = range.start.clamp(self.range.start, self.range.end);
         let end = range.end.clamp(start, self.range.end);
         Plan { range: start..end, ..self.clone() }
     }
 
-    /// A plan for each stage: to be answered in order until an answer has k hits; the last one answered counts.
+    /// A plan for each stage, to be answered in turn until an answer has k hits; the last answer counts.
     pub fn staged(&self) -> impl Iterator<Item = Plan> + '_ {
         self.stages.iter().map(|stage| Plan { stages: vec![*stage], ..self.clone() })
     }
 
-    /// The seed of a stage: there is none for an AND, whose hits may all have lower scores.
+    /// The seed of a stage; 0 for an AND, whose hits may all have lower scores.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
         match stage.operation {
             Operation::And => 0,

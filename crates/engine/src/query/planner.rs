@@ -1,4 +1,4 @@
-//! From a query and an index to a plan: terms looked up, weights and bounds made, algorithms chosen.
+//! Plans a query: looks up its terms, computes weights and bounds, chooses algorithms.
 
 use crate::query::cost::{LARGE_K, MANY_LISTS};
 use crate::query::plan::{Operation, Plan, PlannedList, Stage, Width};
@@ -14,10 +14,10 @@ use lanner_index::open::{Column, Index, ListSpan, Summary};
 use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
 
-/// Why there is no plan for a query.
+/// Why a query cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The text of the query.
+    /// The text of the query is wrong.
     #[error(transparent)]
     Query(#[from] QueryError),
     /// BM25 needs frequencies.
@@ -34,10 +34,10 @@ pub enum PlanError {
     /// The rank model needs ranks.
     #[error("the index has no static ranks; score by bm25, or rebuild the index with static ranks")]
     NoRanks,
-    /// A share that is none.
+    /// The share of the static rank is not between 0 and 1.
     #[error("the share {0} of the static rank is out of range; give one from 0 to 1")]
     Alpha(f32),
-    /// Scores that do not fit 32 bits.
+    /// Scores do not fit in 32 bits.
     #[error(
         "scores could reach {largest} units, beyond 32 bits; lower the weights (word^WEIGHT) or the number of terms"
     )]
@@ -45,28 +45,28 @@ pub enum PlanError {
         /// The sum of the lists' largest weights.
         largest: u64,
     },
-    /// An algorithm that does not answer the mode.
+    /// The algorithm does not answer queries of this mode.
     #[error("{algorithm} does not answer {mode} queries; choose {instead}, exhaustive or auto")]
     Unsuitable {
         /// The algorithm asked for.
         algorithm: Algorithm,
         /// The mode of the query.
         mode: Mode,
-        /// The one that would do.
+        /// A suitable algorithm.
         instead: Algorithm,
     },
-    /// Score-at-a-time does not know how many terms a document has.
+    /// Score-at-a-time does not count how many terms a document has.
     #[error("score-at-a-time answers or queries, not {0}; ask for or, or choose another algorithm")]
     OnlyOr(Mode),
     /// Score-at-a-time adds impacts.
     #[error("score-at-a-time adds impacts and does not answer by {0}; score by impact, or choose another algorithm")]
     NotByImpact(ScoreModel),
-    /// Score-at-a-time needs lists in the order of impacts.
+    /// Score-at-a-time needs impact-ordered lists.
     #[error(
         "the index has no impact-ordered lists, which score-at-a-time needs; choose another algorithm, or rebuild the index with impact-ordered lists"
     )]
     NoImpactOrder,
-    /// A budget is kept by one algorithm alone.
+    /// Only score-at-a-time supports a budget.
     #[error("only score-at-a-time keeps a budget, {0} does not; choose it, or leave out the budget")]
     Budget(Algorithm),
     /// The index cannot be read.
@@ -74,7 +74,7 @@ pub enum PlanError {
     Index(#[from] IndexError),
 }
 
-/// The k-th weights of a list of which none is known.
+/// The k-th weights of a list if none is known.
 const NO_WEIGHTS: [u32; STORED_K.len()] = [0; STORED_K.len()];
 
 /// Makes plans for an index.
@@ -279,7 +279,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A weight that no posting of any list is above.
+    /// An upper limit of the weights of any list.
     fn largest_of_any(&self, score: ScoreModel, multiplier: f32) -> u32 {
         match score.column() {
             Column::Impact => impact_units(multiplier, 255),
