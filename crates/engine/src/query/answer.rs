@@ -1,4 +1,4 @@
-//! What comes back for a plan: the hits, the work done and where each step ran.
+//! The answer to a plan: the hits, the work done and where each step ran.
 
 use lanner_index::DocId;
 use serde::{Serialize, Serializer};
@@ -13,7 +13,7 @@ pub struct Answer {
     pub hits: Vec<Hit>,
     /// Whether the hits are those of the oracle; an approximation was asked for where not.
     pub exact: bool,
-    /// What it took.
+    /// The work done.
     pub work: Work,
     /// Which step ran where, and for how long.
     pub trace: Trace,
@@ -80,11 +80,11 @@ fn as_microseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// A graphics processor.
+    /// A GPU.
     Gpu,
-    /// The simulated graphics processor of tests.
+    /// The simulator that stands in for a GPU in tests.
     Simulator,
 }
 

@@ -1,4 +1,4 @@
-//! A set of documents, one bit each: what a filter lets through.
+//! A set of documents, one bit each, used as a filter.
 
 use lanner_index::DocId;
 

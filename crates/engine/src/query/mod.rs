@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 /// The most different terms of a query.
 pub const MOST_TERMS: usize = 1024;
-/// So many terms of a query are searched one by one for a repeated one.
+/// Up to this many terms, repeated terms are found by comparing; beyond, by hashing.
 const SEARCHED_TERMS: usize = 16;
-/// Room that is made at once for a query of more terms.
+/// The capacity reserved for a query with more terms.
 const MANY_TERMS: usize = 112;
 /// The largest weight of a term in a query.
 pub const LARGEST_WEIGHT: f64 = 1e6;
@@ -47,7 +47,7 @@ pub enum Algorithm {
     Exhaustive,
     /// AND: the rarest list drives, the others skip.
     Conjunction,
-    /// OR: lists that cannot bring a document into the answer by themselves are looked up only.
+    /// OR: lists that cannot bring a document into the answer by themselves are only looked up.
     Maxscore,
     /// OR: maxscore with the bounds of blocks, which end lookups earlier.
     BlockMaxMaxscore,
@@ -57,11 +57,11 @@ pub enum Algorithm {
     ScoreAtATime,
     /// AND on a GPU: lists are intersected one after the other, each merged or searched by the ratio of lengths.
     TermAtATime,
-    /// Likewise, always merged by MergePath.
+    /// AND on a GPU: as `TermAtATime`, always merged by MergePath.
     MergePath,
-    /// Likewise, always searched over skip pointers.
+    /// AND on a GPU: as `TermAtATime`, always searched over skip pointers.
     BinaryIntersection,
-    /// Likewise, always searched by Parallel Merge Find.
+    /// AND on a GPU: as `TermAtATime`, always searched by Parallel Merge Find.
     ParallelMergeFind,
     /// OR on a GPU: every posting is added to an accumulator of its document.
     Accumulators,
@@ -138,7 +138,7 @@ impl Algorithm {
         }
     }
 
-    /// What the processor runs where this is asked for: itself, but for those that only a device runs, in steps.
+    /// Returns the algorithm that the CPU runs for this one: itself, unless only a device runs it.
     pub fn on_cpu(self) -> Algorithm {
         match self {
             Algorithm::TermAtATime
@@ -224,12 +224,12 @@ impl Query {
         Query { filter: Some(filter), ..self }
     }
 
-    /// Stops score-at-a-time after so many postings.
+    /// Stops score-at-a-time after this many postings.
     pub fn budget(self, postings: u64) -> Query {
         Query { budget: Some(postings), ..self }
     }
 
-    /// The different terms of the text in the order of their first occurrence; weights of repeated ones are added.
+    /// Returns the terms of the text in the order of their first occurrence; weights of repeated terms are added.
     pub fn terms(&self, analyzer: &Analyzer) -> Result<Vec<QueryTerm>, QueryError> {
         let mut terms: Vec<QueryTerm> = Vec::new();
         // Where the terms after the first few are: a short query is searched faster than hashed.
@@ -298,14 +298,14 @@ fn check_weight(word: &str, weight: f64) -> Result<(), QueryError> {
     Err(QueryError::Weight { word: word.to_owned(), weight })
 }
 
-/// Text that one weight holds for.
+/// Text with one weight.
 #[derive(Debug, PartialEq)]
 struct Piece<'a> {
     text: &'a str,
     weight: f64,
 }
 
-/// Divides text at weighted words. What lies between them stays whole, so that it is analyzed as in a document.
+/// Splits text at weighted words. The text between them stays whole, so that it is analyzed as in a document.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut plain = 0..0;

@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How a query is going to be answered.
+/// How a query will be answered.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The lists of the query's terms, in the order of the terms.
@@ -23,7 +23,7 @@ pub struct Plan {
     pub documents: u32,
     /// The documents that may be hits.
     pub range: Range<u32>,
-    /// How many hits.
+    /// The number of hits.
     pub k: usize,
     /// How the terms combine.
     pub mode: Mode,
@@ -31,46 +31,46 @@ pub struct Plan {
     pub score: ScoreModel,
     /// The most that the static rank adds to a score; 0 in models without one.
     pub static_bound: u32,
-    /// Whether the stored bounds of blocks and windows hold; if not, a list's one bound is all there is.
+    /// Whether the stored bounds of blocks and windows hold; if not, only the bound of each list does.
     pub block_bounds_hold: bool,
     /// No score is greater than this: the sum of all bounds.
     pub largest_score: u32,
-    /// What accumulators must hold, proved by `largest_score`.
+    /// The width of accumulators, proved sufficient by `largest_score`.
     pub width: Width,
-    /// A score that at least k documents reach in an OR of the whole collection; one equal to it enters.
+    /// A score that at least k documents reach in an OR of the whole collection; an equal score enters.
     pub seed: Option<u32>,
     /// The documents that may be hits, besides `range`; `None` lets all pass.
     pub filter: Option<Arc<Bitmap>>,
     /// The most postings that score-at-a-time looks at; `None` looks at all.
     pub budget: Option<u64>,
-    /// What runs, one after the other, until one of them has k hits; none where no document can be a hit.
+    /// The stages, run one after the other until one has k hits; none if no document can be a hit.
     pub stages: Vec<Stage>,
 }
 
-/// A list with what the query makes of it.
+/// A list of a query, with its weights and bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedList {
     /// The term.
     pub term: String,
     /// Its number.
     pub id: TermId,
-    /// Where the list lies.
+    /// Where the list is stored.
     pub span: ListSpan,
-    /// Postings of the list here.
+    /// Postings of the list in this index.
     pub postings: u32,
     /// Whether the list is a bitmap.
     pub is_dense: bool,
-    /// Documents with the term in the whole collection, which idf is made from.
+    /// Documents with the term in the whole collection, from which idf is computed.
     pub document_frequency: u64,
-    /// How much the term counts in the query.
+    /// The weight of the term in the query.
     pub query_weight: f64,
     /// The term's inverse document frequency.
     pub idf: f64,
-    /// What saturations (or impacts) are multiplied by: idf and query weight as the score model joins them.
+    /// The factor of saturations or impacts: idf and query weight, combined by the score model.
     pub multiplier: f32,
     /// The largest weight of the list in units.
     pub bound: u32,
-    /// The k-th largest weights for each k of `STORED_K`; 0 where there are fewer postings or it is not known.
+    /// The k-th largest weights for each k of `STORED_K`; 0 if there are fewer postings or it is unknown.
     pub kth_weights: [u32; STORED_K.len()],
 }
 
@@ -84,9 +84,9 @@ pub enum Width {
 }
 
 impl Width {
-    /// The narrowest that holds every score up to `largest`; `None` beyond 32 bits.
+    /// Returns the narrowest width for scores up to `largest`; `None` beyond 32 bits.
     ///
-    /// The largest number itself stays free: weights are cut off there, so it proves nothing.
+    /// The largest 32-bit number is excluded: weights saturate there, so it proves nothing.
     pub fn for_scores(largest: u64) -> Option<Width> {
         match largest {
             0..=0xFFFF => Some(Width::Bits16),
@@ -117,7 +117,7 @@ pub enum Operation {
 }
 
 impl Stage {
-    /// The stage as the processor runs it.
+    /// Returns the stage as the CPU runs it.
     pub fn on_cpu(&self) -> Stage {
         Stage { algorithm: self.algorithm.on_cpu(), place: Place::Cpu, ..*self }
     }
@@ -135,10 +135,10 @@ impl fmt::Display for Operation {
 impl Plan {
     /// The same plan over fewer documents: a part whose answer, merged with those of the other parts, is the answer.
     ///
-    /// The seed stays. It is a score that k documents of the whole reach, so what lies below it in a part is not among
-    /// the k of the merged answer; a part may therefore return fewer hits than it has.
+    /// The seed stays. It is a score that k documents of the whole collection reach, so a lower score in a part is not
+    /// among the k of the merged answer; a part may therefore return fewer than k hits although it has more.
     ///
-    /// Whether an AND has k hits is known for the whole only: split the plans of [`Plan::staged`] one after the other.
+    /// Whether an AND has k hits is known only for the whole: split the plans of [`Plan::staged`] one after the other.
     pub fn over(&self, range: Range<u32>) -> Plan {
         let start = range.start.clamp(self.range.start, self.range.end);
         let end = range.end.clamp(start, self.range.end);
