@@ -5,7 +5,7 @@
 //! Crane keep both in arrays of a size known to the compiler ([`Array`]) instead of allocated ones ([`Dynamic`]), which
 //! saves loading their addresses for each posting.
 //!
-//! On a GPU clearing is fast: `accumulators.cu` has one accumulator for each document in global memory, as gpu-ir
+//! On a GPU clearing is fast: `accumulate.cu` has one accumulator for each document in global memory, as gpu-ir
 //! (section 8.3) does.
 
 use crate::algorithms::sweep::Score;
