@@ -1,4 +1,4 @@
-//! Why a document has its score: term by term, in the integers that were added.
+//! Explains the score of a document: term by term, in the integers that were added.
 
 use crate::algorithms::cursor::Cursor;
 use crate::algorithms::weigher::{Frequencies, Impacts, Weigher};
@@ -12,66 +12,66 @@ use lanner_index::weight::saturation;
 use serde::Serialize;
 use std::fmt;
 
-/// Why a document has its score.
+/// The parts of a document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The document.
     pub document: DocId,
-    /// How it was scored.
+    /// The score model.
     pub model: ScoreModel,
-    /// Its score in units: the sum of all weights below.
+    /// Its score in units: the sum of the weights of all parts.
     pub score: u32,
-    /// Whether it can be a hit: it has all terms (AND) or one of them (OR, AND+OR), and the filter lets it pass.
+    /// Whether it can be a hit: it has all terms (AND) or at least one (OR, AND+OR), and the filter lets it pass.
     pub matches: bool,
     /// The length of the document in tokens.
     pub length: u32,
-    /// What the static rank adds; `None` in models without one.
+    /// The part of the static rank; `None` in models without one.
     pub static_part: Option<StaticPart>,
-    /// What each term of the query adds.
+    /// The part of each term of the query.
     pub terms: Vec<TermPart>,
     /// Terms that the index does not have.
     pub missing: Vec<String>,
 }
 
-/// What a static rank adds to a score.
+/// The static rank's part of a score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StaticPart {
     /// The document's rank, from 0 to 1.
     pub rank: f32,
-    /// What it adds in units.
+    /// Its weight in units.
     pub weight: u32,
 }
 
-/// What one term adds to a score.
+/// One term's part of a score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TermPart {
     /// The term.
     pub term: String,
-    /// How much it counts in the query.
+    /// Its weight in the query.
     pub query_weight: f64,
     /// Documents with the term.
     pub document_frequency: u64,
     /// Its inverse document frequency.
     pub idf: f64,
-    /// What the document's saturation or impact is multiplied by.
+    /// The factor of the document's saturation or impact.
     pub multiplier: f32,
-    /// The term's posting for the document; `None` where there is none.
+    /// The term's posting for the document; `None` if the document does not have the term.
     pub posting: Option<Posting>,
 }
 
-/// A posting and what it weighs.
+/// A posting with its weight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Posting {
-    /// The frequency in the document, or the impact in that model.
+    /// The frequency, or the impact in the model `impact`.
     pub value: u32,
     /// `tf / (tf + norm)`; `None` for impacts.
     pub saturation: Option<f32>,
-    /// What the posting adds in units.
+    /// The weight in units.
     pub weight: u32,
 }
 
 impl Explanation {
-    /// Explains the score of a document under a plan; `None` where the index has no such document.
+    /// Explains the score of a document under a plan; `None` if the index has no such document.
     pub fn new(plan: &Plan, index: &Index, document: DocId) -> Result<Option<Explanation>, IndexError> {
         if document.0 >= index.documents() {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! The oracle: what every answer must be. For tests and benchmarks.
+//! The oracle: the reference that every answer is compared with, for tests and benchmarks.
 //!
-//! It shares nothing with the engine but the arithmetic of a weight (`lanner_index::weight` and
-//! [`static_units`], which have golden numbers): it keeps (document, frequency) pairs in
-//! memory as the analyzer gave them, makes its own statistics, scores every document and sorts them all.
+//! It shares only the arithmetic of a weight with the engine (`lanner_index::weight` and [`static_units`], which have
+//! golden numbers): it keeps (document, frequency) pairs in memory as the analyzer gave them, computes its own
+//! statistics, scores every document and sorts them all.
 
 use crate::query::Mode;
 use crate::query::answer::Hit;
@@ -16,16 +16,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A collection in memory that answers queries by looking at everything.
+/// A collection in memory that answers queries by scoring every document.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     bm25: Bm25,
     /// The length of each document in tokens.
     lengths: Vec<u32>,
     ranks: Vec<f32>,
-    /// The documents of each term, with the frequency, or the weight that came with the document.
+    /// The documents of each term, with the frequency or the learned weight.
     postings: HashMap<String, Vec<Posting>>,
-    /// What weights are multiplied by to become impacts, once it is known.
+    /// The factor from weights to impacts, once it is known.
     scale: OnceLock<f64>,
 }
 
@@ -36,14 +36,14 @@ struct Posting {
     learned: Option<f32>,
 }
 
-/// What the oracle is asked.
+/// A query to the oracle.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// Analyzed terms with their weights, in the query's order; weights of repeated ones are added.
+    /// The analyzed terms with their weights, in the order of the query; weights of repeated terms are added.
     pub terms: &'a [(String, f64)],
     /// How the terms combine.
     pub mode: Mode,
-    /// How many hits.
+    /// The number of hits.
     pub k: usize,
     /// How hits are scored.
     pub score: ScoreModel,
@@ -59,7 +59,7 @@ impl Oracle {
         Oracle { bm25, ..Oracle::default() }
     }
 
-    /// A collection of texts.
+    /// Analyzes a collection of texts.
     pub fn from_texts<T: AsRef<str>>(bm25: Bm25, analyzer: &Analyzer, texts: impl IntoIterator<Item = T>) -> Oracle {
         let mut oracle = Oracle::new(bm25);
         for text in texts {
@@ -82,8 +82,7 @@ impl Oracle {
         }
     }
 
-    /// Adds a document whose different terms carry learned weights; the nearest whole number, at least 1, counts as
-    /// the frequency.
+    /// Adds a document whose terms have learned weights; the nearest integer, at least 1, counts as the frequency.
     pub fn add_vector(&mut self, weights: &[(String, f32)]) {
         self.scale = OnceLock::new();
         let document = self.documents();
@@ -95,27 +94,27 @@ impl Oracle {
         }
     }
 
-    /// Gives each document its static rank, from 0 to 1.
+    /// Sets the static rank of each document, from 0 to 1.
     pub fn set_ranks(&mut self, ranks: Vec<f32>) {
         self.ranks = ranks;
     }
 
-    /// Documents.
+    /// The number of documents.
     pub fn documents(&self) -> u32 {
         self.lengths.len() as u32
     }
 
-    /// Sum of their lengths.
+    /// The sum of their lengths.
     pub fn tokens(&self) -> u64 {
         self.lengths.iter().map(|&length| u64::from(length)).sum()
     }
 
-    /// Documents with each term.
+    /// The number of documents with each term.
     pub fn document_frequencies(&self) -> HashMap<String, u64> {
         self.postings.iter().map(|(term, postings)| (term.clone(), postings.len() as u64)).collect()
     }
 
-    /// The answer.
+    /// Answers a query.
     pub fn answer(&self, question: &Question<'_>) -> Vec<Hit> {
         let matches = self.matches(question);
         let different = combined(question.terms).len();
@@ -143,7 +142,7 @@ impl Oracle {
         }
     }
 
-    /// Every document with at least one of the terms.
+    /// Returns every document with at least one of the terms.
     fn matches(&self, question: &Question<'_>) -> HashMap<u32, Match> {
         let norms = self.norms();
         let scale = match question.score {
@@ -195,8 +194,8 @@ impl Oracle {
         saturation(posting.frequency, norms.of(length_code(self.lengths[posting.document as usize])))
     }
 
-    /// What weights are multiplied by to become impacts: the largest becomes 255. Learned weights that are whole
-    /// numbers from 1 to 255 stay as they are.
+    /// Returns the factor from weights to impacts: the largest becomes 255. Learned weights that are all integers from 1
+    /// to 255 stay as they are.
     fn impact_scale(&self, norms: &Norms) -> f64 {
         let (mut largest, mut is_whole) = (0.0f64, true);
         for postings in self.postings.values() {
@@ -214,19 +213,19 @@ impl Oracle {
     }
 }
 
-/// What a document has of a query.
+/// The score of a document, with the number of terms that it has.
 #[derive(Default)]
 struct Match {
     score: u64,
     terms: usize,
 }
 
-/// A weight as an 8-bit impact.
+/// Quantizes a weight to an 8-bit impact.
 fn impact(weight: f64, scale: f64) -> u32 {
     (weight * scale).round_ties_even().clamp(1.0, 255.0) as u32
 }
 
-/// Different terms in the order of their first occurrence, weights added.
+/// Merges repeated terms, in the order of their first occurrence, and adds their weights.
 fn combined(terms: &[(String, f64)]) -> Vec<(String, f64)> {
     let mut combined: Vec<(String, f64)> = Vec::new();
     for (term, weight) in terms {

@@ -1,39 +1,39 @@
-//! A short passage of a text around the words that a query asks for.
+//! Snippets: a short passage of a text around the words of a query.
 //!
-//! The index keeps no positions, so the text is read again: word by word through the analyzer, so that a word matches
-//! if it yields one of the query's terms, whatever its ending or case.
+//! The index stores no positions, so the text is analyzed again, word by word: a word matches if it yields one of the
+//! query's terms, whatever its ending or case.
 
 use lanner_index::text::{Analyzer, Scratch};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// How far into a text matches are looked for.
+/// The bytes of a text that are searched for matches.
 const LONGEST_TEXT_BYTES: usize = 1 << 20;
 
 /// A passage of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snippet {
-    /// The passage, its white space reduced to single spaces.
+    /// The passage, with each run of white space as a single space.
     pub text: String,
-    /// Where words of the query lie in `text`, in bytes.
+    /// The byte ranges of the query's words in `text`.
     pub matches: Vec<Range<usize>>,
-    /// Whether something precedes the passage.
+    /// Whether the text has more before the passage.
     pub is_cut_before: bool,
-    /// Whether something follows it.
+    /// Whether the text has more after it.
     pub is_cut_after: bool,
 }
 
-/// A word of the text that the query asks for.
+/// A word of the text that matches the query.
 struct Match {
     bytes: Range<usize>,
-    /// Number of its term.
+    /// The number of its term.
     term: usize,
 }
 
 impl Snippet {
-    /// The passage of up to about `longest` characters with the most different terms, then the most matches; the
-    /// text's beginning where nothing matches.
+    /// Finds the passage of up to about `longest` characters with the most different terms, then the most matches; the
+    /// beginning of the text if nothing matches.
     pub fn new(text: &str, terms: &HashSet<String>, analyzer: &Analyzer, longest: usize) -> Snippet {
         let text = &text[..text.floor_char_boundary(LONGEST_TEXT_BYTES)];
         let matches = find_matches(text, terms, analyzer);
@@ -58,7 +58,7 @@ impl Snippet {
         snippet
     }
 
-    /// Appends text, each run of white space as one space, none at the beginning.
+    /// Appends text, with each run of white space as one space, and none at the beginning.
     fn push(&mut self, text: &str) {
         for character in text.chars() {
             if !character.is_whitespace() {
@@ -70,7 +70,7 @@ impl Snippet {
     }
 }
 
-/// The words that yield a term of the query, in order.
+/// Finds the words that yield a term of the query, in order.
 fn find_matches(text: &str, terms: &HashSet<String>, analyzer: &Analyzer) -> Vec<Match> {
     let mut matches = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -110,7 +110,7 @@ fn shifted(range: Range<usize>, by: usize) -> Range<usize> {
     range.start + by..range.end + by
 }
 
-/// A word without the punctuation around it; all of it if it is nothing but punctuation.
+/// Strips the punctuation around a word, unless it consists of nothing else.
 fn trimmed(word: &str) -> Range<usize> {
     let is_punctuation = |character: char| !character.is_alphanumeric();
     let start = word.len() - word.trim_start_matches(is_punctuation).len();
@@ -118,8 +118,8 @@ fn trimmed(word: &str) -> Range<usize> {
     if start < end { start..end } else { 0..word.len() }
 }
 
-/// The parts of a word that yields several terms: runs of letters and digits, and single characters of scripts that do
-/// not divide words by spaces.
+/// Splits a word that yields several terms: into runs of letters and digits, and single characters of scripts that do
+/// not separate words by spaces.
 fn parts(word: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut is_open = false;
@@ -137,12 +137,12 @@ fn parts(word: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// Ideographs and kana, which stand for words or syllables by themselves.
+/// Returns whether a character is an ideograph or kana, which stand for words or syllables by themselves.
 fn is_unspaced(character: char) -> bool {
     matches!(character, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Where the best passage starts: a little before its first match.
+/// Returns the start of the best passage, a little before its first match.
 fn best_start(text: &str, matches: &[Match], longest: usize) -> usize {
     let mut best = (0, 0);
     let mut first_of_best = None;
@@ -167,12 +167,12 @@ fn best_start(text: &str, matches: &[Match], longest: usize) -> usize {
     };
     let span = matches[chosen.start].bytes.start..matches[chosen.end - 1].bytes.end;
     let context = longest.saturating_sub(span.len()) / 3;
-    // Near the end of the text there is room for more before the match.
-    let room = text.len() - text.char_indices().rev().take(longest).last().map_or(text.len(), |(at, _)| at);
-    word_start(text, span.start, context.max((span.start + room).saturating_sub(text.len())))
+    // Near the end of the text the passage can start earlier.
+    let tail = text.len() - text.char_indices().rev().take(longest).last().map_or(text.len(), |(at, _)| at);
+    word_start(text, span.start, context.max((span.start + tail).saturating_sub(text.len())))
 }
 
-/// The start of a word at most `context` bytes before `at`, which is one.
+/// Returns the first start of a word at most `context` bytes before `at`, itself the start of a word.
 fn word_start(text: &str, at: usize, context: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(context));
     if from == 0 {
@@ -182,7 +182,7 @@ fn word_start(text: &str, at: usize, context: usize) -> usize {
     spaces.map(|(i, space)| from + i + space.len_utf8()).next().unwrap_or(at)
 }
 
-/// About `longest` characters from `start`, not ending inside a word unless the word is longer than that.
+/// Returns about `longest` characters from `start`, not ending inside a word unless the word is longer than that.
 fn passage(text: &str, start: usize, longest: usize) -> Range<usize> {
     let rest = &text[start..];
     let Some((end, next)) = rest.char_indices().nth(longest) else {

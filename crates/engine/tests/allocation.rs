@@ -1,7 +1,7 @@
-//! Inner loops do not allocate: counted, and compared between lists that are short and lists that are long.
+//! Inner loops do not allocate: the allocations of a query are counted and compared between short and long lists.
 //!
-//! What a query allocates may depend on its terms and its hits, not on the length of its lists. So the same query is
-//! asked of a small collection and of one that is many times larger, after a first time that makes a workspace grow.
+//! Allocations may depend on the terms and the hits of a query, not on the length of its lists. So the same query runs on
+//! a small collection and on one many times larger, after a first run that lets the workspace grow.
 #![expect(unsafe_code, reason = "a counting allocator is an implementation of an unsafe trait")]
 
 use lanner::internals::executors::{Cpu, Executor};
@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// What a thread has allocated: how often, and how many bytes.
+/// The allocations of a thread: their number and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Allocated {
     times: u64,
@@ -26,7 +26,7 @@ struct Allocated {
 }
 
 thread_local! {
-    // Without a destructor, and constant at first: reading it does not allocate.
+    // Initialized by a constant, and without a destructor: reading it does not allocate.
     static ALLOCATED: Cell<Allocated> = const { Cell::new(Allocated { times: 0, bytes: 0 }) };
 }
 
@@ -40,7 +40,7 @@ fn count(bytes: usize) {
     ALLOCATED.set(Allocated { times: times + 1, bytes: before + bytes as u64 });
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came, which keeps the contract of the trait.
+// SAFETY: every call is forwarded unchanged to the system's allocator, which keeps the contract of the trait.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -56,17 +56,17 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count(bytes);
-        // SAFETY: the caller keeps the contract of `realloc`, and what it hands in came from the system's allocator.
+        // SAFETY: the caller keeps the contract of `realloc`, and its pointer came from the system's allocator.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and what it hands in came from the system's allocator.
+        // SAFETY: the caller keeps the contract of `dealloc`, and its pointer came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// What a function allocates on this thread.
+/// Counts the allocations of a function on this thread.
 fn allocated_by<T>(function: impl FnOnce() -> T) -> (Allocated, T) {
     let before = ALLOCATED.get();
     let result = black_box(function());
@@ -85,15 +85,15 @@ fn the_counter_counts() {
 }
 
 const SMALL: u32 = 4000;
-/// More than two windows.
+/// More than two windows of the index.
 const LARGE: u32 = 70_000;
 
-/// Words in every n-th document, often and less often, and one in three documents alone.
+/// Words in every n-th document, and one in only three documents.
 fn text(document: u32) -> String {
     let mut words = vec!["all"; 1 + document as usize % 6];
     for (word, every) in [("half", 2), ("fifth", 5), ("thirtieth", 30), ("fortieth", 40), ("hundredth", 100)] {
         if document.is_multiple_of(every) {
-            // Frequencies that the bits of a dense list do not hold are among them.
+            // Some frequencies do not fit the bits of a dense list.
             words.extend(std::iter::repeat_n(word, 1 + (document / every) as usize % 19));
         }
     }
@@ -118,11 +118,11 @@ fn build_index(documents: u32, dense: bool, codec: CodecName) -> Arc<Index> {
     };
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), corpus, &options, &Quiet).unwrap();
-    // What is mapped stays when the name is gone.
+    // The mapping outlives the name of the file.
     Arc::new(Index::open(folder.path()).unwrap())
 }
 
-/// What the executor allocates for a query that it has answered before, and how many hits there are.
+/// Counts the allocations for a query that was answered before, and its hits.
 fn allocated_for(cpu: &Cpu, index: &Index, query: &Query) -> (Allocated, usize) {
     let plan: [Plan; 1] = [Planner::new(index).plan(query).unwrap()];
     for _ in 0..2 {
@@ -145,7 +145,7 @@ const ALGORITHMS: [(Algorithm, Mode); 10] = [
     (Algorithm::Exhaustive, Mode::AndOr),
 ];
 
-/// Queries of dense lists, of sparse ones and of both; the last has three hits by AND, fewer than are asked for.
+/// Queries of dense lists, of sparse ones and of both; the last has three hits by AND, fewer than any k.
 const TEXTS: [&str; 5] = ["all", "all half fifth", "fortieth hundredth", "all thirtieth fortieth", "three all half"];
 
 /// The most allocations for a query of three terms: arrays of its lists, its hits, the answer and its trace.
@@ -180,7 +180,7 @@ fn check(dense: bool) {
             for k in [4, 7, 10] {
                 let query = query.clone().k(k);
                 let [small, large] = [0, 1].map(|number| allocated_for(&executors[number], &indexes[number], &query));
-                assert_eq!(small, large, "allocated for so many hits, small and large collection: {name}");
+                assert_eq!(small, large, "allocations and hits, small and large collection: {name}");
                 assert!(small.1 > 0, "no hits: {name}");
                 times.push(small.0.times);
             }
@@ -213,7 +213,7 @@ fn decoders_allocate_nothing() {
     }
 }
 
-/// Decodes every list in every way, and returns the number of postings.
+/// Decodes every list in every way, and counts the postings.
 fn decode_all(index: &Index) -> u64 {
     let (mut documents, mut weights, mut postings) = ([0; BLOCK], [0; BLOCK], 0);
     for term in 0..index.segment().header().terms {

@@ -1,4 +1,4 @@
-//! Score-at-a-time beyond what the agreement tests ask: every variant, the budget, and what it refuses.
+//! Score-at-a-time beyond the agreement tests: every variant, the budget, and the queries that it refuses.
 
 use lanner::internals::algorithms::{EarlierHits, Task};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
@@ -36,7 +36,7 @@ fn build_index(impact_ordered: bool) -> Arc<Index> {
     let options = BuildOptions { analyzer, threads: 1, impacts: true, impact_ordered, ..BuildOptions::default() };
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), corpus, &options, &Quiet).unwrap();
-    // What is mapped stays when the name is gone.
+    // The mapping outlives the name of the file.
     Arc::new(Index::open(folder.path()).unwrap())
 }
 
@@ -131,7 +131,7 @@ fn a_budget_takes_the_strongest_postings_and_says_so() {
         assert_eq!(answer.work.postings_decoded, budget);
         assert_eq!(answer.hits.is_empty(), budget == 0);
     }
-    // A list alone: the strongest postings are the best documents.
+    // With one list the strongest postings are the best documents.
     let best = searcher.search(&query("w1").budget(40)).unwrap();
     assert_eq!(best.hits, expected(&query("w1")));
 }

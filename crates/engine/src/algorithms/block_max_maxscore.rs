@@ -1,8 +1,8 @@
 //! OR: MaxScore with the bounds of blocks, after Ding and Suel, *Faster top-k document retrieval using block-max
 //! indexes* (2011), as PISA's `block_max_maxscore`.
 //!
-//! Two things are added to `maxscore`: the bound of the block that would hold a document, known without decoding it,
-//! can end the lookups earlier; and when one list alone is essential, its blocks that are too light are skipped.
+//! It differs from `maxscore` in two ways: the bound of the block that can have a document, known without decoding it,
+//! may end lookups earlier; and when only one list is essential, its blocks that are too light are skipped.
 
 use super::cursor::Cursor;
 use super::weigher::Weigher;

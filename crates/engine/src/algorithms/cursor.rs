@@ -1,8 +1,7 @@
-//! A reader that walks a list in document order and decodes only the blocks it is led to.
+//! A cursor walks a list in document order and decodes only the blocks that it is moved to.
 //!
 //! Documents are decoded when a block is entered, weights when the first posting of the block is scored. In a damaged
-//! file documents may not increase; a cursor still moves forward with each call, stays inside the plan's documents and
-//! ends.
+//! file documents may not ascend; a cursor still advances with each call, stays inside the plan's range and ends.
 
 use super::weigher::Weigher;
 use crate::query::answer::Work;
@@ -12,27 +11,27 @@ use lanner_index::format::IndexError;
 use lanner_index::open::{BlockBuffer, Index, List};
 use std::ops::Range;
 
-/// The document of a cursor that has come to its end: greater than any.
+/// The document of a cursor after its last posting: greater than any.
 pub const END: u32 = u32::MAX;
 
-/// A place in a list.
+/// A position in a list.
 pub struct Cursor<'a, W> {
     list: List<'a>,
     weigher: W,
     multiplier: f32,
     /// The largest weight of the list.
     bound: u32,
-    /// Blocks that can hold documents of the plan.
+    /// Blocks that can have documents of the plan's range.
     blocks: Range<usize>,
-    /// The first document after the plan's.
+    /// The end of the plan's range.
     end: u32,
-    /// The block the cursor is in, and whether its documents and its weights are decoded.
+    /// The current block, and whether its documents and its weights are decoded.
     block: usize,
     has_documents: bool,
     has_weights: bool,
     /// The largest weight of the block.
     block_bound: u32,
-    /// The posting in the block, and its document.
+    /// The current posting in the block, and its document.
     position: usize,
     document: u32,
     /// `documents[..count]` and `weights[..count]`: the block, decoded.
@@ -102,18 +101,18 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.settle()
     }
 
-    /// Moves to the first posting whose document is at least `target` and returns its document. Stays where it is if
-    /// that is the current one.
+    /// Moves to the first posting whose document is at least `target`, which may be the current one, and returns its
+    /// document.
     #[inline]
     pub fn seek(&mut self, target: u32) -> u32 {
-        // In a block that is not decoded, the document is an older one before the target.
+        // In a block that is not decoded, `document` is stale and before the target.
         if self.document >= target || (self.has_documents && self.find_in_block(target)) {
             return self.document;
         }
         self.seek_block(target)
     }
 
-    /// Goes on to the blocks after the current one, or to the current one if it is not decoded yet.
+    /// Searches the blocks after the current one, or from the current one on if it is not decoded yet.
     fn seek_block(&mut self, target: u32) -> u32 {
         loop {
             self.skip_to_block(target);
@@ -124,8 +123,8 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         }
     }
 
-    /// The most that the list can add to the score of `target`, which is not before the current posting; found without
-    /// decoding. The cursor may be left in a block that is not decoded: only `bound_at` and `seek` may follow.
+    /// Bounds what the list can add to the score of `target`, which is not before the current posting, without decoding.
+    /// The cursor may be left in a block that is not decoded: only `bound_at` and `seek` may follow.
     #[inline]
     pub fn bound_at(&mut self, target: u32) -> u32 {
         if self.document > target {
@@ -138,7 +137,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.block_bound
     }
 
-    /// Moves over blocks whose postings all weigh less than `least`.
+    /// Skips blocks whose bound is below `least`, and returns the document after them.
     #[inline]
     pub fn skip_light_blocks(&mut self, least: u32) -> u32 {
         if self.block_bound >= least || self.document == END {
@@ -151,14 +150,14 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.settle()
     }
 
-    /// The weight of the current posting in units.
+    /// Returns the weight of the current posting in units.
     #[inline]
     pub fn weight(&mut self) -> u32 {
         let value = self.value();
         self.weigher.weigh(self.multiplier, value, self.document)
     }
 
-    /// The frequency or impact of the current posting.
+    /// Returns the frequency or impact of the current posting.
     #[inline]
     pub fn value(&mut self) -> u32 {
         if !self.has_weights {
@@ -168,7 +167,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.weights[self.position]
     }
 
-    /// What the cursor has done since it was opened.
+    /// Returns the work done since the cursor was opened.
     pub fn work(&self) -> Work {
         Work {
             postings_decoded: self.postings_decoded,
@@ -178,7 +177,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         }
     }
 
-    /// Moves, without decoding, to the first block that can hold `target`: after the current one if that is decoded.
+    /// Moves, without decoding, to the first block that can have `target`: after the current one if that is decoded.
     fn skip_to_block(&mut self, target: u32) {
         let from = self.block.saturating_add(usize::from(self.has_documents));
         self.enter(self.list.find_block(from.min(self.blocks.end), target));
@@ -192,7 +191,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.block_bound = if is_inside { bound().min(self.bound) } else { 0 };
     }
 
-    /// Decodes the documents of the current block and moves to its first posting; at the end there is none.
+    /// Decodes the documents of the current block, or of the first one after it that has postings.
     fn decode(&mut self) {
         self.position = 0;
         self.count = 0;
@@ -204,12 +203,12 @@ impl<'a, W: Weigher> Cursor<'a, W> {
             if self.count > 0 {
                 return;
             }
-            // A block of a dense list may have no posting.
+            // A block of a dense list may be empty.
             self.enter(self.block + 1);
         }
     }
 
-    /// Moves within the block to the first posting at or after `target`, if there is one.
+    /// Moves within the block to the first posting at or after `target`; returns whether there is one.
     #[inline]
     fn find_in_block(&mut self, target: u32) -> bool {
         let rest = &self.documents[self.position..self.count];
@@ -221,7 +220,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         false
     }
 
-    /// Takes over the document of the current posting. The first one outside the plan's documents is the end.
+    /// Updates `document` from the current posting. The first document outside the plan's range ends the list.
     #[inline]
     fn settle(&mut self) -> u32 {
         let document = if self.position < self.count { self.documents[self.position] } else { END };
@@ -233,7 +232,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         self.document
     }
 
-    /// Leaves nothing to come.
+    /// Moves to the end.
     #[cold]
     fn finish(&mut self) {
         self.enter(self.blocks.end);
@@ -253,7 +252,7 @@ mod tests {
     use lanner_index::corpus::{Corpus, CorpusOptions};
     use proptest::prelude::*;
 
-    /// An index whose one list holds these documents, the frequency of each its number modulo 5 plus 1.
+    /// An index with one list of these documents; the frequency in a document is its number modulo 5, plus 1.
     fn index_of(documents: &[u32], dense: bool) -> Index {
         let folder = tempfile::tempdir().unwrap();
         let last = documents.last().map_or(0, |last| last + 1);
@@ -270,7 +269,7 @@ mod tests {
         Index::open(folder.path()).unwrap()
     }
 
-    /// What a caller does with a cursor.
+    /// A call of a cursor.
     #[derive(Clone, Debug)]
     enum Move {
         Next,

@@ -1,4 +1,4 @@
-//! A dense list as algorithms use it: with its multiplier, and what bounds its weights in each chunk.
+//! A dense list of a query: the bitmap with its multiplier and the bounds of its chunks.
 
 use super::lanes::{CHUNK, CHUNKS, Lanes};
 use super::weigher::Weigher;
@@ -8,23 +8,23 @@ use lanner_index::open::Dense;
 pub struct DenseList<'a> {
     /// The list.
     pub dense: Dense<'a>,
-    /// What its values are multiplied by.
+    /// The factor of its saturations or impacts.
     pub multiplier: f32,
     /// Its largest weight.
     pub bound: u32,
-    /// For each chunk a code, of which a unit is worth `factor`; empty if stored bounds do not hold.
+    /// A code for each chunk, whose product with `factor` bounds the chunk's weights; empty if stored bounds do not hold.
     codes: &'a [u8],
     factor: u32,
 }
 
 impl<'a> DenseList<'a> {
-    /// A list with its bounds.
+    /// Takes a dense list with its bounds.
     pub fn new(weigher: impl Weigher, dense: &Dense<'a>, multiplier: f32, bound: u32) -> DenseList<'a> {
         let (codes, factor) = weigher.chunk_bounds(dense, multiplier);
         DenseList { dense: *dense, multiplier, bound, codes, factor }
     }
 
-    /// The most that the list can add in a chunk.
+    /// Bounds what the list can add in a chunk.
     #[inline(always)]
     pub fn bound_in(&self, chunk: usize) -> u32 {
         match self.codes.get(chunk) {
@@ -33,12 +33,12 @@ impl<'a> DenseList<'a> {
         }
     }
 
-    /// No bound of a chunk is greater than this.
+    /// Returns the largest bound that a chunk can have.
     pub fn largest_bound(&self) -> u64 {
         u64::from(self.bound).max(255 * u64::from(self.factor))
     }
 
-    /// Adds the bounds of the chunks from `start` on.
+    /// Adds the bounds of the chunks, starting at chunk `start`, to `bounds`.
     #[inline(always)]
     pub fn add_bounds<L: Lanes>(&self, lanes: L, start: usize, bounds: &mut [u32; CHUNKS]) {
         match self.codes.get(start..) {
@@ -47,7 +47,7 @@ impl<'a> DenseList<'a> {
         }
     }
 
-    /// Adds the weights of the postings in a chunk to its scores, and returns how many there are.
+    /// Adds the weights of a chunk's postings to its scores, and returns the number of postings.
     #[inline(always)]
     pub fn add<L: Lanes, W: Weigher>(&self, lanes: L, weigher: W, chunk: usize, scores: &mut [u32; CHUNK]) -> u32 {
         let word = self.dense.word(chunk);
@@ -61,7 +61,7 @@ impl<'a> DenseList<'a> {
         word.count_ones()
     }
 
-    /// The weight of a posting of a chunk, whose word has the bit.
+    /// Weighs the posting of a chunk at `bit`, which is set in the chunk's word.
     #[inline(always)]
     pub fn weigh<W: Weigher>(&self, weigher: W, chunk: usize, word: u64, bit: u32) -> u32 {
         let rank = self.dense.rank(chunk).wrapping_add((word & ((1 << bit) - 1)).count_ones());

@@ -193,7 +193,7 @@ mod x86 {
 
                 /// Runs a computation compiled for the features.
                 #[target_feature($(enable = $feature),+)]
-                pub fn run<T: WithLanes>(self, task: T) -> T::Output {
+                pub(super) fn run<T: WithLanes>(self, task: T) -> T::Output {
                     task.run(self)
                 }
             }

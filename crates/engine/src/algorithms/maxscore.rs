@@ -1,12 +1,12 @@
 //! OR, document at a time, by MaxScore: Turtle and Flood, *Query evaluation: strategies and optimizations* (1995).
 //!
-//! Lists are ordered by their largest weight. Those at the light end whose bounds together stay below the threshold
-//! are not *essential*: a document that occurs in them alone cannot enter. So only essential lists propose documents;
-//! the others are looked up, heaviest first, as long as the document can still enter. As the threshold rises, lists
-//! cease to be essential. `block_max_maxscore` adds the bounds of blocks.
+//! Lists are sorted by their largest weight. The lightest lists whose bounds together stay below the threshold are not
+//! *essential*: a document that occurs only in them cannot enter. So only essential lists propose documents; the others
+//! are looked up, heaviest first, as long as the document can still enter. As the threshold rises, more lists become
+//! non-essential. `block_max_maxscore` adds the bounds of blocks.
 //!
-//! The threshold is `TopK::threshold_in_order`: documents come in order, so a full heap is entered only above its worst
-//! score; the seed, as long as the heap is not full, is entered by equal scores.
+//! The threshold is `TopK::threshold_in_order`: documents come in order, so with k hits only a score above the worst
+//! enters; before that, a score equal to the seed does.
 
 use super::cursor::{Cursor, END};
 use super::weigher::Weigher;
@@ -52,13 +52,13 @@ pub(super) fn run<W: Weigher, const BLOCK_BOUNDS: bool>(
 /// The lists, lightest first, divided into those that are looked up and those that propose documents.
 struct Lists<'a, W, const BLOCK_BOUNDS: bool> {
     cursors: Vec<Cursor<'a, W>>,
-    /// `heads[i]`: the document of cursor i, kept side by side for speed; not maintained for lists looked up.
+    /// `heads[i]`: the document of cursor i, in one array for speed; only maintained for essential lists.
     heads: Vec<u32>,
     /// `reach[i]`: the most that lists 0..i can add together.
     reach: Vec<u32>,
-    /// The most that the static rank adds.
+    /// The most that the static rank can add.
     static_bound: u32,
-    /// Lists from here on are essential.
+    /// The first essential list; all after it are essential too.
     essential: usize,
     /// The least score that can enter.
     threshold: u32,
@@ -75,7 +75,7 @@ impl<'a, W: Weigher, const BLOCK_BOUNDS: bool> Lists<'a, W, BLOCK_BOUNDS> {
         Lists { cursors, heads, reach, static_bound, essential: 0, threshold: 0 }
     }
 
-    /// Takes a new threshold, which is not below the one before.
+    /// Sets a new threshold, which is not below the one before.
     fn set_threshold(&mut self, threshold: u32) {
         self.threshold = threshold;
         let is_needed = |reach: &u32| reach.saturating_add(self.static_bound) >= threshold;
@@ -83,7 +83,7 @@ impl<'a, W: Weigher, const BLOCK_BOUNDS: bool> Lists<'a, W, BLOCK_BOUNDS> {
         self.essential = lookups.unwrap_or(self.cursors.len());
     }
 
-    /// The first document that an essential list proposes.
+    /// Returns the smallest document that an essential list proposes.
     #[inline]
     fn next_candidate(&mut self) -> u32 {
         let last = self.cursors.len().wrapping_sub(1);
@@ -104,7 +104,7 @@ impl<'a, W: Weigher, const BLOCK_BOUNDS: bool> Lists<'a, W, BLOCK_BOUNDS> {
         }
     }
 
-    /// Moves the essential lists past the candidate and returns what they add to its score.
+    /// Moves the essential lists past the candidate, and returns the sum of their weights for it.
     #[inline]
     fn take_essential(&mut self, candidate: u32) -> u32 {
         let mut score = 0u32;
@@ -117,7 +117,7 @@ impl<'a, W: Weigher, const BLOCK_BOUNDS: bool> Lists<'a, W, BLOCK_BOUNDS> {
         score
     }
 
-    /// Adds what the other lists have for the candidate; `None` as soon as it cannot enter.
+    /// Adds the weights of the other lists for the candidate; returns `None` as soon as it cannot enter.
     #[inline]
     fn look_up_others(&mut self, candidate: u32, mut score: u32) -> Option<u32> {
         for i in (0..self.essential).rev() {

@@ -1,4 +1,4 @@
-//! The algorithms, one file each, and what they share: a task, a workspace, weighers and cursors.
+//! The algorithms that answer by default, one file each, and what they share: tasks, workspaces, weighers, cursors.
 
 pub mod block_max_maxscore;
 pub mod conjunction;
@@ -33,25 +33,25 @@ pub const L1_WINDOW: usize = lanes::CHUNK * lanes::CHUNKS;
 /// Memory that a thread keeps from query to query.
 #[derive(Default)]
 pub struct Workspace {
-    /// Whether the stage that ran last looked at all it had to; a budget may have stopped it.
+    /// Whether the last stage gave the exact answer; a budget may have stopped it early.
     pub is_exact: bool,
     /// The hits so far.
     pub top: TopK,
-    /// The widest lanes of the inner loops.
+    /// The widest SIMD instructions that the inner loops may use.
     pub simd_level: lanes::SimdLevel,
-    /// Accumulators of a window of documents.
+    /// The accumulators of `exhaustive`.
     accumulators: exhaustive::Accumulators,
-    /// Accumulators of a window in the L1 cache.
+    /// The accumulators of `scatter`.
     window: scatter::L1Window,
-    /// Positions of postings.
+    /// Positions of postings, for `conjunction`.
     positions: Vec<u32>,
     /// Decoded blocks.
     blocks: Vec<BlockBuffer>,
-    /// What score-at-a-time keeps.
+    /// The memory of score-at-a-time.
     score_at_a_time: score_at_a_time::Memory,
 }
 
-/// So many buffers for blocks, of which the first numbers are whatever they were.
+/// Returns `count` buffers for blocks, with arbitrary contents.
 fn block_buffers(blocks: &mut Vec<BlockBuffer>, count: usize) -> std::slice::IterMut<'_, BlockBuffer> {
     if blocks.len() < count {
         blocks.resize(count, [0; BLOCK]);
@@ -59,16 +59,16 @@ fn block_buffers(blocks: &mut Vec<BlockBuffer>, count: usize) -> std::slice::Ite
     blocks[..count].iter_mut()
 }
 
-/// One stage of a plan on an index: what an algorithm is given.
+/// One stage of a plan on an index: the input of an algorithm.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The stage of the plan that is to run.
+    /// The stage to run.
     pub stage: &'a Stage,
     /// The index that the plan was made for.
     pub index: &'a Index,
-    /// The hits of the stage before, fewer than k: all documents that it matches. They need not be scored again.
+    /// The hits of the stage before: fewer than k, so all documents that it matches. They are not scored again.
     pub earlier: &'a EarlierHits,
 }
 
@@ -76,12 +76,12 @@ pub struct Task<'a> {
 #[derive(Default)]
 pub struct EarlierHits {
     hits: Vec<Hit>,
-    /// Their documents, in order.
+    /// Their documents, ascending.
     documents: Vec<DocId>,
 }
 
 impl EarlierHits {
-    /// Hits that are known.
+    /// Wraps the hits of an earlier stage.
     pub fn new(hits: Vec<Hit>) -> EarlierHits {
         let mut documents: Vec<DocId> = hits.iter().map(|hit| hit.document).collect();
         documents.sort_unstable();
@@ -121,13 +121,13 @@ impl<'a> Task<'a> {
         })
     }
 
-    /// A cursor for each list, at its first posting in the plan's range.
+    /// Opens a cursor for each list, at its first posting in the plan's range.
     pub fn cursors<W: Weigher>(&self, weigher: W) -> Result<Vec<Cursor<'a, W>>, IndexError> {
         let open = |list| Cursor::open(self.index, list, weigher, self.plan.range.clone());
         self.plan.lists.iter().map(open).collect()
     }
 
-    /// Whether a document can become a hit: the filter lets it pass, and it is not one already.
+    /// Returns whether a document can become a hit: the filter lets it pass, and it is not a hit already.
     #[inline]
     pub fn passes(&self, document: u32) -> bool {
         let document = DocId(document);
@@ -135,17 +135,18 @@ impl<'a> Task<'a> {
             && (self.earlier.documents.is_empty() || self.earlier.documents.binary_search(&document).is_err())
     }
 
-    /// What a document's static rank adds to its score.
+    /// Returns the share of the static rank in a document's score.
     #[inline]
     pub fn static_part(&self, document: u32) -> u32 {
         match self.plan.score {
             ScoreModel::Bm25 | ScoreModel::Impact => 0,
+            // The planner has checked that there are ranks; a document without one comes from a damaged list.
             ScoreModel::RankBm25 { alpha } => static_units(alpha, self.index.segment().rank(document).unwrap_or(0.0)),
         }
     }
 }
 
-/// What the cursors of a stage did, together.
+/// Sums up the work of a stage's cursors.
 fn work_of<W: Weigher>(cursors: &[Cursor<'_, W>], documents_scored: u64) -> Work {
     let mut work = Work { documents_scored, ..Work::default() };
     cursors.iter().for_each(|cursor| work += cursor.work());

@@ -1,4 +1,4 @@
-//! The best k hits, in the order that settles ties: higher score first, then the smaller document.
+//! The best k hits: higher score first, ties by the smaller document.
 
 use crate::query::answer::Hit;
 use crate::query::score::ScoreModel;
@@ -7,82 +7,82 @@ use std::cmp::Reverse;
 
 /// Keeps the best k of the hits it is given.
 ///
-/// A *seed* is a score that at least k documents of the whole collection are known to reach: lower ones are refused
-/// from the start, equal ones enter.
+/// A *seed* is a score that at least k documents of the whole collection are known to reach: lower scores never enter,
+/// equal ones do.
 ///
-/// Hits are collected in no order. When there are twice as many as asked for, the better half is kept, and its worst
-/// is what later hits must beat: a few operations a hit for any k, where a heap takes its logarithm.
+/// Hits are appended unsorted. At 2 k hits (k the first time) the best k are selected, and later hits must beat the worst
+/// of them. That costs a few operations per hit for any k, where a heap costs O(log k).
 #[derive(Clone, Debug, Default)]
 pub struct TopK {
     k: usize,
     /// The hits so far as keys, among them the best k.
     keys: Vec<u64>,
-    /// So many keys are cut to the best k.
+    /// The number of keys that are cut to the best k.
     limit: usize,
     /// Only keys above this enter.
     floor: u64,
-    /// Whether `floor` is the k-th best of the hits at some moment; the seed otherwise.
+    /// Whether `floor` was the k-th best hit at the last cut; it is the seed otherwise.
     is_full: bool,
-    /// Whether there are hits from before, whose documents may be greater than those to come.
+    /// Whether there are hits of an earlier stage, whose documents may be greater than those to come.
     has_earlier: bool,
 }
 
-/// A hit as one number: the greater, the better.
+/// Packs a hit into one number: the greater, the better.
 fn key(document: DocId, score: u32) -> u64 {
     u64::from(score) << 32 | u64::from(!document.0)
 }
 
-/// The hit of a key.
+/// Unpacks the hit of a key.
 pub(crate) fn hit(key: u64, model: ScoreModel) -> Hit {
     Hit::new(DocId(!(key as u32)), (key >> 32) as u32, model)
 }
 
 impl TopK {
-    /// Room for the best `k`. Memory grows with the hits that come, not with `k`.
+    /// Keeps the best `k`. Memory grows with the number of hits, not with `k`.
     pub fn new(k: usize) -> TopK {
         let mut top = TopK::default();
         top.reset(k, 0);
         top
     }
 
-    /// Empties it for another query; what was allocated stays.
+    /// Empties it for another query and keeps its memory.
     pub fn reset(&mut self, k: usize, seed: u32) {
         self.keys.clear();
-        // The key just below all of that score: document numbers end before the largest.
+        // Below the keys of all hits with that score: no document has the largest number.
         let (keys, floor) = (std::mem::take(&mut self.keys), u64::from(seed) << 32);
         *self = TopK { k, keys, limit: k, floor, is_full: false, has_earlier: false };
     }
 
-    /// Takes the hits of an earlier stage, whose documents will not come again.
+    /// Pushes the hits of an earlier stage, whose documents will not be pushed again.
     pub fn keep(&mut self, earlier: &[Hit]) {
         earlier.iter().for_each(|hit| _ = self.push(hit.document, hit.units));
         self.has_earlier = !earlier.is_empty();
     }
 
-    /// Hits that are among the best k so far.
+    /// Returns the number of hits, at most k.
     pub fn len(&self) -> usize {
         self.keys.len().min(self.k)
     }
 
-    /// Whether there is no hit yet.
+    /// Returns whether there is no hit yet.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The least score that can still enter, whichever document has it: at the k-th score the smaller document wins.
+    /// Returns the least score that can still enter, for any document: at the k-th score the smaller document wins.
     #[inline]
     pub fn threshold(&self) -> u32 {
         (self.floor >> 32) as u32
     }
 
-    /// The least score that can still enter when all documents to come are greater than those that were pushed.
+    /// Returns the least score that can still enter, for documents greater than all that were pushed.
     #[inline]
     pub fn threshold_in_order(&self) -> u32 {
-        // A later document loses ties, so equality cannot enter; the seed is entered by equal scores.
+        // A later document loses ties with the k-th hit, so equality cannot enter; with the seed it can.
         self.threshold().saturating_add(u32::from(self.is_full && !self.has_earlier))
     }
 
-    /// Takes a hit if it may be among the best k, and tells whether it raised the threshold.
+    /// Pushes a hit if it may be among the best k, and returns whether that raised the threshold.
     #[inline]
     pub fn push(&mut self, document: DocId, score: u32) -> bool {
         let key = key(document, score);
@@ -97,7 +97,7 @@ impl TopK {
         is_full
     }
 
-    /// Keeps the best k, of which there are as many.
+    /// Keeps the best k of at least k hits.
     fn cut(&mut self) {
         self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
         self.keys.truncate(self.k);
@@ -106,7 +106,7 @@ impl TopK {
         self.is_full = true;
     }
 
-    /// Moves the hits out, best first; what was allocated stays for the next query.
+    /// Removes and returns the hits, best first; the memory stays for the next query.
     pub fn take(&mut self, model: ScoreModel) -> Vec<Hit> {
         if self.keys.len() > self.k {
             self.cut();
@@ -117,7 +117,7 @@ impl TopK {
         hits
     }
 
-    /// The best `k` of several answers over disjoint documents: parts of a plan, devices, shards.
+    /// Merges the hits of several answers over disjoint documents (parts of a plan, devices, shards) into the best `k`.
     pub fn merge<A: AsRef<[Hit]>>(k: usize, answers: impl IntoIterator<Item = A>) -> Vec<Hit> {
         let mut hits: Vec<Hit> = answers.into_iter().flat_map(|answer| answer.as_ref().to_vec()).collect();
         hits.sort_unstable_by_key(|hit| Reverse(key(hit.document, hit.units)));

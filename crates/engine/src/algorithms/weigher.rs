@@ -1,30 +1,30 @@
-//! From a stored value to a weight in units, for each of the two streams of an index.
+//! Weighers turn the values of a column, frequencies or impacts, into weights in units.
 
 use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, Lanes};
 use crate::query::plan::Plan;
 use lanner_index::open::{BlockBuffer, Column, Dense, Index, List};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
 
-/// Weighs the postings of lists. A list's multiplier is in its plan.
+/// Weighs postings. The multiplier of a list is in the plan.
 pub trait Weigher: Copy {
-    /// The stream that the values come from.
+    /// The column of the values.
     const COLUMN: Column;
 
-    /// The weight of a posting.
+    /// Weighs a posting.
     fn weigh(&self, multiplier: f32, value: u32, document: u32) -> u32;
 
-    /// What bounds the weights of a block.
+    /// Bounds the weights of a block.
     fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32;
 
-    /// The weights of some postings of a list. What follows them in `out` may change too.
+    /// Weighs some postings of a list. May change the rest of `out`.
     fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer);
 
-    /// Adds the weights of a dense list's postings in a chunk to the scores, where several at once pay, and returns the
-    /// bits of the chunk's word whose postings it has left out.
+    /// Adds the weights of a dense list's postings in a chunk to the scores where SIMD pays, and returns the bits of the
+    /// postings that are left to the caller.
     fn add_chunk<L: Lanes>(&self, lanes: L, list: (&Dense<'_>, f32), chunk: usize, scores: &mut [u32; CHUNK]) -> u64;
 
-    /// For each chunk of a dense list a code, and a factor: their product bounds the weights of the chunk. No codes
-    /// where stored bounds do not hold.
+    /// Returns a code for each chunk of a dense list, and a factor: their product bounds the weights of the chunk. There
+    /// are no codes where stored bounds do not hold.
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32);
 }
 
@@ -34,7 +34,7 @@ pub struct Postings<'a> {
     pub values: &'a BlockBuffer,
     /// Their documents.
     pub documents: &'a BlockBuffer,
-    /// How many there are.
+    /// The number of postings.
     pub count: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct Frequencies<'a> {
 }
 
 impl<'a> Frequencies<'a> {
-    /// Weighs with the norms of an index.
+    /// Weighs with the norms and lengths of an index.
     pub fn new(plan: &Plan, index: &'a Index) -> Frequencies<'a> {
         Frequencies {
             norms: index.norms(),
@@ -96,7 +96,7 @@ impl Weigher for Frequencies<'_> {
     }
 }
 
-/// Takes impacts as they are.
+/// Weighs impacts by the query weight of their term.
 #[derive(Clone, Copy)]
 pub struct Impacts;
 
@@ -131,17 +131,17 @@ impl Weigher for Impacts {
     }
 }
 
-/// What a code of a chunk's largest saturation is multiplied by to bound the chunk's weights.
+/// Returns the factor that turns the code of a chunk's largest saturation into a bound of the chunk's weights.
 pub fn saturation_factor(multiplier: f32) -> u32 {
-    // A weight is `multiplier · saturation · 65536` with three roundings, each at most one in 2^24 up, and half a unit
-    // more; a saturation is at most its code / 255, rounded. One in 2^20 and a unit a code cover all that.
+    // A weight is `multiplier · saturation · 65536` with three roundings, each up by at most one part in 2^24, plus half
+    // a unit; a saturation is at most its code / 255, rounded. One part in 2^20 and a unit per code cover all of them.
     let step = f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20));
     step.ceil() as u32 + 1
 }
 
-/// What a chunk's largest impact is multiplied by to bound the chunk's weights.
+/// Returns the factor that turns a chunk's largest impact into a bound of the chunk's weights.
 pub fn impact_factor(multiplier: f32) -> u32 {
-    // A whole multiplier gives the weight itself; others are rounded, to at least 1.
+    // With an integral multiplier the product is the weight itself; others are rounded, to at least 1.
     let step = f64::from(multiplier);
     let is_whole = step.fract() == 0.0 && step >= 1.0;
     let factor = if is_whole { step } else { (step * (1.0 + 1.0 / 1048576.0)).ceil() + 1.0 };

@@ -1,40 +1,40 @@
-//! Accumulators of score-at-a-time: one for each document, in pages that are zeroed when they are first touched.
+//! Accumulators of score-at-a-time: one for each document, in pages that are zeroed on first touch.
 //!
 //! Jia, Trotman and O'Keefe, *Efficient Accumulator Initialisation*, ADCS 2010: zeroing all accumulators for each query
-//! costs more than the query, so a flag for each page tells whether it still holds the sums of an earlier one. Trotman
-//! and Crane keep both in arrays of a size known to the compiler instead of allocated ones, which saves the load of
-//! their address for each posting: [`Array`] and [`Dynamic`] are the two.
+//! costs more than the query, so a flag for each page says whether it still has the sums of an earlier query. Trotman and
+//! Crane keep both in arrays of a size known to the compiler ([`Array`]) instead of allocated ones ([`Dynamic`]), which
+//! saves loading their addresses for each posting.
 
 use crate::algorithms::sweep::Score;
 
 /// The most documents of an [`Array`]: enough for GOV2.
 pub const LARGEST_ARRAY: usize = 1 << 25;
-/// Flags of an [`Array`]: pages have at least half the square root of the documents.
+/// The most flags of an [`Array`]: a page has at least half the square root of the documents.
 const LARGEST_FLAGS: usize = 1 << 14;
-/// Where an [`Array`] keeps its flags and the shift from document to page.
+/// The positions of an [`Array`]'s flags and of the shift from document to page.
 const FLAGS: usize = LARGEST_ARRAY;
 const SHIFT: usize = LARGEST_ARRAY + LARGEST_FLAGS;
 const ARRAY: usize = SHIFT + 1;
 
 /// Accumulators with flags.
 pub trait Pages<S> {
-    /// Makes all pages dirty, for as many documents.
+    /// Marks all pages dirty, for a collection of `documents`.
     fn reset(&mut self, documents: usize);
 
-    /// The accumulator of a document, after its page was zeroed if this is its first touch; `None` where a damaged list
-    /// names a document that is not there.
+    /// Returns the accumulator of a document, after zeroing its page on the first touch; `None` for a document that does
+    /// not exist, from a damaged list.
     fn touch(&mut self, document: u32) -> Option<&mut S>;
 
-    /// The accumulator of a document that was touched.
+    /// Returns the score of a document that was touched.
     fn score(&self, document: u32) -> S;
 }
 
-/// `floor(log2(sqrt(documents)))`: a page has two to the power of this many documents.
+/// Returns `floor(log2(sqrt(documents)))`, the binary logarithm of the documents in a page.
 pub fn page_shift(documents: usize) -> u32 {
     documents.max(1).ilog2() / 2
 }
 
-/// Accumulators and flags that are allocated for the collection at hand.
+/// Accumulators and flags allocated for the collection.
 #[derive(Default)]
 pub struct Dynamic<S> {
     scores: Vec<S>,
@@ -68,11 +68,11 @@ impl<S: Score> Pages<S> for Dynamic<S> {
     }
 }
 
-/// Accumulators, then flags, then the shift, in one array whose size the compiler knows: an access is an offset from
-/// the one address in a register. What a collection does not use is never touched and so takes no memory.
+/// Accumulators, then flags, then the shift, in one array of a size known to the compiler: an access is an offset from
+/// one address in a register. The part that a collection does not use is never touched and so takes no memory.
 pub type Array<S> = [S; ARRAY];
 
-/// An array of zeros.
+/// Allocates an array of zeros.
 pub fn new_array<S: Score>() -> Box<Array<S>> {
     let zeros = vec![S::default(); ARRAY].into_boxed_slice();
     zeros.try_into().unwrap_or_else(|_| unreachable!("the slice has the size of the array"))

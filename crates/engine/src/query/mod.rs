@@ -299,14 +299,14 @@ fn check_weight(word: &str, weight: f64) -> Result<(), QueryError> {
     Err(QueryError::Weight { word: word.to_owned(), weight })
 }
 
-/// Text that one weight holds for.
+/// Text with one weight.
 #[derive(Debug, PartialEq)]
 struct Piece<'a> {
     text: &'a str,
     weight: f64,
 }
 
-/// Divides text at weighted words. What lies between them stays whole, so that it is analyzed as in a document.
+/// Splits text at weighted words. The text between them stays whole, so that it is analyzed as in a document.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut plain = 0..0;

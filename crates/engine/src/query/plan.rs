@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How a query is going to be answered.
+/// How a query will be answered.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The lists of the query's terms, in the order of the terms.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub documents: u32,
     /// The documents that may be hits.
     pub range: Range<u32>,
-    /// How many hits.
+    /// The number of hits.
     pub k: usize,
     /// How the terms combine.
     pub mode: Mode,
@@ -60,7 +60,7 @@ pub struct PlannedList {
     pub is_dense: bool,
     /// Documents with the term in the whole collection, from which idf is computed.
     pub document_frequency: u64,
-    /// How much the term counts in the query.
+    /// The weight of the term in the query.
     pub query_weight: f64,
     /// The term's inverse document frequency.
     pub idf: f64,

@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         Planner { document_frequencies: Some(document_frequencies), ..self }
     }
 
-    /// The plan of a query.
+    /// Plans a query.
     pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
         let score = self.score_model(query)?;
         self.check_algorithm(query, score)?;
@@ -163,7 +163,7 @@ impl<'a> Planner<'a> {
         Ok(score)
     }
 
-    /// Score-at-a-time goes with impacts and lists in their order, and a budget with score-at-a-time.
+    /// Checks that score-at-a-time has impacts and impact-ordered lists, and that a budget has score-at-a-time.
     fn check_algorithm(&self, query: &Query, score: ScoreModel) -> Result<(), PlanError> {
         check_mode(query)?;
         match query.algorithm {
@@ -179,13 +179,13 @@ impl<'a> Planner<'a> {
         self.index.manifest().impacts.is_some_and(|impacts| impacts.learned)
     }
 
-    /// Whether stored bounds and k-th weights are those of the weights in force. Those of impacts always are: an
-    /// impact is what is stored, whatever the statistics.
+    /// Returns whether stored bounds and k-th weights hold under the current statistics. Those of impacts always do: an
+    /// impact is stored as it is, whatever the statistics.
     fn weights_hold(&self, score: ScoreModel) -> bool {
         score.column() == Column::Impact || self.index.bounds_hold()
     }
 
-    /// Tells terms that occur in the collection from those that do not.
+    /// Separates the terms that occur in the collection from those that do not.
     fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm<'a>>, Vec<String>), IndexError> {
         let (mut known, mut unknown) = (Vec::with_capacity(terms.len()), Vec::new());
         let texts: Vec<&[u8]> = terms.iter().map(|term| term.term.as_bytes()).collect();
@@ -208,7 +208,7 @@ impl<'a> Planner<'a> {
         Ok((known, unknown))
     }
 
-    /// The lists of the terms that this index has, and the terms that only other shards have.
+    /// Returns the lists of the terms that this index has, and the terms that only other shards have.
     fn lists(
         &self,
         score: ScoreModel,
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
                 continue;
             };
             let (bound, kth_weights) = match mode {
-                // Its postings would have to be decoded to tell, and an AND has no use for it.
+                // Not computed: the postings would have to be decoded, and an AND does not use it.
                 Mode::And if (list.postings as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
                 Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, span, &list, multiplier)?,
             };
@@ -252,7 +252,7 @@ impl<'a> Planner<'a> {
         Ok((lists, missing))
     }
 
-    /// The largest weight of a list, and the k-th largest for each stored k (0 where there are fewer postings).
+    /// Returns the largest weight of a list, and the k-th largest for each stored k (0 if there are fewer postings).
     fn largest_weights(
         &self,
         score: ScoreModel,
@@ -298,7 +298,7 @@ fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
     lists.iter().map(|list| list.kth_weights[stored]).max().filter(|&seed| seed > 0)
 }
 
-/// Whether an algorithm answers queries of the mode, and which one would if not.
+/// Checks that an algorithm answers queries of the mode; the error names one that does.
 fn check_mode(query: &Query) -> Result<(), PlanError> {
     let unsuitable = |instead| Err(PlanError::Unsuitable { algorithm: query.algorithm, mode: query.mode, instead });
     match (query.mode, query.algorithm) {
@@ -312,7 +312,7 @@ fn check_mode(query: &Query) -> Result<(), PlanError> {
     }
 }
 
-/// Which algorithm runs for which operation: the one named by the query where it applies, else the cheapest.
+/// Chooses the algorithm of each operation: the one named by the query where it applies, else the cheapest.
 fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) -> Vec<Stage> {
     let stage = |operation, algorithm: Algorithm| Stage { operation, algorithm };
     let and = match query.algorithm {

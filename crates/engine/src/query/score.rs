@@ -1,4 +1,4 @@
-//! Score models: what a document's score is made of. The arithmetic of a posting is `lanner_index::weight`.
+//! Score models. The arithmetic of a posting's weight is in `lanner_index::weight`.
 
 use lanner_index::open::Column;
 use lanner_index::weight::ONE;
@@ -60,7 +60,7 @@ impl fmt::Display for ScoreModel {
     }
 }
 
-/// The name of a score model that there is not.
+/// The error for an unknown score model.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown score model {0:?}; give bm25, impact, rank-bm25, or rank-bm25:ALPHA with ALPHA from 0 to 1")]
 pub struct UnknownScoreModel(String);
