@@ -1,8 +1,4 @@
-<<<<<<< HEAD:crates/engine/src/query/document_set.rs
 //! A set of documents, one bit each, for filters.
-=======
-//! A set of documents, one bit each, used as a filter.
->>>>>>> algos:crates/engine/src/query/bitmap.rs
 
 use lanner_index::DocId;
 
