@@ -7,9 +7,8 @@ use lanner::corpus::CorpusError;
 /// Turns an error of a build into a failure with advice.
 pub fn advised(error: BuildError) -> Failure {
     let advice = match &error {
-        BuildError::Empty { .. } => {
-            "check --input, --format and --id-field, or give --allow-empty if you want an empty index"
-        }
+        BuildError::Empty { skipped: 0, .. } => "check --input, or give --allow-empty if you want an empty index",
+        BuildError::Empty { .. } => "check --format and --id-field",
         BuildError::TooManySkipped { .. } => {
             "correct the input, check --format and --id-field, or allow more with --max-skipped"
         }

@@ -1,4 +1,4 @@
-//! What the bytes of an index's lists are spent on, and how long the lists are.
+//! How the bytes of an index's lists are used, and how long the lists are.
 
 use crate::failure::Failure;
 use lanner::Index;
@@ -8,16 +8,16 @@ use lanner_index::open::List;
 use serde::Serialize;
 use std::ops::AddAssign;
 
-/// Sizes of all lists of an index.
+/// Sizes of all lists of an index, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListSizes {
-    /// Lists of less than a block.
+    /// Lists shorter than a block.
     pub short: KindSizes,
-    /// Lists of at least a block.
+    /// Sparse lists of at least a block.
     pub long: KindSizes,
-    /// Lists that are bitmaps.
+    /// Dense lists, which are bitmaps.
     pub dense: KindSizes,
-    /// How many lists there are of each length, by powers of two.
+    /// The number of lists by length, in powers of two.
     pub lengths: Vec<LengthRow>,
 }
 
@@ -29,30 +29,30 @@ pub struct KindSizes {
     /// Their postings.
     pub postings: u64,
     /// Their bytes.
-    pub bytes: StreamBytes,
+    pub bytes: ColumnBytes,
 }
 
-/// Bytes of lists, by what they are for.
+/// Bytes of lists by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StreamBytes {
+pub struct ColumnBytes {
     /// Packed document numbers.
     pub documents: u64,
     /// Packed frequencies.
     pub frequencies: u64,
     /// Packed impacts.
     pub impacts: u64,
-    /// Headers, bounds, places of blocks.
+    /// Headers, bounds and offsets of blocks.
     pub directory: u64,
-    /// What fills blocks up to multiples of 16 bytes.
-    pub filling: u64,
+    /// Padding of blocks to multiples of 16 bytes.
+    pub padding: u64,
 }
 
 /// Lists of `from` to `to` postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LengthRow {
-    /// The least length.
+    /// The smallest length.
     pub from: u64,
-    /// The greatest length.
+    /// The largest length.
     pub to: u64,
     /// Lists.
     pub lists: u64,
@@ -60,10 +60,10 @@ pub struct LengthRow {
     pub postings: u64,
 }
 
-impl StreamBytes {
-    /// All of them.
+impl ColumnBytes {
+    /// Returns the sum.
     pub fn all(&self) -> u64 {
-        self.documents + self.frequencies + self.impacts + self.directory + self.filling
+        self.documents + self.frequencies + self.impacts + self.directory + self.padding
     }
 }
 
@@ -75,12 +75,12 @@ impl AddAssign for KindSizes {
         self.bytes.frequencies += other.bytes.frequencies;
         self.bytes.impacts += other.bytes.impacts;
         self.bytes.directory += other.bytes.directory;
-        self.bytes.filling += other.bytes.filling;
+        self.bytes.padding += other.bytes.padding;
     }
 }
 
 impl ListSizes {
-    /// Looks at every list of an index; decodes none.
+    /// Measures every list of an index without decoding it.
     pub fn of(index: &Index) -> Result<ListSizes, Failure> {
         let segment = index.segment();
         let mut sizes = ListSizes::default();
@@ -88,7 +88,7 @@ impl ListSizes {
             let list = segment.list(term)?;
             let is_long = list.postings() as usize >= BLOCK;
             let section = if is_long { Section::LongLists } else { Section::ShortLists };
-            let bytes = stream_bytes(&list, segment.list_bytes(term).unwrap_or(0) as u64);
+            let bytes = column_bytes(&list, segment.list_bytes(term).unwrap_or(0) as u64);
             let bytes =
                 bytes.ok_or_else(|| segment.damaged(section, format!("the list of term {term} cannot be read")))?;
             let kind = match is_long {
@@ -102,7 +102,7 @@ impl ListSizes {
         Ok(sizes)
     }
 
-    /// All kinds together.
+    /// Returns the sum over all kinds.
     pub fn all(&self) -> KindSizes {
         let mut all = self.short;
         all += self.long;
@@ -121,8 +121,8 @@ impl ListSizes {
     }
 }
 
-/// Takes a list of so many bytes apart; `None` when its parts say that they have more.
-fn stream_bytes(list: &List, length: u64) -> Option<StreamBytes> {
+/// Splits the bytes of a list by use; `None` if its parts claim more than `length` bytes.
+fn column_bytes(list: &List, length: u64) -> Option<ColumnBytes> {
     let mut parts = list.shared_bytes();
     for block in 0..list.blocks() {
         for (part, bytes) in parts.iter_mut().zip(list.stream_bytes(block)) {
@@ -130,9 +130,9 @@ fn stream_bytes(list: &List, length: u64) -> Option<StreamBytes> {
         }
     }
     let [documents, frequencies, impacts] = parts.map(|part| part as u64);
-    let sizes = StreamBytes { documents, frequencies, impacts, ..StreamBytes::default() };
+    let sizes = ColumnBytes { documents, frequencies, impacts, ..ColumnBytes::default() };
     let rest = length.checked_sub(sizes.all())?;
-    // A short list has nothing but its streams and what stands before them.
+    // A short list has no directory: the rest is its header.
     let directory = list.directory_bytes().map_or(rest, |bytes| bytes as u64);
-    Some(StreamBytes { directory, filling: rest.checked_sub(directory)?, ..sizes })
+    Some(ColumnBytes { directory, padding: rest.checked_sub(directory)?, ..sizes })
 }

@@ -1,7 +1,7 @@
-//! The folder of an index while it is written: one writer at a time, nothing visible before it is whole.
+//! The index folder during a build: one writer at a time, and nothing visible before it is complete.
 //!
-//! Everything in the making lies in the subfolder `building`, which the next writer removes if this one dies. A commit
-//! moves the segment to its name, then the manifest; the manifest's rename is the moment the index changes.
+//! Unfinished files are in the subfolder `building`, which the next writer removes if this one dies. A commit renames
+//! the segment, then the manifest; the rename of the manifest switches the index to the new generation.
 
 use super::BuildError;
 use crate::format::IndexError;
@@ -10,7 +10,7 @@ use crate::format::manifest::Manifest;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// The right to write an index; given up when dropped, together with all that was not committed.
+/// Exclusive access to an index folder. Dropping it releases the lock and removes uncommitted files.
 pub struct IndexFolder {
     path: PathBuf,
     _lock: File,
@@ -18,7 +18,7 @@ pub struct IndexFolder {
 }
 
 impl IndexFolder {
-    /// Creates the folder if there is none, takes the lock and removes what dead writers left.
+    /// Creates the folder if it does not exist, takes the lock and removes the files of dead writers.
     pub fn open(path: &Path) -> Result<IndexFolder, BuildError> {
         create_folder(path)?;
         refuse_foreign(path)?;
@@ -39,39 +39,39 @@ impl IndexFolder {
         Ok(folder)
     }
 
-    /// The generation that is being written.
+    /// Returns the generation that is being written.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Where temporary files go.
+    /// Returns the folder for temporary files.
     pub fn building(&self) -> PathBuf {
         self.path.join(BUILDING)
     }
 
-    /// The name that the segment will have.
+    /// Returns the name of the segment once it is committed.
     pub fn segment_name(&self) -> String {
         segment_name(self.generation)
     }
 
     /// Makes a finished segment file and its manifest the current generation.
     pub fn commit(&self, segment: &Path, manifest: &Manifest) -> Result<(), BuildError> {
-        // All that takes room on the disk comes before the first rename.
+        // Everything that needs disk space comes before the first rename.
         let temporary = self.building().join("manifest");
         write_whole(&temporary, &manifest.encode()).map_err(BuildError::io(&temporary))?;
         let target = self.path.join(self.segment_name());
         fs::rename(segment, &target).map_err(BuildError::io(&target))?;
-        // The segment's name must be on the disk before a manifest names it.
+        // The name of the segment must be on disk before a manifest refers to it.
         sync_folder(&self.path)?;
         let target = self.path.join(Manifest::file_name(self.generation));
         fs::rename(&temporary, &target).map_err(BuildError::io(&target))?;
         sync_folder(&self.path)?;
-        // The index has changed: what cannot be removed now is no failure, and the next writer removes it.
+        // The commit is done. If removing old files fails, the next writer removes them.
         let _ = self.sweep(Some(&target));
         Ok(())
     }
 
-    /// Removes our files that the current manifest does not need. Readers that have them open keep them.
+    /// Removes the index files that the current manifest does not refer to. Readers that have them open can go on.
     fn sweep(&self, current: Option<&Path>) -> Result<(), BuildError> {
         let building = self.building();
         if building.exists() {
@@ -80,7 +80,7 @@ impl IndexFolder {
         let needed = match current {
             Some(path) => {
                 let bytes = fs::read(path).map_err(BuildError::io(path))?;
-                // A damaged manifest names nothing that we could tell from the rest: leave all as it is.
+                // With a damaged manifest it is unknown which files are needed, so all stay.
                 let Ok(manifest) = Manifest::decode(path, &bytes) else {
                     return Ok(());
                 };
@@ -103,7 +103,7 @@ impl IndexFolder {
 
 impl Drop for IndexFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next writer.
+        // If this fails, the next writer removes the folder.
         let _ = fs::remove_dir_all(self.building());
     }
 }
@@ -121,7 +121,7 @@ fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
     Err(IndexError::Foreign { path: path.to_owned() }.into())
 }
 
-/// Creates the folder if there is none; its own name, too, must survive a power loss.
+/// Creates the folder if it does not exist, and syncs its parent, so that its name survives a power loss.
 fn create_folder(path: &Path) -> Result<(), BuildError> {
     if path.is_dir() {
         return Ok(());
