@@ -159,7 +159,6 @@ fn a_beir_folder_is_its_corpus_and_the_rest_is_counted() {
 #[test]
 fn queries_judgements_runs_and_ranks_may_be_compressed() {
     let place = birds();
-    let pack: [(&str, fn(&str) -> Vec<u8>); 2] = [("gz", gzip), ("zst", zstd)];
     place.write("queries", "q1\tfalcon\nq2\theron\n");
     let plain = place.run("search --index birds --queries queries --run -").succeeded();
     assert!(plain.contains("q2 Q0 heron 1 "), "{plain}");
@@ -172,10 +171,10 @@ fn queries_judgements_runs_and_ranks_may_be_compressed() {
         place.run("search --index i --score rank-bm25 --json heron").json()["hits"].clone()
     };
     let by_rank = ranked("ranks");
-    for (ending, pack) in pack {
+    for ending in ["gz", "zst"] {
         for name in ["queries", "qrels", "run", "ranks"] {
             let text = std::fs::read_to_string(place.path(name)).unwrap();
-            place.write(&format!("{name}.{ending}"), pack(&text));
+            place.write(&format!("{name}.{ending}"), if ending == "gz" { gzip(&text) } else { zstd(&text) });
         }
         let run = place.run(&format!("search --index birds --queries queries.{ending} --run -")).succeeded();
         assert_eq!(run, plain, "{ending}");
