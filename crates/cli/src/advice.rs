@@ -1,7 +1,6 @@
 //! What to do about an error of the library, in terms of the options of the program.
 
 use lanner::{BuildError, GpuError, IndexError, PlanError, SearchError};
-
 use lanner_index::corpus::CorpusError;
 use lanner_index::open::ExportError;
 use std::error::Error;
@@ -40,9 +39,8 @@ fn of_build(error: &BuildError) -> Option<String> {
     let advice = match error {
         BuildError::Index(error) => return of_index(error),
         BuildError::Corpus(error) => of_corpus(error)?,
-        BuildError::Empty { .. } => {
-            "check --input, --format and --id-field, or give --allow-empty if you want an empty index"
-        }
+        BuildError::Empty { skipped: 0, .. } => "check --input, or give --allow-empty if you want an empty index",
+        BuildError::Empty { .. } => "check --format and --id-field",
         BuildError::TooManySkipped { .. } => {
             "correct the input, check --format and --id-field, or allow more with --max-skipped"
         }

@@ -1,4 +1,4 @@
-//! The text of the demo: what can be read in the crates of cargo's registry, or else the project's own documents.
+//! The text that the demo indexes: the crates in cargo's registry, or else the project's own documents.
 
 use crate::failure::Failure;
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The demo takes seconds, so the text has limits.
+/// Limits on the text, so that the demo takes seconds.
 const MOST_FILES: usize = 20_000;
 const MOST_BYTES: u64 = 60_000_000;
-/// Larger files are tables and generated code.
+/// Larger files are mostly tables and generated code.
 const LONGEST_FILE: u64 = 1 << 18;
 
 /// Files to index.
@@ -18,7 +18,7 @@ pub struct DemoText {
     files: Vec<TextFile>,
 }
 
-/// A file and the id it gets.
+/// A file and its document id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TextFile {
     id: String,
@@ -27,7 +27,7 @@ struct TextFile {
 }
 
 impl DemoText {
-    /// The registry's crates if there are some, else the project's documents.
+    /// Finds the crates in cargo's registry, or else the project's documents.
     pub fn find() -> Result<DemoText, Failure> {
         let crates = registry_crates();
         let files = choose(crates.iter().map(|(name, folder)| files_below(folder, name)).collect());
@@ -47,22 +47,22 @@ impl DemoText {
         Ok(DemoText { origin: "the project's own sources and documents".to_owned(), files })
     }
 
-    /// Where the text comes from, in words.
+    /// Describes where the text comes from.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// How many files.
+    /// Returns the number of files.
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// How many bytes.
+    /// Returns the size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Id, title and text of each file, read when it is asked for; files that cannot be read are left out.
+    /// Reads the files one by one into id, title and text; files that cannot be read are skipped.
     pub fn into_documents(self) -> impl Iterator<Item = (String, String, String)> + Send + 'static {
         self.files.into_iter().filter_map(|file| {
             let bytes = fs::read(&file.path).ok()?;
@@ -75,7 +75,7 @@ impl DemoText {
     }
 }
 
-/// The crates unpacked in cargo's registry by name and version; the first registry that has one counts.
+/// Returns the folders of the crates in cargo's registries by name and version; the first registry wins.
 fn registry_crates() -> BTreeMap<String, PathBuf> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
     let mut crates = BTreeMap::new();
@@ -89,13 +89,13 @@ fn registry_crates() -> BTreeMap<String, PathBuf> {
     crates
 }
 
-/// The workspace that this program was built from, if it is still there, or the current folder.
+/// Returns the workspace that this program was built from if it still exists, or else the current folder.
 fn project_folder() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
     workspace.filter(|folder| folder.is_dir()).unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// What lies in a folder, in the order of names; nothing if it cannot be read.
+/// Returns the paths in a folder sorted by name; none if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(read) = fs::read_dir(folder) else {
         return Vec::new();
@@ -105,7 +105,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The readable files below a folder, the best first. Links are not followed.
+/// Returns the text files below a folder, sorted by priority. Links are not followed.
 fn files_below(folder: &Path, prefix: &str) -> Vec<TextFile> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -131,7 +131,7 @@ fn files_below(folder: &Path, prefix: &str) -> Vec<TextFile> {
     files
 }
 
-/// Documents and sources; licenses are the same everywhere.
+/// Whether a file is documentation or source. Licenses are left out, since they are the same in every crate.
 fn is_text(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let is_license = ["license", "licence", "copying", "unlicense"].iter().any(|word| name.starts_with(word));
@@ -140,7 +140,7 @@ fn is_text(path: &Path) -> bool {
     !is_license && (has_extension || name == "readme")
 }
 
-/// Prose comes before sources, sources before tables of any kind.
+/// Returns the rank of a file by its kind: prose, then sources, then the rest.
 fn priority(file: &TextFile) -> usize {
     let name = file.path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     if name.starts_with("readme") {
@@ -156,7 +156,7 @@ fn priority(file: &TextFile) -> usize {
     }
 }
 
-/// One file of each folder in turn until the limits are reached, then in the order of ids.
+/// Chooses one file of each folder in turn until the limits are reached, and sorts them by id.
 fn choose(mut folders: Vec<Vec<TextFile>>) -> Vec<TextFile> {
     let mut chosen = Vec::new();
     let mut bytes = 0;
@@ -174,7 +174,7 @@ fn choose(mut folders: Vec<Vec<TextFile>>) -> Vec<TextFile> {
     chosen
 }
 
-/// The first heading of a document, or the first line of a source's own description.
+/// Returns the first heading of a Markdown file, or the first line of the module comment of a source file.
 fn title(path: &Path, text: &str) -> Option<String> {
     let mark = match path.extension()?.to_str()? {
         "md" => "#",
@@ -183,14 +183,14 @@ fn title(path: &Path, text: &str) -> Option<String> {
     };
     let lines = text.lines().take(60).filter_map(|line| line.trim_start().strip_prefix(mark));
     let words = lines.map(|line| line.trim_matches(|c: char| c == '#' || c.is_whitespace()));
-    // Badges, links and HTML are no titles.
+    // Badges, links and HTML are not titles.
     let mut titles = words.filter(|line| line.starts_with(|c: char| c.is_alphanumeric() || c == '`'));
     let title = titles.next()?;
     let end = title.find(['[', '<', '&']).unwrap_or(title.len());
     Some(title[..end].trim_end().replace('`', ""))
 }
 
-/// A source whose comments read as text: without the slashes that lines begin with.
+/// Removes the slashes at the beginning of comment lines, so that comments read as text.
 fn without_comment_marks(source: &str) -> String {
     let lines = source.lines().map(|line| {
         let start = line.trim_start();

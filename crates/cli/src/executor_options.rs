@@ -1,4 +1,4 @@
-//! The options that say where queries are answered.
+//! The options that choose an executor.
 
 use crate::failure::Failure;
 use crate::quantity::parse_bytes;
@@ -7,14 +7,14 @@ use lanner::Searcher;
 use lanner::internals::executors::GpuExecutor;
 use std::sync::Arc;
 
-/// Where queries are answered.
+/// The choice of an executor.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ExecutorOptions {
-    /// Where queries are answered: `cpu`, `gpu` (the CPU answers what the GPU cannot), or `simulator`, which runs the
-    /// kernels of the GPU on the CPU, slowly, for learning; the answer is the same
+    /// Where queries run: `cpu`, `gpu` (queries that the GPU cannot answer run on the CPU), or `simulator`, which runs
+    /// the GPU's kernels slowly on the CPU, for learning; all give the same answers
     #[arg(long, value_name = "NAME", default_value = "cpu", hide_possible_values = true)]
     executor: ExecutorName,
-    /// How much memory of the GPU may be used, such as 8GiB [default: all of it]
+    /// The GPU memory that may be used, such as 8GiB [default: all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     gpu_memory: Option<usize>,
 }
@@ -28,19 +28,17 @@ enum ExecutorName {
 }
 
 impl ExecutorOptions {
-    /// Whether queries that come together are answered together.
+    /// Whether a query log is answered as one batch.
     pub fn takes_batches(&self) -> bool {
         self.executor != ExecutorName::Cpu
     }
 
-    /// Lets a searcher answer there; so many threads of the CPU have what a device does not answer.
+    /// Gives a searcher the chosen executor, which uses `threads` CPU threads for queries that the device cannot answer.
     pub fn apply(&self, searcher: Searcher, threads: usize) -> Result<Searcher, Failure> {
         let index = Arc::clone(searcher.index());
         let executor = match self.executor {
             ExecutorName::Cpu if self.gpu_memory.is_some() => {
-                return Err(Failure::new(
-                    "--gpu-memory belongs to --executor gpu; leave it out or choose that executor",
-                ));
+                return Err(Failure::new("--gpu-memory needs --executor gpu; leave it out or choose that executor"));
             }
             ExecutorName::Cpu => return Ok(searcher),
             ExecutorName::Gpu => GpuExecutor::on_driver(index),
@@ -56,6 +54,6 @@ impl ExecutorOptions {
 }
 
 fn no_simulator() -> Failure {
-    let reason = "this build has no simulator, since no C++ compiler was found for it";
+    let reason = "this build has no simulator, since no C++ compiler was found";
     Failure::new(format!("{reason}; install one and build again, or search with '--executor cpu'"))
 }

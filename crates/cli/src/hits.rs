@@ -102,7 +102,7 @@ impl Presenter<'_> {
         self.write_line(None, query, answered, hits, out)
     }
 
-    /// Writes an error as one line of JSON, in the place of the answer to a query.
+    /// Writes an error as one line of JSON, instead of the answer to a query.
     pub fn write_error(&self, id: Option<&str>, query: &str, error: &str, out: &mut impl Write) -> Result<(), Failure> {
         write_json_line(&ErrorLine { id, query, error }, out)
     }

@@ -1,4 +1,4 @@
-//! What the bytes of an index's lists are spent on, and how long the lists are.
+//! How the bytes of an index's lists are used, and how long the lists are.
 
 use crate::failure::Failure;
 use lanner::Index;
@@ -8,16 +8,16 @@ use lanner_index::open::List;
 use serde::Serialize;
 use std::ops::AddAssign;
 
-/// Sizes of all lists of an index.
+/// Sizes of all lists of an index, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListSizes {
-    /// Lists of less than a block.
+    /// Lists shorter than a block.
     pub short: KindSizes,
-    /// Lists of at least a block.
+    /// Sparse lists of at least a block.
     pub long: KindSizes,
-    /// Lists that are bitmaps.
+    /// Dense lists, which are bitmaps.
     pub dense: KindSizes,
-    /// How many lists there are of each length, by powers of two.
+    /// The number of lists by length, in powers of two.
     pub lengths: Vec<LengthRow>,
 }
 
@@ -32,7 +32,7 @@ pub struct KindSizes {
     pub bytes: ColumnBytes,
 }
 
-/// Bytes of lists, by what they are for.
+/// Bytes of lists by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ColumnBytes {
     /// Packed document numbers.
@@ -41,18 +41,18 @@ pub struct ColumnBytes {
     pub frequencies: u64,
     /// Packed impacts.
     pub impacts: u64,
-    /// Headers, bounds, places of blocks.
+    /// Headers, bounds and offsets of blocks.
     pub directory: u64,
-    /// What fills blocks up to multiples of 16 bytes.
-    pub filling: u64,
+    /// Padding of blocks to multiples of 16 bytes.
+    pub padding: u64,
 }
 
 /// Lists of `from` to `to` postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LengthRow {
-    /// The least length.
+    /// The smallest length.
     pub from: u64,
-    /// The greatest length.
+    /// The largest length.
     pub to: u64,
     /// Lists.
     pub lists: u64,
@@ -61,9 +61,9 @@ pub struct LengthRow {
 }
 
 impl ColumnBytes {
-    /// All of them.
+    /// Returns the sum.
     pub fn all(&self) -> u64 {
-        self.documents + self.frequencies + self.impacts + self.directory + self.filling
+        self.documents + self.frequencies + self.impacts + self.directory + self.padding
     }
 }
 
@@ -75,12 +75,12 @@ impl AddAssign for KindSizes {
         self.bytes.frequencies += other.bytes.frequencies;
         self.bytes.impacts += other.bytes.impacts;
         self.bytes.directory += other.bytes.directory;
-        self.bytes.filling += other.bytes.filling;
+        self.bytes.padding += other.bytes.padding;
     }
 }
 
 impl ListSizes {
-    /// Looks at every list of an index; decodes none.
+    /// Measures every list of an index without decoding it.
     pub fn of(index: &Index) -> Result<ListSizes, Failure> {
         let segment = index.segment();
         let mut sizes = ListSizes::default();
@@ -102,7 +102,7 @@ impl ListSizes {
         Ok(sizes)
     }
 
-    /// All kinds together.
+    /// Returns the sum over all kinds.
     pub fn all(&self) -> KindSizes {
         let mut all = self.short;
         all += self.long;
@@ -121,7 +121,7 @@ impl ListSizes {
     }
 }
 
-/// Takes a list of so many bytes apart; `None` when its parts say that they have more.
+/// Splits the bytes of a list by use; `None` if its parts claim more than `length` bytes.
 fn column_bytes(list: &List, length: u64) -> Option<ColumnBytes> {
     let mut parts = list.shared_bytes();
     for block in 0..list.blocks() {
@@ -132,7 +132,7 @@ fn column_bytes(list: &List, length: u64) -> Option<ColumnBytes> {
     let [documents, frequencies, impacts] = parts.map(|part| part as u64);
     let sizes = ColumnBytes { documents, frequencies, impacts, ..ColumnBytes::default() };
     let rest = length.checked_sub(sizes.all())?;
-    // A short list has nothing but its streams and what stands before them.
+    // A short list has no directory: the rest is its header.
     let directory = list.directory_bytes().map_or(rest, |bytes| bytes as u64);
-    Some(ColumnBytes { directory, filling: rest.checked_sub(directory)?, ..sizes })
+    Some(ColumnBytes { directory, padding: rest.checked_sub(directory)?, ..sizes })
 }

@@ -1,4 +1,4 @@
-//! The program `lanner`: reads the command line, runs one command, and turns what went wrong into one line.
+//! The program `lanner`: parses the command line, runs one command, and prints an error as one line.
 
 mod advice;
 mod commands;
@@ -22,7 +22,7 @@ use commands::{demo, eval, explain, export, index, search, stats, verify};
 use failure::Failure;
 use std::process::ExitCode;
 
-/// Searches text: builds an index of a collection and answers queries over it, exactly.
+/// A search engine for text: builds an index of a collection and answers queries exactly
 #[derive(Parser)]
 #[command(name = "lanner", version, arg_required_else_help = true)]
 struct CommandLine {

@@ -1,4 +1,4 @@
-//! How far long work has come: a bar in a terminal, a few plain lines elsewhere, nothing if asked to be quiet.
+//! Progress of long work: a bar in a terminal, a few plain lines elsewhere, nothing with `--quiet`.
 
 use crate::quantity::{count, counted, seconds};
 use crate::terminal;
@@ -8,12 +8,12 @@ use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Plain lines start after this time and become rarer, so that a log has few of them.
+/// The first plain line comes after this time; the time between lines doubles, so that a log has few of them.
 const FIRST_LINE: Duration = Duration::from_secs(5);
 const BAR: &str = "{prefix} [{bar:24}] {percent:>3}%  {wide_msg}";
 const SPINNER: &str = "{prefix} {spinner} {wide_msg}";
 
-/// Shows how far something has come.
+/// Shows progress on standard error.
 pub struct Meter {
     display: Display,
     state: Mutex<State>,
@@ -32,7 +32,7 @@ struct State {
     start: Instant,
 }
 
-/// A moment of some work: `done` of `total` units, and words for it.
+/// The state of some work: `done` of `total` units.
 struct Moment {
     phase: &'static str,
     done: u64,
@@ -40,7 +40,7 @@ struct Moment {
 }
 
 impl Meter {
-    /// Shows progress on standard error, unless `quiet`.
+    /// Makes a meter; a quiet one shows nothing.
     pub fn new(quiet: bool) -> Meter {
         let display = match (quiet, io::stderr().is_terminal()) {
             (true, _) => Display::Silent,
@@ -52,7 +52,7 @@ impl Meter {
         Meter { display, state: Mutex::new(state) }
     }
 
-    /// So many queries of so many are answered.
+    /// Shows that `queries` of `total` queries are answered.
     pub fn answered(&self, queries: u64, total: u64) {
         let moment = Moment { phase: "searching", done: queries, total: Some(total) };
         let words = |seconds| format!("{} of {} queries  {}/s", count(queries), count(total), rate(queries, seconds));
@@ -65,7 +65,7 @@ impl Meter {
         }
         let mut state = self.lock();
         if state.phase != moment.phase {
-            // The first phase began before there was something to show.
+            // The first phase began when the meter was made.
             state.phase_start = if state.phase.is_empty() { state.start } else { Instant::now() };
             state.phase = moment.phase;
             self.restyle(moment);
@@ -94,7 +94,7 @@ impl Meter {
             bar.set_style(style.progress_chars("=> "));
             bar.set_length(moment.total.unwrap_or(0));
             bar.set_prefix(format!("{:>9}", moment.phase));
-            // Not before it has a style: a bar without one would flash up.
+            // The bar is hidden until it has a style, since the default style would flash up.
             if bar.is_hidden() {
                 bar.set_draw_target(ProgressDrawTarget::stderr());
             }
@@ -112,7 +112,7 @@ impl Moment {
         Some((u128::from(self.done) * 100 / u128::from(total)).min(100) as u64)
     }
 
-    /// What is left if it goes on as it went; `None` before there is something to judge by.
+    /// Extrapolates the time left; `None` as long as it is too early for that.
     fn seconds_left(&self, elapsed_seconds: f64) -> Option<u64> {
         let total = self.total.filter(|&total| self.done > 0 && total > self.done)?;
         let left = elapsed_seconds * (total - self.done) as f64 / self.done as f64;
@@ -124,14 +124,14 @@ fn rate(done: u64, seconds: f64) -> String {
     if seconds <= 0.0 { "-".to_owned() } else { count((done as f64 / seconds) as u64) }
 }
 
-/// Shows a build. The bytes of the input may be known where the build cannot know them.
+/// Shows the progress of a build.
 pub struct BuildMeter {
     meter: Meter,
     bytes_total: Option<u64>,
 }
 
 impl BuildMeter {
-    /// Shows a build of an input of so many bytes, where only the caller knows that.
+    /// Makes a meter; `bytes_total` is the size of the input if only the caller knows it.
     pub fn new(quiet: bool, bytes_total: Option<u64>) -> BuildMeter {
         BuildMeter { meter: Meter::new(quiet), bytes_total }
     }
@@ -146,7 +146,7 @@ impl Progress for BuildMeter {
         self.meter.show(&moment, words);
     }
 
-    // The report names them when the bar is gone.
+    // The report names skipped records after the bar is gone.
     fn skipped(&self, _problem: &str) {}
 
     fn ordered(&self, done: u64, total: u64) {

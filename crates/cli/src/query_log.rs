@@ -57,7 +57,7 @@ struct Sinks<'a> {
 }
 
 impl QueryLog<'_> {
-    /// Answers all queries. A query that fails has an error in the place of its answer, and the command fails at the end.
+    /// Answers all queries. A query that fails gets an error instead of an answer, and the command fails at the end.
     pub fn answer(&self) -> Result<(), Failure> {
         if self.run.is_none() && !self.json {
             return Err(Failure::new("--queries needs --run OUT for a TREC run, or --json for lines of JSON"));
@@ -179,8 +179,7 @@ impl QueryLog<'_> {
 }
 
 impl Sinks<'_> {
-    /// Writes the answer to a query, or the error in its place: an object in the JSON, a line on standard error beside
-    /// the run.
+    /// Writes the answer to a query, or the error instead: an object in the JSON, a line on standard error for the run.
     fn write(&mut self, topic: &Topic, outcome: Outcome) -> Result<(), Failure> {
         let (query, answered, ids) = match outcome {
             Ok(answered) => answered,

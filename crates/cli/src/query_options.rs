@@ -1,35 +1,35 @@
-//! The options that commands about queries share.
+//! The options of a query, shared by `search` and `explain`.
 
 use crate::failure::Failure;
 use lanner::{Algorithm, Mode, Query, ScoreModel};
 
-/// How queries are answered.
+/// Options of a query.
 #[derive(clap::Args, Clone, Debug)]
 pub struct QueryOptions {
-    /// How words combine: `and`, `or`, or `and-or` (AND if it has k hits, else OR)
+    /// How words are combined: `and`, `or`, or `and-or` (AND if it has k hits, else OR)
     #[arg(long, default_value = "or", value_name = "MODE")]
     pub mode: Mode,
-    /// How many hits
+    /// The number of hits
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
-    /// How hits are scored: `bm25`, `impact` or `rank-bm25` [default: bm25 where the index has frequencies]
+    /// The score model: `bm25`, `impact` or `rank-bm25` [default: bm25 if the index has frequencies]
     #[arg(long, value_name = "MODEL")]
     pub score: Option<ScoreModel>,
     /// The share of the static rank in `--score rank-bm25`, from 0 to 1 [default: 0.3]
     #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
     pub alpha: Option<f32>,
     /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; on a GPU also
-    /// `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND) or `accumulators` (OR), for
-    /// which the CPU runs its own; the answer is the same, the time is not
+    /// `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND) or `accumulators` (OR), which
+    /// the CPU replaces by its own; all give the same answers at different speeds
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub algorithm: Algorithm,
-    /// The most postings that `score-at-a-time` looks at, strongest first; answers may then be approximate
+    /// The number of postings after which `score-at-a-time` stops, strongest first; answers may then be approximate
     #[arg(long, value_name = "POSTINGS")]
     pub budget: Option<u64>,
 }
 
 impl QueryOptions {
-    /// A query with these options.
+    /// Makes a query with these options.
     pub fn query(&self, text: &str) -> Result<Query, Failure> {
         let query = Query::new(text).mode(self.mode).k(self.k as usize).algorithm(self.algorithm);
         let query = Query { budget: self.budget, ..query };
@@ -42,9 +42,7 @@ impl QueryOptions {
     fn score_model(&self) -> Result<Option<ScoreModel>, Failure> {
         match (self.score, self.alpha) {
             (Some(ScoreModel::RankBm25 { .. }), Some(alpha)) => Ok(Some(ScoreModel::RankBm25 { alpha })),
-            (_, Some(_)) => {
-                Err(Failure::new("--alpha belongs to --score rank-bm25; leave it out or choose that score"))
-            }
+            (_, Some(_)) => Err(Failure::new("--alpha needs --score rank-bm25; leave it out or choose that score")),
             (model, None) => Ok(model),
         }
     }

@@ -1,54 +1,54 @@
-//! What a terminal is told and how: lines on standard error, and marks that other readers do not get.
+//! Output for a terminal: lines on standard error, and colours.
 
 use std::io::{self, IsTerminal, Write};
 
-/// Writes a line to standard error. Where that is closed there is nobody to tell.
+/// Writes a line to standard error; if that is closed, the line is lost.
 pub fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// How text is marked: with colours in a terminal, not at all elsewhere.
+/// How text is highlighted: with colours in a terminal, not at all elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     is_coloured: bool,
 }
 
 impl Style {
-    /// For standard output; `NO_COLOR` (<https://no-color.org>) and a dumb terminal ask for plain text.
+    /// Returns the style of standard output: plain also with `NO_COLOR` (<https://no-color.org>) or a dumb terminal.
     pub fn of_stdout() -> Style {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         Style { is_coloured: io::stdout().is_terminal() && !has("NO_COLOR") && !is_dumb }
     }
 
-    /// No marks.
+    /// Returns a style without colours.
     #[cfg(test)]
     pub fn plain() -> Style {
         Style { is_coloured: false }
     }
 
-    /// Colours.
+    /// Returns a style with colours.
     #[cfg(test)]
     pub fn coloured() -> Style {
         Style { is_coloured: true }
     }
 
-    /// A word that the query asked for.
+    /// Highlights a word of the query.
     pub fn matched(self, text: &str) -> String {
         self.marked("1;33", text)
     }
 
-    /// A title or heading.
+    /// Highlights a title or heading.
     pub fn bold(self, text: &str) -> String {
         self.marked("1", text)
     }
 
-    /// What matters less.
+    /// Dims secondary text.
     pub fn faint(self, text: &str) -> String {
         self.marked("2", text)
     }
 
-    /// An id.
+    /// Highlights an id.
     pub fn id(self, text: &str) -> String {
         self.marked("36", text)
     }
@@ -58,12 +58,13 @@ impl Style {
     }
 }
 
-/// Text of a document on one line, without characters that would steer the terminal.
+/// Replaces control characters by spaces, so that the text of a document stays on one line and cannot control the
+/// terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// The first `longest` characters, with a mark where something was left out.
+/// Cuts text to `longest` characters, with an ellipsis if anything was cut.
 pub fn shortened(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

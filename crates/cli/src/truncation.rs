@@ -1,15 +1,15 @@
-//! An index file cut short while it is mapped: the next read of what is gone raises SIGBUS, and this says so.
+//! Reports an index file that is truncated while it is mapped: reading beyond its end raises SIGBUS.
 #![allow(unsafe_code)]
 
 use std::ptr;
 
-/// The exit status for it: `EX_IOERR` of sysexits.h.
+/// The exit status: `EX_IOERR` of sysexits.h.
 const STATUS: libc::c_int = 74;
 
 const MESSAGE: &str = "error: a file of the index was truncated while it was being read; \
                        restore it from a copy or rebuild the index with 'lanner index', then start again\n";
 
-/// From now on a read beyond the end of a mapped file ends the process with one line and status 74.
+/// Installs a handler that ends the process with one line and status 74 on a read beyond the end of a mapped file.
 pub fn report_truncated_files() {
     // SAFETY: `action` is a plain structure for which all zeros is a valid value; its handler has the signature that
     // SA_SIGINFO asks for and calls only functions that POSIX lists as safe in a signal handler. `main` calls this

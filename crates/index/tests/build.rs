@@ -288,7 +288,12 @@ fn repeated_ids_count_as_skipped_records() {
     let mut rows = documents(20, 5);
     rows[7..10].iter_mut().for_each(|row| row.0 = "doc-3".to_owned());
     let error = build_index(folder.path(), rows, &options()).unwrap_err().to_string();
-    assert!(error.starts_with("3 of 20 records skipped, more than 10%, the first at document 8: the id"), "{error}");
+    assert!(
+        error.starts_with(
+            "3 of 20 records skipped, more than 10%, the first at document 8: an earlier document has the id"
+        ),
+        "{error}"
+    );
 }
 
 #[test]

@@ -23,7 +23,12 @@ fn index_of(words: &[String]) -> (tempfile::TempDir, Index) {
     let row = |(number, word): (usize, &String)| (format!("d{number}"), String::new(), word.clone());
     let rows: Vec<_> = words.iter().enumerate().map(row).collect();
     let corpus = Corpus::from_documents(rows, CorpusOptions::default());
-    let options = BuildOptions { analyzer: Analyzer::parse("whitespace").unwrap(), threads: 1, ..Default::default() };
+    let options = BuildOptions {
+        analyzer: Analyzer::parse("whitespace").unwrap(),
+        threads: 1,
+        allow_empty: true,
+        ..Default::default()
+    };
     build(folder.path(), corpus.unwrap(), &options, &Quiet).unwrap();
     let index = Index::open(folder.path()).unwrap();
     (folder, index)

@@ -1,4 +1,4 @@
-//! `lanner demo`: an index of real text that is already on the machine, and queries over it in every mode.
+//! `lanner demo`: indexes real text that is already on the machine, and answers queries over it in every mode.
 
 use crate::commands::index::{Summary, write_summary};
 use crate::demo_text::DemoText;
@@ -14,20 +14,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Hits shown for a query.
+/// The number of hits shown for a query.
 const HITS: usize = 3;
 
-/// Queries that fit the sources and documents of Rust crates.
+/// Queries that have hits in the sources and documents of Rust crates.
 const QUERIES: [&str; 4] =
     ["parse json string", "memory mapped file", "unicode word boundaries", "compression ratio dictionary training^2"];
 
 /// Index text that is already on this machine (the crates in cargo's registry) and answer queries over it
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of the index
+    /// The index folder
     #[arg(long, value_name = "DIR", default_value = "demo-index")]
     index: PathBuf,
-    /// No progress
+    /// Show no progress
     #[arg(long)]
     quiet: bool,
 }

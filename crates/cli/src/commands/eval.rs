@@ -1,4 +1,4 @@
-//! `lanner eval`: how good a run is by relevance judgements.
+//! `lanner eval`: measures a run against relevance judgements.
 
 use crate::failure::Failure;
 use crate::quantity::count;
@@ -8,22 +8,22 @@ use lanner::eval::{Measure, Qrels, Run, evaluate};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Measure a run by relevance judgements, as trec_eval and ir_measures do
+/// Measure a run against relevance judgements, as trec_eval and ir_measures do
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Judgements, in the format of TREC or BEIR
+    /// Judgements, in the format of TREC or BEIR; plain, gzip or zstd
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// A TREC run
+    /// A TREC run; plain, gzip or zstd
     #[arg(long, value_name = "FILE")]
     run: PathBuf,
     /// Measures, separated by commas: nDCG[@k], AP[@k], RR[@k], P@k, R@k, Rprec, Judged[@k], Success@k
     #[arg(long, value_name = "LIST", default_value = "nDCG@10,AP,RR@10,P@10,R@100")]
     measures: String,
-    /// The values of each query, too
+    /// Print the values of each query as well
     #[arg(long)]
     per_query: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

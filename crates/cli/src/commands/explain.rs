@@ -1,4 +1,4 @@
-//! `lanner explain`: how a query is answered, and why a document has its score.
+//! `lanner explain`: shows how a query is answered, and why a document has its score.
 
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
@@ -9,21 +9,21 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Show the plan of a query: lists, lengths, bounds, algorithm, where each step runs
+/// Show the plan of a query: lists, lengths, bounds, algorithms and where they run
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of the index
+    /// The index folder
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     #[command(flatten)]
     options: QueryOptions,
-    /// Why the document of this id has its score, term by term
+    /// Explain the score of the document with this id, term by term
     #[arg(long, value_name = "ID")]
     doc: Option<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The words of the query; word^2.5 weighs one
+    /// The words of the query; word^2.5 gives a word a weight
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
 }

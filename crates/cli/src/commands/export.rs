@@ -1,4 +1,4 @@
-//! `lanner export`: an index in a format that other engines read.
+//! `lanner export`: writes an index in a format that other engines read.
 
 use crate::failure::Failure;
 use crate::quantity::{count, duration};
@@ -13,16 +13,16 @@ use std::time::Instant;
 /// Write an index in a format that other engines read
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of the index
+    /// The index folder
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// The file to write, or `-` for standard output
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
-    /// ciff, the Common Index File Format
+    /// The format: ciff, the Common Index File Format
     #[arg(long, value_name = "FORMAT", default_value = "ciff")]
     format: ExportFormat,
-    /// Nothing but errors
+    /// Print nothing but errors
     #[arg(long)]
     quiet: bool,
 }

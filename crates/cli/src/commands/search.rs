@@ -114,8 +114,8 @@ fn answer_one(arguments: &Arguments, presenter: &Presenter<'_>, text: &str) -> R
     Ok(())
 }
 
-/// Answers each line until the end of the input or `:quit`. A line that fails has an error in the place of its answer,
-/// and the command fails at the end, unless somebody has read the error in a terminal.
+/// Answers each line until the end of the input or `:quit`. A line that fails gets an error instead of an answer, and
+/// the command fails at the end, unless it is interactive.
 fn answer_lines(arguments: &Arguments, presenter: &Presenter<'_>) -> Result<(), Failure> {
     if arguments.run.is_some() {
         let advice = "--run needs a query or --queries; for queries from standard input give --queries -";

@@ -1,4 +1,6 @@
-//! `lanner stats`: what an index holds and what it costs.
+//! `lanner stats`: shows what an index holds and how its bytes are used.
+//!
+//! The tables are lines with fixed column widths; a table crate would not make them shorter.
 
 use crate::failure::Failure;
 use crate::list_sizes::{ColumnBytes, ListSizes};
@@ -12,16 +14,16 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Characters of a full bar.
+/// The length of a full bar in characters.
 const BAR: usize = 24;
 
-/// Show documents, terms, postings, bytes by section, bits a posting, and the lengths of lists
+/// Show documents, terms, postings, bytes by section, bits per posting, and the lengths of lists
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of the index
+    /// The index folder
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -124,16 +126,16 @@ impl<'a> Report<'a> {
             writeln!(out, "{name:<14}  {:>14}  {:>5.1}%", count(*bytes), share(*bytes))?;
             rest -= bytes;
         }
-        let filling = format!("header of {HEADER_BYTES} bytes, and bytes that align sections");
-        writeln!(out, "{:<14}  {:>14}  {:>5.1}%  {filling}", "other", count(rest), share(rest))?;
+        let note = format!("header of {HEADER_BYTES} bytes, and padding of sections");
+        writeln!(out, "{:<14}  {:>14}  {:>5.1}%  {note}", "other", count(rest), share(rest))?;
         writeln!(out, "{:<14}  {:>14}  100.0%  {}", "all", count(self.bytes), bytes(self.bytes))?;
         Ok(())
     }
 
     fn write_bits(&self, out: &mut impl Write) -> Result<(), Failure> {
         let Codecs { documents, weights } = self.codecs;
-        writeln!(out, "\nbits a posting (documents by {documents}, weights by {weights})")?;
-        let names = ["documents", "frequencies", "impacts", "directory", "filling", "all"];
+        writeln!(out, "\nbits per posting (documents by {documents}, weights by {weights})")?;
+        let names = ["documents", "frequencies", "impacts", "directory", "padding", "all"];
         write!(out, "{:<6}  {:>11}  {:>14}", "lists", "lists", "postings")?;
         names.iter().try_for_each(|name| write!(out, "  {name:>11}"))?;
         writeln!(out)?;
@@ -141,8 +143,8 @@ impl<'a> Report<'a> {
         let kinds = [("short", short), ("long", long), ("dense", dense), ("all", &self.lists.all())];
         for (name, kind) in kinds {
             write!(out, "{name:<6}  {:>11}  {:>14}", count(kind.lists), count(kind.postings))?;
-            let ColumnBytes { documents, frequencies, impacts, directory, filling } = kind.bytes;
-            for bytes in [documents, frequencies, impacts, directory, filling, kind.bytes.all()] {
+            let ColumnBytes { documents, frequencies, impacts, directory, padding } = kind.bytes;
+            for bytes in [documents, frequencies, impacts, directory, padding, kind.bytes.all()] {
                 write!(out, "  {:>11.3}", bits(bytes, kind.postings))?;
             }
             writeln!(out)?;
@@ -182,7 +184,7 @@ fn bits(bytes: u64, postings: u64) -> f64 {
     if postings == 0 { 0.0 } else { 8.0 * bytes as f64 / postings as f64 }
 }
 
-/// A bar for a share of the largest, in eighths of a character.
+/// Draws a bar for a value as a share of the largest, in eighths of a character.
 fn bar(value: u64, largest: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if value == 0 {

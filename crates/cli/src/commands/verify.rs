@@ -1,4 +1,4 @@
-//! `lanner verify`: every checksum and every structure of an index.
+//! `lanner verify`: checks every checksum and every structure of an index.
 
 use crate::failure::Failure;
 use crate::quantity::{bytes, count, duration};
@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Read a whole index and check it; names the first section that is broken
+/// Read a whole index and check it; an error names the first damaged section
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of the index
+    /// The index folder
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -128,7 +128,7 @@ fn memory_that_is_too_small_is_said_and_the_cpu_answers() {
         assert_eq!(outcome.json()["hits"].as_array().unwrap().len(), 2);
     }
     let error = place.run("search --index birds --gpu-memory 1GiB falcon").error();
-    assert!(error.starts_with("--gpu-memory belongs to --executor gpu"), "{error}");
+    assert!(error.starts_with("--gpu-memory needs --executor gpu"), "{error}");
     let error = place.run("search --index birds --executor fpga falcon").usage_error();
     assert!(error.contains("[possible values: cpu, gpu, simulator]"), "{error}");
 }

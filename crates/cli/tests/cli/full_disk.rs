@@ -16,7 +16,7 @@ fn a_full_disk_stops_the_build_and_keeps_the_old_index() {
         let line =
             format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$LANNER\" index --input in.jsonl --index i --quiet");
         let error = place.shell(&line).error();
-        assert!(error.contains("make room on the disk or choose another folder"), "{blocks} blocks: {error}");
+        assert!(error.contains("free disk space or choose another folder"), "{blocks} blocks: {error}");
         assert_eq!(verified(&place.path("i")), before, "{blocks} blocks");
         assert_eq!(place.names("i"), ["lock", "manifest-00000001", "segment-00000001"], "{blocks} blocks");
     }

@@ -1,10 +1,9 @@
 //! Measures of a ranking, with the names of `ir_measures` and the values of `trec_eval`.
 //!
-//! Two orders of hits exist, because `ir_measures` (0.4.3) computes with two tools. All measures
-//! but two go through `trec_eval`: scores are 32-bit floats, equal scores are ordered by document
-//! id from last to first. `RR@k` (not `RR`) and `Judged` sort 64-bit scores, equal ones by
-//! document id from first to last. Runs whose scores strictly decrease, as ours do, give the same
-//! values in both.
+//! Hits are sorted in one of two ways, because `ir_measures` (0.4.3) uses two tools. Most measures
+//! come from `trec_eval`, which reads scores as 32-bit floats and breaks ties by descending document
+//! id. `RR@k` (but not `RR`) and `Judged` use 64-bit scores and break ties by ascending document id.
+//! Runs whose scores strictly decrease, as ours do, have the same values either way.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -18,39 +17,40 @@ use super::error::EvalError;
 
 /// A measure of how well a query's hits match its judgements; 0 is worst, 1 is best.
 ///
-/// A document is relevant from grade 1; unjudged documents are not relevant. `cut` is the number
-/// of first hits looked at; without it, all of them.
+/// A document is relevant if its grade is at least 1; unjudged documents are not relevant. Only the
+/// first `cut` hits count; without a `cut`, all do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// Normalized discounted cumulative gain: a grade at rank r gains grade / log2(r + 1), as a
-    /// share of the best order's gain (Järvelin and Kekäläinen, TOIS 2002). Negative grades gain 0.
+    /// share of the gain of the ideal ranking (Järvelin and Kekäläinen, TOIS 2002). Negative grades gain 0.
     Ndcg {
-        /// How many hits count, in the ranking and in the best order.
+        /// How many hits count, in the ranking and in the ideal ranking.
         cut: Option<NonZeroU32>,
     },
-    /// Average precision: the precisions at each relevant hit, summed, over all relevant documents.
+    /// Average precision: the sum of the precisions at each relevant hit, divided by the number of
+    /// relevant documents.
     AveragePrecision {
         /// How many hits count.
         cut: Option<NonZeroU32>,
     },
-    /// One over the rank of the first relevant hit.
+    /// The reciprocal of the rank of the first relevant hit.
     ReciprocalRank {
         /// How many hits count.
         cut: Option<NonZeroU32>,
     },
-    /// Relevant hits over `cut`, also where there are fewer hits.
+    /// Relevant hits divided by `cut`, even if there are fewer hits.
     Precision {
         /// How many hits count.
         cut: NonZeroU32,
     },
-    /// Relevant hits over all relevant documents.
+    /// Relevant hits divided by all relevant documents.
     Recall {
         /// How many hits count.
         cut: NonZeroU32,
     },
-    /// Precision at the number of relevant documents.
+    /// Precision at R, where R is the number of relevant documents.
     RPrecision,
-    /// Judged hits over hits.
+    /// Judged hits divided by hits.
     Judged {
         /// How many hits count.
         cut: Option<NonZeroU32>,
@@ -68,15 +68,15 @@ impl Measure {
         text.split(',').map(|name| name.trim().parse()).collect()
     }
 
-    /// Which of the two orders the measure is defined on.
-    pub(super) fn order(self) -> HitOrder {
+    /// Returns how hits are sorted for this measure.
+    pub(super) fn sorting(self) -> Sorting {
         match self {
-            Measure::ReciprocalRank { cut: Some(_) } | Measure::Judged { .. } => HitOrder::Doubles,
-            _ => HitOrder::Floats,
+            Measure::ReciprocalRank { cut: Some(_) } | Measure::Judged { .. } => Sorting::Doubles,
+            _ => Sorting::Floats,
         }
     }
 
-    /// The measure's value for a query.
+    /// Returns the value for a query.
     pub(super) fn value(self, ranking: &Ranking) -> f64 {
         match self {
             Measure::Ndcg { cut } => ranking.ndcg(cut),
@@ -156,33 +156,33 @@ impl Serialize for Measure {
     }
 }
 
-/// How hits are sorted before they are measured; see the head of this file.
+/// How hits are sorted; see the head of this file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HitOrder {
-    /// 32-bit scores, then document ids from last to first.
+pub(super) enum Sorting {
+    /// By 32-bit scores, then by descending document id.
     Floats,
-    /// 64-bit scores, then document ids from first to last.
+    /// By 64-bit scores, then by ascending document id.
     Doubles,
 }
 
-impl HitOrder {
+impl Sorting {
     fn compare(self, a: (&String, &f64), b: (&String, &f64)) -> Ordering {
-        // Scores are finite, so they always compare.
+        // Scores are finite, so they are always comparable.
         let descending = |a: f64, b: f64| b.partial_cmp(&a).unwrap_or(Ordering::Equal);
         match self {
-            HitOrder::Floats => {
+            Sorting::Floats => {
                 let (a_score, b_score) = (*a.1 as f32, *b.1 as f32);
                 descending(f64::from(a_score), f64::from(b_score)).then_with(|| b.0.cmp(a.0))
             }
-            HitOrder::Doubles => descending(*a.1, *b.1).then_with(|| a.0.cmp(b.0)),
+            Sorting::Doubles => descending(*a.1, *b.1).then_with(|| a.0.cmp(b.0)),
         }
     }
 }
 
-/// What the judgements say about the hits of one query.
+/// The grades of the hits of one query, by rank.
 #[derive(Debug)]
 pub(super) struct Ranking {
-    // grades[r]: the grade of the hit at rank r + 1, where it was judged.
+    // grades[r]: the grade of the hit at rank r + 1, if it was judged.
     grades: Vec<Option<i32>>,
     // The grades of all relevant documents, highest first.
     best: Vec<i32>,
@@ -190,21 +190,25 @@ pub(super) struct Ranking {
 
 impl Ranking {
     /// Sorts `hits` (document to score) and looks up their grades.
-    pub(super) fn new(hits: Option<&HashMap<String, f64>>, judgements: &HashMap<String, i32>, order: HitOrder) -> Self {
+    pub(super) fn new(
+        hits: Option<&HashMap<String, f64>>,
+        judgements: &HashMap<String, i32>,
+        sorting: Sorting,
+    ) -> Self {
         let mut hits: Vec<(&String, &f64)> = hits.into_iter().flatten().collect();
-        hits.sort_unstable_by(|&a, &b| order.compare(a, b));
+        hits.sort_unstable_by(|&a, &b| sorting.compare(a, b));
         let grade = |(document, _)| judgements.get(document).copied();
         let mut best: Vec<i32> = judgements.values().copied().filter(|&g| g > 0).collect();
         best.sort_unstable_by(|a, b| b.cmp(a));
         Ranking { grades: hits.into_iter().map(grade).collect(), best }
     }
 
-    /// The number of relevant documents, found or not.
+    /// Returns the number of relevant documents, in the ranking or not.
     fn relevant(&self) -> usize {
         self.best.len()
     }
 
-    /// The grades of the first `cut` hits.
+    /// Returns the grades of the first `cut` hits.
     fn first(&self, cut: Option<NonZeroU32>) -> &[Option<i32>] {
         up_to(&self.grades, cut)
     }
@@ -264,7 +268,7 @@ fn count_relevant(grades: &[Option<i32>]) -> usize {
     grades.iter().filter(|&&grade| is_relevant(grade)).count()
 }
 
-/// `part` over `whole`, and 0 where there is nothing to share.
+/// Returns `part` divided by `whole`, or 0 if `whole` is 0.
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         return 0.0;
@@ -272,7 +276,7 @@ fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// The discounted cumulative gain of grades in rank order.
+/// Returns the discounted cumulative gain of grades by rank.
 fn gain(grades: impl Iterator<Item = i32>) -> f64 {
     let gains = (2u32..)
         .zip(grades)
@@ -281,7 +285,7 @@ fn gain(grades: impl Iterator<Item = i32>) -> f64 {
     sum(gains)
 }
 
-/// The sum of `values`; `Iterator::sum` gives -0.0 where there are none, which prints badly.
+/// Returns the sum of `values`. `Iterator::sum` returns -0.0 for none, which prints badly.
 fn sum(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, |sum, value| sum + value)
 }
@@ -298,7 +302,7 @@ mod tests {
     fn value(name: &str, hits: &[(&str, f64)], judgements: &[(&str, i32)]) -> f64 {
         let hits = hits.iter().map(|&(d, score)| (d.to_owned(), score));
         let judgements = judgements.iter().map(|&(d, grade)| (d.to_owned(), grade));
-        let ranking = Ranking::new(Some(&hits.collect()), &judgements.collect(), measure(name).order());
+        let ranking = Ranking::new(Some(&hits.collect()), &judgements.collect(), measure(name).sorting());
         measure(name).value(&ranking)
     }
 
@@ -417,7 +421,7 @@ mod tests {
             hits in proptest::collection::hash_map("[a-g]{1,2}", -3.0..3.0f64, 0..20),
         ) {
             for name in NAMES {
-                let ranking = Ranking::new(Some(&hits), &judgements, measure(name).order());
+                let ranking = Ranking::new(Some(&hits), &judgements, measure(name).sorting());
                 let value = measure(name).value(&ranking);
                 prop_assert!((0.0..=1.0).contains(&value), "{} is {}", name, value);
             }
@@ -428,7 +432,7 @@ mod tests {
             prop_assume!(judgements.values().any(|&grade| grade > 0));
             let hits = judgements.iter().map(|(d, &grade)| (d.clone(), f64::from(grade))).collect();
             for name in ["nDCG", "nDCG@1", "nDCG@3", "AP", "RR", "Rprec", "Success@1", "R@1000", "P@1"] {
-                let ranking = Ranking::new(Some(&hits), &judgements, measure(name).order());
+                let ranking = Ranking::new(Some(&hits), &judgements, measure(name).sorting());
                 prop_assert_eq!(measure(name).value(&ranking), 1.0, "{}", name);
             }
         }

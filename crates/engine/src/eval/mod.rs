@@ -1,7 +1,7 @@
-//! Evaluation: query logs in, runs out, and how good a run is by relevance judgements.
+//! Evaluation: query logs, runs, relevance judgements, and the measures of a run.
 //!
-//! Files have the formats of TREC and BEIR, measures the names and values of `ir_measures` and
-//! `trec_eval`.
+//! Files are in the formats of TREC and BEIR, plain, gzip or zstd. Measures have the names and values
+//! of `ir_measures` and `trec_eval`.
 //!
 //! ```
 //! use std::path::Path;
@@ -34,23 +34,23 @@ pub use qrels::Qrels;
 pub use run::{Run, RunHit, RunWriter};
 pub use topics::{Topic, TopicFormat, Topics};
 
-use measures::{HitOrder, Ranking};
+use measures::{Ranking, Sorting};
 
 /// The values of a run.
 ///
 /// As JSON: `measures`, `queries`, `queries_without_hits`, `queries_without_judgements`, `mean`
-/// (measure to value) and `per_query` (query to measure to value), in the orders given here.
+/// (measure to value) and `per_query` (query to measure to value), sorted as the fields below.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// The measures, each once; all values stand in their order.
+    /// The measures, without repetitions; values are in the same order.
     pub measures: Vec<Measure>,
     /// The values of each judged query, in the order of the judgements.
     pub per_query: Vec<QueryValues>,
     /// The mean over all judged queries.
     pub mean: Vec<f64>,
-    /// How many judged queries the run does not have; they count as 0 in the mean.
+    /// The number of judged queries without hits in the run; they count as 0 in the mean.
     pub queries_without_hits: usize,
-    /// How many queries of the run are not judged; they are left out.
+    /// The number of queries of the run without judgements; they are ignored.
     pub queries_without_judgements: usize,
 }
 
@@ -63,17 +63,17 @@ pub struct QueryValues {
     pub values: Vec<f64>,
 }
 
-/// Measures `run` by `qrels`: every judged query counts, whether the run has it or not.
+/// Measures `run` against `qrels`; judged queries count even if the run does not have them.
 pub fn evaluate(qrels: &Qrels, run: &Run, measures: &[Measure]) -> Evaluation {
     let measures = without_repeats(measures);
     let per_query: Vec<QueryValues> = qrels
         .iter()
         .map(|(query, judgements)| {
-            let ranking = |order| Ranking::new(run.hits(query), judgements, order);
-            let (floats, doubles) = (ranking(HitOrder::Floats), ranking(HitOrder::Doubles));
-            let value = |measure: &Measure| match measure.order() {
-                HitOrder::Floats => measure.value(&floats),
-                HitOrder::Doubles => measure.value(&doubles),
+            let ranking = |sorting| Ranking::new(run.hits(query), judgements, sorting);
+            let (floats, doubles) = (ranking(Sorting::Floats), ranking(Sorting::Doubles));
+            let value = |measure: &Measure| match measure.sorting() {
+                Sorting::Floats => measure.value(&floats),
+                Sorting::Doubles => measure.value(&doubles),
             };
             QueryValues { query: query.to_owned(), values: measures.iter().map(value).collect() }
         })
@@ -105,7 +105,7 @@ fn mean(per_query: &[QueryValues], measures: usize) -> Vec<f64> {
 }
 
 impl Evaluation {
-    /// The means as an aligned table, one measure a line.
+    /// Returns the means as an aligned table, one measure per line.
     pub fn mean_table(&self) -> String {
         let names: Vec<String> = self.measures.iter().map(Measure::to_string).collect();
         let width = names.iter().map(String::len).max().unwrap_or(0);
@@ -116,7 +116,7 @@ impl Evaluation {
         table
     }
 
-    /// All values as an aligned table, one query a line, the mean last.
+    /// Returns all values as an aligned table, one query per line, then the mean.
     pub fn per_query_table(&self) -> String {
         let ids = self.per_query.iter().map(|row| row.query.as_str());
         let longest = ids.chain(["query"]).map(|id| id.chars().count()).max();
@@ -133,7 +133,7 @@ impl Evaluation {
         table
     }
 
-    /// Adds a line whose values stand under the names of their measures.
+    /// Appends a row with values aligned to the names of their measures.
     fn push_row(&self, table: &mut String, head: &str, values: &[f64]) {
         table.push_str(head);
         for (measure, value) in self.measures.iter().zip(values) {
@@ -158,7 +158,7 @@ impl Serialize for Evaluation {
     }
 }
 
-/// Values as a map from the names of their measures.
+/// Serializes values as a map from measure to value.
 struct Named<'a> {
     measures: &'a [Measure],
     values: &'a [f64],
@@ -170,7 +170,7 @@ impl Serialize for Named<'_> {
     }
 }
 
-/// The values of all queries as a map from their ids.
+/// Serializes the values of all queries as a map from query id to values.
 struct PerQuery<'a>(&'a Evaluation);
 
 impl Serialize for PerQuery<'_> {

@@ -13,7 +13,7 @@ use super::lines;
 /// The first line of a BEIR qrels file.
 const BEIR_HEADER: [&str; 3] = ["query-id", "corpus-id", "score"];
 
-/// Judgements by query; there is at least one.
+/// Judgements by query, at least one.
 ///
 /// A grade of 1 or more is relevant; 0 and negative grades are judged and not relevant.
 #[derive(Debug, Clone, PartialEq)]

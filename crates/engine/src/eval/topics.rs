@@ -1,4 +1,4 @@
-//! Query logs and TREC topics: the queries of a whole experiment, from one file.
+//! Query logs and TREC topics: files of queries with ids.
 //!
 //! The format is detected from the first line that is not blank, and all other lines must have
 //! the same format, so that a wrong guess is an error and never a silently wrong query:
@@ -30,7 +30,7 @@ pub struct Topic {
     pub text: String,
 }
 
-/// How a file holds its queries.
+/// The format of a file of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopicFormat {
     /// `id<TAB>text`, one query per line; blank lines are skipped.
@@ -108,7 +108,7 @@ impl Topics {
     }
 }
 
-/// A line, from 1, and what is wrong with it.
+/// A line number, from 1, and what is wrong in that line.
 pub(super) type Problem = (usize, String);
 
 fn parse(text: &str, format: Option<TopicFormat>) -> Result<Topics, Problem> {

@@ -1,11 +1,11 @@
-//! TREC topics in their SGML of 1992 to 2005: elements that mostly have no closing tag.
+//! TREC topics in the SGML of 1992 to 2005, where most elements have no closing tag.
 //!
 //! A topic lies between `<top>` and `</top>` (or the next `<top>`, or the end of the file); an
-//! element's text goes on to the next tag. Labels such as `Number:` before the text are dropped.
+//! element extends to the next tag. Labels such as `Number:` before its text are dropped.
 
 use super::topics::{Problem, Topic};
 
-/// An element of a topic and the label that may open its text.
+/// An element of a topic and the label that may precede its text.
 #[derive(Clone, Copy)]
 pub(super) struct Element {
     tag: &'static str,
@@ -20,12 +20,12 @@ pub(super) const DESCRIPTION: Element = Element { tag: "<desc>", label: "Descrip
 
 const TOPIC: &str = "<top>";
 
-/// Whether there is a topic in `text`.
+/// Whether `text` has a topic.
 pub(super) fn occurs_in(text: &str) -> bool {
     find(text, TOPIC).is_some()
 }
 
-/// Each topic of `text` with the line its `<top>` stands on; `query` is what becomes the text.
+/// Parses the topics of `text`, each with the line of its `<top>`; the element `query` is the text of the query.
 pub(super) fn parse(text: &str, query: Element) -> Result<Vec<(usize, Topic)>, Problem> {
     let mut topics = Vec::new();
     let mut line = 1;
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, query: Element) -> Result<Vec<(usize, Topic)>, P
     Ok(topics)
 }
 
-/// The text of an element, without its label and on one line.
+/// Returns the text of an element on one line, without its label.
 fn element(body: &str, element: Element) -> Option<String> {
     let start = find(body, element.tag)? + element.tag.len();
     let text = &body[start..];
@@ -59,15 +59,14 @@ fn element(body: &str, element: Element) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Where the next tag begins, or the end: a `<` before anything but a letter or `/` is text.
+/// Returns the position of the next tag, or the end. A `<` that is not followed by a letter or `/` is text.
 fn next_tag(text: &str) -> usize {
     let bytes = text.as_bytes();
     let opens_tag = |pair: &[u8]| pair[0] == b'<' && (pair[1].is_ascii_alphabetic() || pair[1] == b'/');
-    let place = bytes.windows(2).position(opens_tag);
-    place.unwrap_or(text.len())
+    bytes.windows(2).position(opens_tag).unwrap_or(text.len())
 }
 
-/// Where `tag` first occurs, in either case.
+/// Returns the position of the first `tag`, ignoring case.
 fn find(text: &str, tag: &str) -> Option<usize> {
     let mut windows = text.as_bytes().windows(tag.len());
     windows.position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))

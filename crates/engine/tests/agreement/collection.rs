@@ -166,6 +166,7 @@ impl Collection {
         let options = BuildOptions {
             analyzer: self.analyzer.clone(),
             threads: 1,
+            allow_empty: true,
             memory_bytes: 64 << 20,
             codecs: lists.codecs(),
             dense: lists == Lists::Dense,

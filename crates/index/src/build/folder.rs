@@ -61,7 +61,7 @@ impl IndexFolder {
         write_whole(&temporary, &manifest.encode()).map_err(BuildError::io(&temporary))?;
         let target = self.path.join(self.segment_name());
         fs::rename(segment, &target).map_err(BuildError::io(&target))?;
-        // The segment's name must be on the disk before a manifest names it.
+        // The name of the segment must be on disk before a manifest refers to it.
         sync_folder(&self.path)?;
         let target = self.path.join(Manifest::file_name(self.generation));
         fs::rename(&temporary, &target).map_err(BuildError::io(&target))?;

@@ -1,15 +1,16 @@
 //! The build: invert ▸ merge ▸ order ▸ weigh ▸ write.
 //!
-//! Batches of documents are inverted in parallel (`invert`) and held in memory (`accumulate`); when the memory budget
-//! is used up they are written to disk as a sorted run (`run`). Documents may be renumbered (`order`). The runs are
-//! merged term by term (`merge`), each list is encoded with its bounds (`list`), and everything goes into one segment
-//! (`write`) that becomes visible by a rename (`folder`). The files depend on the input and the options only, not on
-//! the number of threads, the memory or the order in which work finishes.
+//! Batches of documents are inverted in parallel (`invert`) and kept in memory (`accumulate`). When the memory budget is
+//! exhausted, they are written to disk as a sorted run (`run`). Documents may be renumbered (`order`). The runs are
+//! merged term by term (`merge`), each list is encoded with its bounds (`list`), and everything is written to one segment
+//! (`write`), which a rename makes visible (`folder`). The files depend on the input and the options, never on threads,
+//! memory or timing.
 
 mod accumulate;
 mod dense;
 mod dictionary;
 mod documents;
+mod error;
 mod folder;
 mod impact_ordered;
 mod import;
@@ -27,14 +28,12 @@ mod weights;
 mod write;
 
 pub use crate::format::manifest::Order;
+pub use error::BuildError;
 pub use import::build_from_ciff;
 pub use weights::Weights;
 
 use crate::codec::Codecs;
-use crate::corpus::ciff::CiffError;
-use crate::corpus::{Corpus, CorpusError, LeftOut, Problem};
-use crate::format::IndexError;
-use crate::format::lexicon::MAX_TERMS;
+use crate::corpus::{Corpus, LeftOut};
 use crate::format::segment::MAX_DOCUMENTS;
 use crate::text::Analyzer;
 use crate::weight::Bm25;
@@ -46,51 +45,50 @@ use merge::Merge;
 use pipeline::Pipeline;
 use run::{RunReader, RunWriter};
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use write::Spool;
 
-/// The least memory that a build accepts.
+/// The smallest memory budget of a build.
 pub const MIN_MEMORY_BYTES: usize = 32 << 20;
-/// Memory of a worker for the batch that it inverts.
+/// The memory of a worker that inverts a batch.
 const WORKER_BYTES: usize = 8 << 20;
-/// When there are this many runs they are merged into one, so that no merge has too many open files and buffers.
+/// This many runs are merged into one, to limit the open files and buffers of a merge.
 const MAX_RUNS: usize = 128;
-/// The most problems that a report lists.
+/// The number of skipped records that a report describes.
 const REPORTED_PROBLEMS: usize = 20;
 
-/// How an index is built.
+/// Options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// The analyzer of documents and queries.
+    /// The analyzer that turns text into terms.
     pub analyzer: Analyzer,
-    /// Worker threads.
+    /// The number of worker threads.
     pub threads: usize,
-    /// Memory that the build may use.
+    /// The memory budget.
     pub memory_bytes: usize,
-    /// How sparse lists are packed.
+    /// The codecs of sparse lists.
     pub codecs: Codecs,
-    /// Whether lists with many documents are dense: faster, but a little larger.
+    /// Whether lists with many documents are dense, which makes queries faster and the index slightly larger.
     pub dense: bool,
     /// Whether to store frequencies.
     pub frequencies: bool,
     /// Whether to store 8-bit impacts.
     pub impacts: bool,
-    /// Whether to store long lists a second time, ordered by impact, for score-at-a-time.
+    /// Whether to store a second, impact-ordered copy of long lists, for score-at-a-time.
     pub impact_ordered: bool,
     /// The parameters of BM25.
     pub bm25: Bm25,
-    /// Whether the first malformed record or repeated id fails the build; otherwise they are skipped and counted.
+    /// Whether the build fails at the first malformed record or repeated id, instead of skipping and counting them.
     pub strict: bool,
     /// The largest share of records that may be skipped, from 0 to 1; with more, the build fails and the folder keeps
     /// its index.
     pub max_skipped: f64,
     /// Whether the index may be empty; otherwise a build without a usable document fails.
     pub allow_empty: bool,
-    /// A file of static ranks: an id and a number per line.
+    /// A file of static ranks, with an id and a number on each line.
     pub ranks: Option<PathBuf>,
-    /// The order in which documents are numbered.
+    /// The order of documents.
     pub order: Order,
 }
 
@@ -115,19 +113,19 @@ impl Default for BuildOptions {
     }
 }
 
-/// Receives the progress of a build. Calls do not overlap.
+/// Observes the progress of a build. Calls do not overlap.
 pub trait Progress: Sync {
     /// `documents` documents are inverted, from `bytes_read` bytes of the input.
     fn inverted(&self, documents: u64, bytes_read: u64, bytes_total: Option<u64>);
     /// A record was skipped.
     fn skipped(&self, problem: &str);
-    /// `done` of `total` units of the work of ordering documents are done; not called for [`Order::Given`].
+    /// `done` of `total` units of ordering the documents are done; not called with [`Order::Given`].
     fn ordered(&self, done: u64, total: u64);
     /// `postings` of `total` postings are in the segment.
     fn merged(&self, postings: u64, total: u64);
 }
 
-/// Ignores all progress.
+/// A [`Progress`] that ignores all calls.
 pub struct Quiet;
 
 impl Progress for Quiet {
@@ -137,10 +135,10 @@ impl Progress for Quiet {
     fn merged(&self, _postings: u64, _total: u64) {}
 }
 
-/// What a build has done.
+/// The result of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct BuildReport {
-    /// Generation of the index.
+    /// The generation of the index.
     pub generation: u64,
     /// Documents.
     pub documents: u64,
@@ -148,19 +146,19 @@ pub struct BuildReport {
     pub terms: u64,
     /// Pairs of term and document.
     pub postings: u64,
-    /// Sum of the lengths of all documents.
+    /// The sum of the lengths of all documents.
     pub tokens: u64,
-    /// Bytes of the segment.
+    /// The size of the segment in bytes.
     pub bytes: u64,
-    /// Sorted runs written to disk because the memory was full.
+    /// Runs written to disk to stay within the memory budget.
     pub runs: u64,
     /// Malformed records, which were skipped.
     pub malformed: u64,
     /// Records with the id of an earlier document, which were skipped.
     pub duplicates: u64,
-    /// Documents missing from the file of ranks, if there is one; their rank is 0.
+    /// Documents without a rank in the file of ranks, if there is one; their rank is 0.
     pub unranked: u64,
-    /// Messages about the first skipped records.
+    /// Descriptions of the first skipped records.
     pub problems: Vec<String>,
     /// Files below the input that were not read, by kind.
     pub left_out: Vec<LeftOut>,
@@ -170,134 +168,6 @@ impl BuildReport {
     /// Returns the number of records that were skipped.
     pub fn skipped(&self) -> u64 {
         self.malformed + self.duplicates
-    }
-}
-
-/// Why a build has failed. The previous index is untouched.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// The folder, or the index in it.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// The input.
-    #[error(transparent)]
-    Corpus(#[from] CorpusError),
-    /// An I/O error.
-    #[error("{}: {source}{}", path.display(), hint(source))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Its cause.
-        source: io::Error,
-    },
-    /// A malformed record in a strict build.
-    #[error("{0}")]
-    Malformed(Problem),
-    /// No record of the input was usable.
-    #[error("no usable document: {}", why_empty(*skipped, first, left_out))]
-    Empty {
-        /// Records that were skipped.
-        skipped: u64,
-        /// The first of them, in words.
-        first: Option<String>,
-        /// Files that were not read.
-        left_out: Vec<LeftOut>,
-    },
-    /// More records were skipped than [`BuildOptions::max_skipped`] allows.
-    #[error("{skipped} of {records} records skipped, more than {}%, the first at {first}", percent(*max_skipped))]
-    TooManySkipped {
-        /// Records that were skipped.
-        skipped: u64,
-        /// All records.
-        records: u64,
-        /// The share that is allowed.
-        max_skipped: f64,
-        /// The first skipped record, in words.
-        first: String,
-    },
-    /// An id that occurs twice in a strict build.
-    #[error("document {document} repeats the id {id:?}")]
-    Duplicate {
-        /// The id.
-        id: String,
-        /// The second document with the id, counting from 1.
-        document: u64,
-    },
-    /// More documents than an index can have.
-    #[error("more than {MAX_DOCUMENTS} documents; divide the collection into several indexes")]
-    TooManyDocuments,
-    /// More terms than an index can have.
-    #[error("more than {MAX_TERMS} different terms; divide the collection into several indexes")]
-    TooManyTerms,
-    /// Terms or short lists too large for the offsets of the term table.
-    #[error("the terms or their short lists take more than 1 TiB; divide the collection into several indexes")]
-    TermsTooLarge,
-    /// Options that contradict each other or are out of range.
-    #[error("{0}")]
-    Options(String),
-    /// The file of static ranks.
-    #[error("{}:{line}: {what}; write an id and a non-negative number, separated by a tab", path.display())]
-    Ranks {
-        /// The file.
-        path: PathBuf,
-        /// The line, counting from 1.
-        line: u64,
-        /// What is wrong there.
-        what: String,
-    },
-    /// No memory for the graph of documents and terms.
-    #[error("ordering the documents needs about {} MiB beyond the memory of the build, and they are not available; \
-             free memory, or keep the given order", bytes >> 20)]
-    OrderMemory {
-        /// About how much memory is needed.
-        bytes: u64,
-    },
-    /// A CIFF file.
-    #[error(transparent)]
-    Ciff(#[from] CiffError),
-    /// A CIFF file with a list that is too long for an import.
-    #[error(
-        "the list of the term {0:?} in the CIFF file has more than 268,435,455 postings; index the documents instead"
-    )]
-    TooLongList(String),
-    /// A CIFF file with two lists of one term.
-    #[error("the CIFF file has two lists for the term {0:?}; export it again with one list per term")]
-    RepeatedTerm(String),
-}
-
-impl BuildError {
-    /// Adds the path to an I/O error.
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
-        move |source| BuildError::Io { path: path.to_owned(), source }
-    }
-
-    /// A temporary file does not hold what the build wrote.
-    fn damaged_file() -> BuildError {
-        BuildError::Options("a temporary file of the build was changed by another program; build again".to_owned())
-    }
-}
-
-fn why_empty(skipped: u64, first: &Option<String>, left_out: &[LeftOut]) -> String {
-    let left_out: Vec<String> = left_out.iter().map(LeftOut::to_string).collect();
-    let noun = if skipped == 1 { "record" } else { "records" };
-    match (first, &left_out[..]) {
-        (Some(first), _) => format!("{skipped} {noun} skipped, the first at {first}"),
-        (None, []) => "the input is empty".to_owned(),
-        (None, left_out) => format!("left out {}", left_out.join(", ")),
-    }
-}
-
-/// A share as a percentage without the noise of binary fractions.
-fn percent(share: f64) -> f64 {
-    (share * 1e6).round() / 1e4
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "; free disk space or choose another folder: the build needs about three times the size of the index"
-        }
-        _ => "",
     }
 }
 
@@ -317,29 +187,31 @@ impl BuildOptions {
             return wrong("the share of records that may be skipped must be from 0 to 1");
         }
         if !self.frequencies && !self.impacts {
-            return wrong("an index needs frequencies, impacts or both");
+            return wrong("an index must store frequencies, impacts or both");
         }
         if self.impact_ordered && !self.impacts {
             return wrong(
-                "impact-ordered lists need impacts: store impacts too, or leave out the impact-ordered lists",
+                "impact-ordered lists need impacts; store impacts too, or leave out the impact-ordered lists",
             );
         }
         Ok(())
     }
 
-    /// The number of workers: as many as asked for, as long as they use at most 40% of the memory.
+    /// Returns the number of workers: `threads`, or fewer so that they take at most four tenths of the memory.
     fn workers(&self) -> usize {
         self.threads.min((self.memory_bytes / 10 * 4 / WORKER_BYTES).max(1))
     }
 
-    /// Memory of the inverted batches before they are written as a run; the rest is for the batches being inverted.
+    /// Returns the size of inverted batches at which they become a run; the rest is for the batches being inverted.
     fn held_bytes(&self) -> usize {
         let working = self.workers() * WORKER_BYTES;
         (self.memory_bytes / 10 * 6).saturating_sub(working).max(self.memory_bytes / 4)
     }
 }
 
-/// Builds an index of a collection in a folder and replaces the index there, if any.
+/// Builds an index of a collection in a folder, and replaces the index in it, if any.
+///
+/// If the build fails, the folder keeps its index.
 pub fn build(
     folder: &Path,
     mut corpus: Corpus,
@@ -377,7 +249,7 @@ pub fn build(
     segment::finish(collected, progress)
 }
 
-/// Everything inverted so far: the postings in memory, the runs on disk, and the data of the documents.
+/// The documents inverted so far: the run in memory, the runs on disk, and the rows of the documents.
 struct Collected<'a> {
     folder: &'a IndexFolder,
     options: &'a BuildOptions,
@@ -385,13 +257,13 @@ struct Collected<'a> {
     runs: Vec<PathBuf>,
     documents: DocumentSpool,
     report: BuildReport,
-    /// Names of the indexed fields.
+    /// The names of the indexed fields.
     fields: Vec<String>,
-    /// Names of the stored fields.
+    /// The names of the stored fields.
     stored: Vec<String>,
-    /// Whether postings have learned weights instead of frequencies.
+    /// Whether postings have learned weights.
     learned: bool,
-    /// Static ranks by id, if a file was given.
+    /// Static ranks by id, if there are any.
     ranks: Option<HashMap<String, f32>>,
     postings: u64,
 }
@@ -430,7 +302,7 @@ impl<'a> Collected<'a> {
         self.documents.push(inverted.documents, &inverted.rows, &inverted.stored)
     }
 
-    /// Adds the postings of the next batch, whose documents follow those added before.
+    /// Adds the postings of the next batch, whose documents follow the documents added so far.
     fn add_postings(&mut self, inverted: &mut Inverted) -> Result<(), BuildError> {
         self.postings += inverted.terms.iter().map(|row| u64::from(row.count)).sum::<u64>();
         self.accumulator.add(self.documents.count, inverted);
@@ -484,7 +356,7 @@ impl<'a> Collected<'a> {
         if self.runs.len() == MAX_RUNS { self.merge_runs() } else { Ok(()) }
     }
 
-    /// Writes all postings to disk, so that they can be read twice. This does not count as a run in the report.
+    /// Writes all postings to disk to read them more than once; this does not count as a run in the report.
     fn spill_to_read_again(&mut self) -> Result<(), BuildError> {
         let runs = self.report.runs;
         self.spill()?;
@@ -492,7 +364,7 @@ impl<'a> Collected<'a> {
         Ok(())
     }
 
-    /// Merges all runs into one. Pieces keep the order of the runs, so the final merge gives the same lists.
+    /// Merges all runs into one. The pieces of a list keep the order of the runs, as in the final merge.
     fn merge_runs(&mut self) -> Result<(), BuildError> {
         let path = self.next_run();
         let mut merge = Merge::new(self.open_runs()?, None)?;
@@ -513,7 +385,7 @@ impl<'a> Collected<'a> {
         self.runs.iter().map(|path| RunReader::open(path)).collect()
     }
 
-    /// The path of the next run.
+    /// Returns the path of the next run.
     fn next_run(&mut self) -> PathBuf {
         self.report.runs += 1;
         self.folder.building().join(format!("run-{}", self.report.runs))

@@ -99,7 +99,7 @@ fn drop_duplicates(collected: &mut Collected<'_>, progress: &dyn Progress) -> Re
     }
     for (document, id) in &duplicates {
         let number = document + 1;
-        collected.skip(format!("document {number} repeats the id {id:?}; only the first is kept"), progress);
+        collected.skip(format!("document {number}: an earlier document has the id {id:?} and is kept"), progress);
     }
     collected.report.duplicates = duplicates.len() as u64;
     Ok(duplicates.into_iter().map(|(document, _)| document).collect())

@@ -201,9 +201,13 @@ impl OpenFile {
         if self.file.read_into(bytes, target - start)? < target - start {
             return Ok(true);
         }
-        let (boundary, width): (fn(&[u8]) -> Option<usize>, usize) = match self.schema.format {
-            Format::Trec => (trec::document_end, trec::DOCUMENT_END.len()),
-            _ => (lines::line_end, 1),
+        let boundary = match self.schema.format {
+            Format::Trec => trec::document_end,
+            _ => lines::line_end,
+        };
+        let width = match self.schema.format {
+            Format::Trec => trec::DOCUMENT_END.len(),
+            _ => 1,
         };
         let mut searched = start.max(target.saturating_sub(width));
         loop {

@@ -262,6 +262,19 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_decompressed_and_anything_else_is_refused_with_its_position() {
+        let text = |bytes: &[u8]| read_text(Path::new("log"), bytes).map_err(|error| error.to_string());
+        for packed in [b"\xef\xbb\xbfone\ntwo\n".to_vec(), gzip(b"one\ntwo\n"), zstd_frame(b"one\ntwo\n")] {
+            assert_eq!(text(&packed).unwrap(), "one\ntwo\n");
+        }
+        let invalid = "log:2: not valid UTF-8; convert the file to UTF-8";
+        assert_eq!(text(&gzip(b"one\ntw\xf6\n")).unwrap_err(), invalid);
+        let binary = "log: a NUL at byte 5: a binary file where text is expected; check that it is the right file";
+        assert_eq!(text(&zstd_frame(b"one\nt\0")).unwrap_err(), binary);
+        assert!(text(&gzip(b"one\n")[..12]).unwrap_err().starts_with("log: the gzip data ends too early"));
+    }
+
+    #[test]
     fn a_skippable_frame_may_come_first() {
         let skippable = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
         let bytes = [skippable.as_slice(), &zstd_frame(b"text")].concat();

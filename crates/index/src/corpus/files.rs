@@ -196,7 +196,7 @@ pub(super) fn is_one_document(path: &Path, options: &CorpusOptions) -> bool {
     options.format.unwrap_or_else(|| format_of_name(path).unwrap_or(Format::Text)) == Format::Text
 }
 
-/// Returns the format that the extension of a name stands for, whatever the content.
+/// Returns the format that belongs to the extension, whatever the content.
 fn format_of_name(path: &Path) -> Option<Format> {
     match extension(path).as_deref() {
         Some("jsonl" | "ndjson") => Some(Format::Jsonl),

@@ -1,25 +1,25 @@
-//! The text formats of collections and their names.
+//! The formats of collections and their names.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How documents lie in a file. CIFF holds postings, not documents: see [`super::ciff`].
+/// The format of a file of documents. CIFF has postings, not documents: see [`super::ciff`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line.
+    /// JSON lines: one object per line.
     Jsonl,
-    /// `id<TAB>text` or `id<TAB>title<TAB>text`, one document a line.
+    /// `id<TAB>text` or `id<TAB>title<TAB>text`, one document per line.
     Tsv,
     /// SGML with `<DOC>`, `<DOCNO>` and, for the title, `<TITLE>` or `<HEADLINE>`.
     Trec,
-    /// JSON lines with `_id`, `title` and `text`: a file, or a folder that holds `corpus.jsonl`.
+    /// JSON lines with `_id`, `title` and `text`: a file, or a folder with a `corpus.jsonl`.
     Beir,
     /// Each file is one document: its path is the id, its first non-empty line the title.
     Text,
 }
 
 impl Format {
-    /// Every format, in the order in which messages list them.
+    /// All formats, in the order in which messages list them.
     pub const ALL: [Format; 5] = [Format::Jsonl, Format::Tsv, Format::Trec, Format::Beir, Format::Text];
 
     fn name(self) -> &'static str {
@@ -32,7 +32,7 @@ impl Format {
         }
     }
 
-    /// The endings of file names that this format goes by, before `.gz` or `.zst`.
+    /// Returns the extensions of this format, without `.gz` or `.zst`.
     pub(super) fn extensions(self) -> &'static [&'static str] {
         match self {
             Format::Jsonl | Format::Beir => &["jsonl", "ndjson", "json"],
@@ -53,7 +53,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A name that no text format has.
+/// The error for a name that is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format \"{0}\"; choose one of jsonl, tsv, trec, beir, text")]
 pub struct UnknownFormat(String);

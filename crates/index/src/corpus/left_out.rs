@@ -42,7 +42,7 @@ impl Reason {
             Reason::HiddenFolder => ["hidden folder", "hidden folders"],
             Reason::Link => ["symbolic link", "symbolic links"],
             Reason::SpecialFile => ["special file", "special files"],
-            Reason::Index => ["index", "indexes"],
+            Reason::Index => ["index folder", "index folders"],
         }
     }
 

@@ -1,16 +1,16 @@
-//! Lines: where they end, how many there are, and whether they are text.
+//! Lines: finding their ends, counting them, and checking that they are UTF-8.
 
-/// The position after the first line feed.
+/// Returns the position after the first line feed.
 pub(super) fn line_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr(b'\n', bytes).map(|at| at + 1)
 }
 
-/// How many lines end in `bytes`.
+/// Counts the line feeds in `bytes`.
 pub(super) fn count(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// The lines that are not blank, with their numbers; a carriage return at the end is not part of a line.
+/// Iterates over the lines that are not blank, with their numbers and without a carriage return at the end.
 pub(super) fn non_blank(bytes: &[u8], first_line: u64) -> impl Iterator<Item = (u64, &[u8])> {
     let mut start = 0;
     let lines = std::iter::from_fn(move || {
@@ -28,13 +28,13 @@ pub(super) fn non_blank(bytes: &[u8], first_line: u64) -> impl Iterator<Item = (
         .filter(|(_, line)| !line.trim_ascii().is_empty())
 }
 
-/// Why a record is not text: the line and the message of a problem.
+/// The line and the message of a record that is not UTF-8.
 pub(super) struct NotText {
     pub(super) line: u64,
     pub(super) what: String,
 }
 
-/// The record as text; `line` is the line it begins on.
+/// Returns the record as text; `line` is the line on which it begins.
 pub(super) fn utf8(record: &[u8], line: u64) -> Result<&str, NotText> {
     std::str::from_utf8(record).map_err(|error| {
         let offset = error.valid_up_to();
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_an_invalid_byte_is_given_as_line_and_offset() {
+    fn an_invalid_byte_is_reported_by_line_and_offset() {
         let error = utf8(b"one\ntw\xffo", 5).map(str::len).err().unwrap();
         assert_eq!(error.line, 6);
         assert_eq!(error.what, "invalid UTF-8 at byte 6 of the record; convert the file to UTF-8");

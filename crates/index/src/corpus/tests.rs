@@ -427,7 +427,7 @@ fn an_index_is_never_part_of_a_collection() {
     ]);
     let mut corpus = Corpus::open(folder.path(), CorpusOptions::default()).unwrap();
     assert_eq!(ids(&everything(&mut corpus)), ["a.txt"]);
-    assert_eq!(left_out(&corpus), ["2 indexes"]);
+    assert_eq!(left_out(&corpus), ["2 index folders"]);
     let error = Corpus::open(&folder.path().join("idx"), CorpusOptions::default()).err().unwrap();
     assert!(matches!(error, CorpusError::IsIndex { .. }), "{error}");
 }

@@ -1,8 +1,8 @@
-//! The TREC format: SGML documents, read leniently as the collections of the field need it.
+//! The TREC format: SGML documents, parsed leniently, since real collections are not valid SGML.
 //!
 //! A document lies between `<DOC>` and `</DOC>`; `<DOCNO>` is its id, `<TITLE>` and `<HEADLINE>` its title, and
-//! everything else its text. Names of tags may be in any case. A tag counts as a space. A `<` that
-//! begins no tag and an entity that is not known are text.
+//! everything else its text. Tag names are case-insensitive. A tag separates words. A `<` that does not begin a tag
+//! and an unknown entity are text.
 
 use super::batch::Delivery;
 use super::lines;
@@ -10,7 +10,7 @@ use super::schema::{TEXT, TITLE};
 
 pub(super) const DOCUMENT_END: &[u8] = b"</DOC>";
 
-/// The position after the first `</DOC>`.
+/// Returns the position after the first `</DOC>`.
 pub(super) fn document_end(bytes: &[u8]) -> Option<usize> {
     memchr::memmem::find_iter(bytes, b"</")
         .map(|at| (at, at + DOCUMENT_END.len()))
@@ -18,7 +18,7 @@ pub(super) fn document_end(bytes: &[u8]) -> Option<usize> {
         .map(|(_, end)| end)
 }
 
-/// The place of the first `<DOC>`, which may have attributes, and the position after it.
+/// Returns the positions of the first `<DOC>`, which may have attributes, and after it.
 fn document_start(bytes: &[u8]) -> Option<(usize, usize)> {
     memchr::memchr_iter(b'<', bytes).find_map(|at| {
         let tag = bytes.get(at + 1..at + 5)?;
@@ -34,7 +34,7 @@ fn document_start(bytes: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// The texts of one document, in memory that serves the next one too.
+/// The texts of one document; their memory is reused for the next.
 #[derive(Default)]
 struct Record {
     id: String,
@@ -60,7 +60,7 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
     }
 }
 
-/// Reads what lies before a `</DOC>`.
+/// Parses the bytes before a `</DOC>`.
 fn one_document(content: &[u8], first_line: u64, record: &mut Record, delivery: &mut Delivery<'_, '_>) {
     outside(content, first_line, delivery);
     let Some((at, mut start)) = document_start(content) else {
@@ -93,7 +93,7 @@ fn unclosed(line: u64, delivery: &mut Delivery<'_, '_>) {
     delivery.problem(line, what.to_owned());
 }
 
-/// Between documents there may be tags; text there would be lost silently.
+/// Reports text between documents, which would be lost otherwise; tags are allowed there.
 fn outside(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'_, '_>) {
     let before = match document_start(bytes) {
         Some((at, _)) => &bytes[..at],
@@ -112,7 +112,7 @@ fn outside(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'_, '_>) {
     }
 }
 
-/// Which text of the record is being written.
+/// The text of the record to which characters are appended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Id,
@@ -137,7 +137,7 @@ fn parse(mut rest: &str, record: &mut Record) -> Result<(), String> {
     record.id.clear();
     record.title.clear();
     record.text.clear();
-    // The tag that has to be closed before the text goes on.
+    // The tag that must be closed before characters belong to the text again.
     let mut inside: Option<(&str, Target)> = None;
     while !rest.is_empty() {
         let output = match inside.map_or(Target::Text, |(_, target)| target) {
@@ -195,7 +195,7 @@ impl Tag<'_> {
     fn at_start(rest: &str) -> Option<Tag<'_>> {
         let inner = rest.strip_prefix('<')?;
         if let Some(comment) = inner.strip_prefix("!--") {
-            // A comment that is never closed lasts to the end.
+            // A comment that is not closed extends to the end.
             let length = match memchr::memmem::find(comment.as_bytes(), b"-->") {
                 Some(end) => "<!--".len() + end + "-->".len(),
                 None => rest.len(),
@@ -213,10 +213,10 @@ impl Tag<'_> {
     }
 }
 
-/// The longest entity that is looked for: `&#x10FFFF;`.
+/// The length of the longest entity that is recognized: `&#x10FFFF;`.
 const ENTITY_BYTES: usize = 10;
 
-/// The character of an entity at the start, and the entity's length.
+/// Decodes an entity at the start of the text; returns its character and its length.
 fn entity(rest: &str) -> Option<(char, usize)> {
     let inner = rest.strip_prefix('&')?;
     let window = &inner.as_bytes()[..inner.len().min(ENTITY_BYTES - 1)];

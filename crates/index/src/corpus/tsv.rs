@@ -1,4 +1,4 @@
-//! The TSV format: the id, then one or more columns. Nothing is quoted or escaped.
+//! The TSV format: an id, then one or more columns, without quotes or escapes.
 
 use super::batch::Delivery;
 use super::lines;
@@ -29,7 +29,7 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
     }
 }
 
-/// A lone column is the text; of several the first is the first field, and the last field takes what is left.
+/// Assigns columns to fields in order; the last field takes all remaining columns. A single column is the text.
 fn place_columns<'r>(rest: &'r str, lone_column: usize, slots: &mut [Option<&'r str>]) {
     let columns = slots.len() - 1;
     if !rest.contains('\t') {

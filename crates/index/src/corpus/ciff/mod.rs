@@ -1,10 +1,10 @@
-//! CIFF, the Common Index File Format: reading and writing of postings that another engine made.
+//! CIFF, the Common Index File Format: exchange of postings with other engines.
 //!
-//! A file is a header, then postings lists, then document records, each a protobuf message after its length as
-//! a varint. Of a list's documents the first is a number and the others are gaps to the one before. The protobuf
-//! definition does not say so, and some exporters wrote plain numbers: such a file is read as gaps, which ends in
-//! an error where a sum leaves the range and cannot be noticed where none does. Lengths are what the exporter
-//! knew: Lucene's are rounded, so their sum may differ from the header's total. Paper: Lin et al., "Supporting
+//! A file has a header, then postings lists, then document records, each a protobuf message preceded by its length as
+//! a varint. The first document of a list is a number, the others are gaps. The protobuf definition does not say so,
+//! and some exporters wrote numbers instead of gaps. Such a file is read as gaps too: that is an error if a sum exceeds
+//! the number of documents, and goes unnoticed otherwise. Lengths are those of the exporter; Lucene rounds them, so
+//! their sum may differ from the total in the header. Paper: Lin et al., "Supporting
 //! Interoperability Between Open-Source Search Engines with the Common Index File Format", SIGIR 2020.
 
 mod read;
@@ -74,14 +74,14 @@ struct DocRecordMessage {
     doclength: i32,
 }
 
-/// What a CIFF file says of itself.
+/// The header of a CIFF file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
     /// Postings lists in this file.
     pub lists: u32,
     /// Documents in this file.
     pub documents: u32,
-    /// Terms of the whole collection; more than `lists` where only some were exported.
+    /// Terms of the whole collection; more than `lists` if only some were exported.
     pub total_lists: u32,
     /// Documents of the whole collection.
     pub total_documents: u32,
@@ -102,7 +102,7 @@ pub struct List {
     pub postings: Vec<(u32, u32)>,
 }
 
-/// A document's external id and length; its number is its place in the file.
+/// A document's external id and length; its number is its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// The external id.
@@ -140,17 +140,17 @@ pub enum CiffError {
     Open {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Reading failed, in the system or because compressed data is damaged.
+    /// Reading failed: an error of the operating system, or damaged compressed data.
     #[error("CIFF {kind} {number}: reading failed: {source}")]
     Read {
         /// The message that was read.
         kind: Kind,
         /// Its number.
         number: u32,
-        /// What the system or the decoder said.
+        /// The error of the operating system or the decoder.
         source: io::Error,
     },
     /// The file ends before all messages that its header announces.
@@ -168,10 +168,10 @@ pub enum CiffError {
         kind: Kind,
         /// Its number.
         number: u32,
-        /// What the decoder said.
+        /// The error of the decoder.
         source: prost::DecodeError,
     },
-    /// The message is well formed and its content wrong.
+    /// The message is well-formed, but its content is wrong.
     #[error("CIFF {kind} {number}: {what}")]
     Invalid {
         /// The message.

@@ -1,4 +1,4 @@
-//! Reading of CIFF: every number is checked before anyone uses it.
+//! Reading CIFF: every number is checked before it is used.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::corpus::decompress::decompressed;
 
-/// The longest header or document record.
+/// The length of the longest header or document record, in bytes.
 const SMALL_MESSAGE_BYTES: u64 = 1 << 24;
 
-/// The most bytes that a posting takes, with room for encoders that are not thrifty.
+/// The most bytes that a posting can take, with a margin for wasteful encoders.
 const POSTING_BYTES: u64 = 32;
 
 /// How much of a message is read at a time, so that a false length does not allocate memory.
@@ -57,12 +57,12 @@ impl<R: Read> CiffReader<R> {
         Ok(reader)
     }
 
-    /// What the file says of itself.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The next postings list, or `None` after the last one that the header announces.
+    /// Reads the next postings list; `None` after the last one that the header announces.
     pub fn next_list(&mut self) -> Result<Option<List>, CiffError> {
         if self.lists_read == self.header.lists {
             return Ok(None);
@@ -76,7 +76,7 @@ impl<R: Read> CiffReader<R> {
         checked_list(message, documents).map(Some).map_err(|what| invalid(Kind::PostingsList, number, what))
     }
 
-    /// The next document, or `None` after the last one; lists that were not asked for are checked and passed over.
+    /// Reads the next document; `None` after the last one. Lists that were not read are checked and skipped.
     pub fn next_document(&mut self) -> Result<Option<Document>, CiffError> {
         while self.next_list()?.is_some() {}
         if self.documents_read == self.header.documents {
@@ -90,7 +90,7 @@ impl<R: Read> CiffReader<R> {
         checked_document(message, expected).map(Some).map_err(|what| invalid(Kind::DocRecord, number, what))
     }
 
-    /// The memory held for messages.
+    /// Returns the capacity of the message buffer.
     #[cfg(test)]
     pub(super) fn message_capacity(&self) -> usize {
         self.message.capacity()
@@ -132,7 +132,7 @@ impl<R: Read> CiffReader<R> {
         Ok(())
     }
 
-    /// A varint, `None` when the file ends within or before it. One that is too long saturates, which no limit allows.
+    /// Reads a varint; `None` if the file ends before or within it. An overlong varint is `u64::MAX`, above every limit.
     fn read_length(&mut self) -> io::Result<Option<u64>> {
         let mut length = 0u64;
         for shift in (0..63).step_by(7) {
@@ -191,26 +191,26 @@ fn checked_list(message: PostingsListMessage, documents: u32) -> Result<List, St
     if df != postings.len() as i64 {
         return Err(format!("term \"{term}\" has df {df} and {} postings", postings.len()));
     }
-    // The document before; -1 lets the first one be 0.
+    // The previous document; -1 allows the first to be 0.
     let mut last = -1i64;
-    let check = |(place, posting): (usize, PostingMessage)| {
+    let check = |(position, posting): (usize, PostingMessage)| {
         let PostingMessage { docid, tf } = posting;
-        let document = i64::from(docid) + if place == 0 { 0 } else { last };
+        let document = i64::from(docid) + if position == 0 { 0 } else { last };
         if document <= last {
             return Err(format!(
-                "term \"{term}\": document {document} follows {last} in posting {place}; gaps must be at least 1"
+                "term \"{term}\": document {document} follows {last} in posting {position}; gaps must be at least 1"
             ));
         }
         if document >= i64::from(documents) {
             return Err(format!(
-                "term \"{term}\": document {document} in posting {place}, but the file has {documents}; are the numbers gaps?"
+                "term \"{term}\": document {document} in posting {position}, but the file has {documents}; are the numbers gaps?"
             ));
         }
         last = document;
         // In range: 0 <= document < documents, which is a u32.
         match u32::try_from(tf) {
             Ok(frequency @ 1..) => Ok((document as u32, frequency)),
-            _ => Err(format!("term \"{term}\": frequency {tf} in posting {place}")),
+            _ => Err(format!("term \"{term}\": frequency {tf} in posting {position}")),
         }
     };
     let postings = postings.into_iter().enumerate().map(check).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! Writing of CIFF: what the format cannot hold is refused.
+//! Writing CIFF: numbers that the format cannot hold are refused.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub struct CiffWriter<W> {
 }
 
 impl<W: Write> CiffWriter<W> {
-    /// Writes the header. Counts and values over the 31 bits of the format are refused.
+    /// Writes the header. Counts above the 31 bits of the format are refused.
     pub fn new(output: W, header: &Header) -> Result<CiffWriter<W>, CiffError> {
         let count = |value: u32| {
             i32::try_from(value)
@@ -76,7 +76,7 @@ impl<W: Write> CiffWriter<W> {
             let Ok(tf @ 1..) = i32::try_from(frequency) else {
                 return refuse(format!("term \"{term}\": frequency {frequency}; CIFF holds 1 to {}", i32::MAX));
             };
-            // A document is less than the header's count, which fits.
+            // Fits: a document number is less than the count in the header.
             list.postings.push(PostingMessage { docid: gap as i32, tf });
             last = Some(document);
         }
@@ -99,14 +99,14 @@ impl<W: Write> CiffWriter<W> {
         let Ok(doclength) = i32::try_from(length) else {
             return refuse(format!("a length of {length}; CIFF holds up to {}", i32::MAX));
         };
-        // A count from the header, which fits.
+        // Fits: it is less than the count in the header.
         let message =
             DocRecordMessage { docid: self.documents_written as i32, collection_docid: id.to_owned(), doclength };
         self.documents_written = number;
         self.write(&message)
     }
 
-    /// Flushes and gives the output back, if everything that the header announced was written.
+    /// Flushes and returns the output; an error if the header announced more than was written.
     pub fn finish(mut self) -> Result<W, CiffError> {
         let incomplete = [
             (Kind::PostingsList, self.lists_written, self.lists),

@@ -1,0 +1,137 @@
+//! Why a build fails.
+
+use crate::corpus::ciff::CiffError;
+use crate::corpus::{CorpusError, LeftOut, Problem};
+use crate::format::IndexError;
+use crate::format::lexicon::MAX_TERMS;
+use crate::format::segment::MAX_DOCUMENTS;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a build fails. The folder keeps its index.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// An error of the index folder.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// An error of the input.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// An error of the operating system.
+    #[error("{}: {source}{}", path.display(), hint(source))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// A malformed record in a strict build.
+    #[error("{0}")]
+    Malformed(Problem),
+    /// No record of the input was usable.
+    #[error("no usable document: {}", why_empty(*skipped, first, left_out))]
+    Empty {
+        /// Records that were skipped.
+        skipped: u64,
+        /// A description of the first of them.
+        first: Option<String>,
+        /// Files that were not read.
+        left_out: Vec<LeftOut>,
+    },
+    /// More records were skipped than [`BuildOptions::max_skipped`] allows.
+    #[error("{skipped} of {records} records skipped, more than {}%, the first at {first}", percent(*max_skipped))]
+    TooManySkipped {
+        /// Records that were skipped.
+        skipped: u64,
+        /// All records.
+        records: u64,
+        /// The share that is allowed.
+        max_skipped: f64,
+        /// A description of the first of them.
+        first: String,
+    },
+    /// An id that occurs twice in a strict build.
+    #[error("document {document} repeats the id {id:?}")]
+    Duplicate {
+        /// The id.
+        id: String,
+        /// The document with the repeated id, counting from 1.
+        document: u64,
+    },
+    /// More documents than an index can number.
+    #[error("more than {MAX_DOCUMENTS} documents; divide the collection into several indexes")]
+    TooManyDocuments,
+    /// More terms than an index can number.
+    #[error("more than {MAX_TERMS} different terms; divide the collection into several indexes")]
+    TooManyTerms,
+    /// More bytes of terms and lists than the term table can address.
+    #[error("the terms or their short lists take more than 1 TiB; divide the collection into several indexes")]
+    TermsTooLarge,
+    /// Options that contradict each other or are out of range.
+    #[error("{0}")]
+    Options(String),
+    /// A malformed line in the file of static ranks.
+    #[error("{}:{line}: {what}; write an id and a non-negative number, separated by a tab", path.display())]
+    Ranks {
+        /// The file.
+        path: PathBuf,
+        /// The line, counting from 1.
+        line: u64,
+        /// What is wrong in it.
+        what: String,
+    },
+    /// Not enough memory for the graph of documents and terms.
+    #[error("ordering the documents needs about {} MiB beside the memory of the build, which are not available; \
+             free memory, or keep the given order", bytes >> 20)]
+    OrderMemory {
+        /// About how many bytes are needed.
+        bytes: u64,
+    },
+    /// An error of a CIFF file.
+    #[error(transparent)]
+    Ciff(#[from] CiffError),
+    /// A CIFF file with a list that is too long to import.
+    #[error(
+        "the list of the term {0:?} in the CIFF file has more than 268,435,455 postings; index the documents instead"
+    )]
+    TooLongList(String),
+    /// A CIFF file with two lists of one term.
+    #[error("the CIFF file has two lists for the term {0:?}; export it again with one list per term")]
+    RepeatedTerm(String),
+}
+
+impl BuildError {
+    /// Names the file that an I/O error is about.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
+        move |source| BuildError::Io { path: path.to_owned(), source }
+    }
+
+    /// Makes the error for a temporary file that another process has changed.
+    pub(super) fn damaged_file() -> BuildError {
+        BuildError::Options("a temporary file of the build was changed from outside; build again".to_owned())
+    }
+}
+
+fn why_empty(skipped: u64, first: &Option<String>, left_out: &[LeftOut]) -> String {
+    let left_out: Vec<String> = left_out.iter().map(LeftOut::to_string).collect();
+    let noun = if skipped == 1 { "record" } else { "records" };
+    match (first, &left_out[..]) {
+        (Some(first), _) => format!("{skipped} {noun} skipped, the first at {first}"),
+        (None, []) => "the input is empty".to_owned(),
+        (None, left_out) => format!("left out {}", left_out.join(", ")),
+    }
+}
+
+/// A share as a percentage without the noise of binary fractions.
+fn percent(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "; free disk space or choose another folder: the build needs about three times the size of the index"
+        }
+        _ => "",
+    }
+}
