@@ -238,3 +238,14 @@ pub const fn is_same(a: &str, b: &str) -> bool {
     }
     i == a.len() && i == b.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_the_same_from_the_first_byte_to_the_last() {
+        assert!(is_same("", "") && is_same("ab", "ab"));
+        assert!(!is_same("ab", "ac") && !is_same("ab", "abc") && !is_same("abc", "ab") && !is_same("", "a"));
+    }
+}
