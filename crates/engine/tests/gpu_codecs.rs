@@ -364,9 +364,8 @@ fn words_are_read_for_what_does_not_fit_into_slots() {
 /// A document of a collection that gives lists of many blocks, of one, and of a single posting.
 fn text(document: usize) -> String {
     let words = [("falcon", 3), ("heron", 40), ("egret", 601)];
-    let word = |(word, every): (&str, usize)| {
-        [word, " "].concat().repeat((document % every == 0) as usize * (1 + document % 4))
-    };
+    let times = |every: usize| if document.is_multiple_of(every) { 1 + document % 4 } else { 0 };
+    let word = |(word, every): (&str, usize)| [word, " "].concat().repeat(times(every));
     words.map(word).concat() + "bird"
 }
 
