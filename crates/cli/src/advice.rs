@@ -75,9 +75,9 @@ fn of_plan(error: &PlanError) -> Option<&'static str> {
 fn of_gpu(error: &GpuError) -> Option<&'static str> {
     match error {
         GpuError::NoDriver { .. } | GpuError::OldDriver { .. } | GpuError::NoDevice { .. } => {
-            Some("or search with --executor cpu")
+            Some("the option is --executor cpu")
         }
-        GpuError::OutOfMemory { .. } | GpuError::OverBudget { .. } => Some("--gpu-memory sets how much it may use"),
+        GpuError::OutOfMemory { .. } | GpuError::OverBudget { .. } => Some("the option is --gpu-memory"),
         _ => None,
     }
 }

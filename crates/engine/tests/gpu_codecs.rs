@@ -7,14 +7,21 @@ mod device;
 use lanner::internals::device::decode::{
     DECODE, DECODE_SHARED, DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder,
 };
+use lanner::internals::oracle::{Oracle, Question};
+use lanner::internals::query::planner::Planner;
+use lanner::{Executor, GpuExecutor, Index, Mode, Query};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_gpu::simulator::Simulator;
-use lanner_index::codec::{BLOCK, CodecName, LONGEST_COLUMN_BYTES, Packed};
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::codec::{BLOCK, CodecName, Codecs, LONGEST_COLUMN_BYTES, Packed};
+use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner_index::weight::Bm25;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The codecs that have a GPU decoder, each with the kernel that decodes only it.
 fn codecs() -> impl Iterator<Item = (CodecName, &'static TypedKernel<DecodeArguments>)> {
@@ -354,11 +361,39 @@ fn words_are_read_for_what_does_not_fit_into_slots() {
     }
 }
 
+/// A document of a collection that gives lists of many blocks, of one, and of a single posting.
+fn text(document: usize) -> String {
+    let words = [("falcon", 3), ("heron", 40), ("egret", 601)];
+    let times = |every: usize| if document.is_multiple_of(every) { 1 + document % 4 } else { 0 };
+    let word = |(word, every): (&str, usize)| [word, " "].concat().repeat(times(every));
+    words.map(word).concat() + "bird"
+}
+
 #[test]
-fn a_codec_without_a_gpu_decoder_is_refused_by_the_table() {
-    let refused: Vec<String> =
-        CodecName::ALL.iter().filter(|codec| !codec.has_gpu_decoder()).map(CodecName::to_string).collect();
-    assert_eq!(refused, ["qmx", "varint"]);
+fn an_index_of_any_codec_is_answered_right_by_the_device_or_else_by_the_cpu() {
+    let words = [("falcon", 1.0), ("heron", 2.0), ("egret", 1.0)].map(|(word, weight)| (word.to_owned(), weight));
+    let mut without_decoder = Vec::new();
+    for codec in CodecName::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let documents: Vec<_> = (0..2000).map(|number| (number.to_string(), String::new(), text(number))).collect();
+        let corpus = Corpus::from_documents(documents, CorpusOptions::default()).unwrap();
+        let codecs = Codecs { documents: codec, weights: codec };
+        build(folder.path(), corpus, &BuildOptions { dense: false, codecs, ..BuildOptions::default() }, &Quiet)
+            .unwrap();
+        let index = Arc::new(Index::open(folder.path()).unwrap());
+        let oracle = Oracle::from_texts(Bm25::default(), index.analyzer(), (0..2000).map(text));
+        let gpu = GpuExecutor::new(Arc::clone(&index), Box::new(|| Ok(device::open(1))));
+        for mode in [Mode::And, Mode::Or, Mode::AndOr] {
+            let plan = Planner::new(&index).plan(&Query::new("falcon heron^2 egret").mode(mode).k(20)).unwrap();
+            let question = Question { terms: &words, mode, k: 20, score: plan.score, range: 0..u32::MAX, filter: None };
+            let [answer] = &gpu.run(&[plan]).unwrap()[..] else { panic!("an answer for each plan") };
+            assert_eq!(answer.hits, oracle.answer(&question), "{codec}, {mode:?}");
+        }
+        let counters = [&gpu.counters().answered, &gpu.counters().unsupported].map(|counter| counter.load(Relaxed));
+        assert_eq!(counters, if codec.has_gpu_decoder() { [3, 0] } else { [0, 3] }, "{codec}");
+        without_decoder.extend((!codec.has_gpu_decoder()).then(|| codec.to_string()));
+    }
+    assert_eq!(without_decoder, ["qmx", "varint"]);
 }
 
 #[test]

@@ -619,7 +619,7 @@ fn memory_too_small_for_lengths_leaves_everything_to_the_cpu() {
     }
     let fallen_back = 2 * questions.plans.len();
     assert_eq!(run.counts(), Counts { answered: 0, fallen_back, failures: 1, opened: 0 });
-    assert!(run.lines()[0].starts_with("'--gpu-memory' leaves "), "{:?}", run.lines());
+    assert!(run.lines()[0].starts_with("the memory budget of the GPU has "), "{:?}", run.lines());
 }
 
 #[test]
@@ -695,7 +695,7 @@ fn memory_too_small_for_one_list_leaves_its_plans_to_the_cpu_and_no_others() {
 /// Checks that one line was reported: some plans do not fit in device memory.
 fn assert_refusal(run: &Run<'_>) {
     let lines = run.lines();
-    assert!(lines.len() == 1 && lines[0].starts_with("'--gpu-memory' leaves "), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].starts_with("the memory budget of the GPU has "), "{lines:?}");
     assert!(lines[0].ends_with(REFUSED), "{lines:?}");
 }
 

@@ -1,15 +1,15 @@
-// Runs CUDA C++ kernels on the processor: what a kernel sees of CUDA, and the scheduler behind it.
+// Runs CUDA C++ kernels on the CPU: the CUDA that kernels use, and the scheduler behind it.
 //
-// Every thread of a block is a fiber. Several blocks are alive at once. A fiber runs until it meets others (a barrier,
-// an operation of its warp) or changes memory that others see (an atomic operation); which one runs next is drawn from
-// a seed, so that an answer that depends on the order shows. What is checked:
-// - a barrier is reached by every thread of the block, at the same place of the source;
-// - the lanes of a mask meet at one operation, each with the same mask, and none is outside its own;
-// - shared memory is as large as the launch said (under AddressSanitizer, every access of it and of global memory).
-// Floating-point arithmetic is that of the processor: compile with -ffp-contract=off.
+// Every thread is a fiber. Several thread blocks run concurrently. A fiber runs until it synchronizes (a barrier, an operation
+// of its warp) or changes memory that others see (an atomic operation); which fiber runs next is drawn from a seed, so that
+// results which depend on the order show. It checks that
+// - every thread of the thread block reaches a barrier, at the same line of the source;
+// - the lanes of a mask execute the same warp operation, each with the same mask, and no lane is outside its own mask;
+// - shared memory is as large as the launch said (with AddressSanitizer, every access of shared and global memory).
+// Floating-point arithmetic is the CPU's: compile with -ffp-contract=off.
 //
-// Shared memory is one struct a kernel: SHARED(Type, name) in both worlds. A kernel is declared by
-// KERNEL(name, Arguments, arguments) { ... } and takes one struct.
+// A kernel is declared by KERNEL(name, Arguments, arguments) { ... }, takes one struct, and has one struct of shared memory,
+// SHARED(Type, name).
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
-// Of two types the usual conversions decide, as there.
+// The usual arithmetic conversions apply, as in CUDA.
 template <class A, class B> inline std::common_type_t<A, B> min(A a, B b) {
     const std::common_type_t<A, B> first = a, second = b;
     return first < second ? first : second;
@@ -60,10 +60,10 @@ struct Fiber {
     Block *block;
     unsigned thread;
     State state;
-    unsigned meeting; // that it waits for
+    unsigned meeting; // the one that it waits for
 };
 
-// An operation of some lanes of a warp. It lasts until the last of them has read what the others left.
+// A warp operation of some lanes. It lasts until all of them have read the values.
 struct Meeting {
     unsigned number, mask, arrived, read;
     int line;
@@ -78,7 +78,7 @@ struct Block {
     unsigned number;
     unsigned live, at_barrier;
     int barrier_line;
-    // What the threads that wait say, and what all said at the last barrier.
+    // The votes of the waiting threads, and the result of the last barrier.
     bool votes, vote;
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
@@ -166,14 +166,14 @@ simulator_switch:
   ret
 )");
 #else
-#error "the simulator knows x86-64 and aarch64"
+#error "the simulator supports x86-64 and aarch64"
 #endif
 
 inline Fiber &current() { return *scheduler.current; }
 
 inline void yield() { simulator_switch(&scheduler.current->stack_pointer, scheduler.main_stack); }
 
-// Ends the launch: the other fibers are not run any more.
+// Ends the launch with an error: no fiber runs any more.
 [[noreturn]] inline void fail(const char *what, int line) {
     char text[256];
     const Fiber &fiber = current();
@@ -195,7 +195,7 @@ inline void fiber_main() {
 inline void *first_frame(char *stack) {
     void **top = reinterpret_cast<void **>(stack + STACK_BYTES);
 #if defined(__x86_64__)
-    *--top = nullptr; // so that the stack is aligned as after a call
+    *--top = nullptr; // aligns the stack as after a call
     *--top = reinterpret_cast<void *>(fiber_main);
     top -= SAVED_REGISTERS;
 #else
@@ -214,7 +214,7 @@ inline void start_block(Block &block, unsigned number) {
     block.votes = block.vote = false;
     block.warps.assign((launch.block + 31) / 32, Warp{});
     block.fibers.resize(launch.block);
-    // Whatever lies in shared memory at the start of a block, it is not zeros.
+    // Shared memory starts with garbage.
     block.shared = static_cast<char *>(std::aligned_alloc(128, (launch.shared_bytes + 127) / 128 * 128 + 128));
     std::memset(block.shared, 0xA5, launch.shared_bytes);
     for (unsigned thread = 0; thread < launch.block; thread++) {
@@ -239,7 +239,7 @@ inline void end_block(Block &block) {
 inline Meeting &meeting_of(const Fiber &fiber) {
     std::vector<Meeting> &meetings = fiber.block->warps[fiber.thread / 32].meetings;
     for (Meeting &meeting : meetings) if (meeting.number == fiber.meeting) return meeting;
-    std::abort(); // it stays until all lanes have read
+    std::abort(); // unreachable: a meeting stays until all lanes have read
 }
 
 inline bool can_run(const Fiber &fiber) {
@@ -248,7 +248,7 @@ inline bool can_run(const Fiber &fiber) {
     return meeting.arrived == meeting.mask;
 }
 
-// Runs fibers in an order drawn from the seed until all blocks are done. Empty if all went well.
+// Runs fibers in an order drawn from the seed until all thread blocks are done. Returns an error, or an empty text.
 inline const char *run(const Launch &launch) {
     scheduler.launch = launch;
     scheduler.random = (launch.seed + 1) * 0x9E3779B97F4A7C15ull | 1;
@@ -261,7 +261,7 @@ inline const char *run(const Launch &launch) {
             start_block(*blocks.back(), next++);
         }
         Block &block = *blocks[draw() % blocks.size()];
-        // A stretch of one block: from a random thread on, every stride-th, each until it has to wait.
+        // Some threads of one thread block: from a random one on, every stride-th, each until it has to wait.
         unsigned threads = launch.block, start = draw() % threads, moved = 0;
         unsigned stride = draw() % threads | 1;
         while (std::__gcd(stride, threads) != 1) stride++;
@@ -297,7 +297,7 @@ inline const char *run(const Launch &launch) {
     return scheduler.error.c_str();
 failed:
     for (Block *block : blocks) { end_block(*block); delete block; }
-    // What the fibers left there would be taken for what later ones have.
+    // Stacks of fibers that did not end must not be reused.
     for (char *stack : scheduler.free_stacks) std::free(stack);
     scheduler.free_stacks.clear();
     return scheduler.error.c_str();
@@ -316,7 +316,7 @@ inline bool barrier(bool vote, int line) {
     return block.vote;
 }
 
-// Every lane of the mask leaves a value; all go on once all have come. What `read` makes of the values is returned.
+// Every lane of the mask provides a value and waits for the others. Returns what `read` makes of the values.
 template <class Read> inline auto meet(unsigned mask, uint64_t value, int line, Read read) {
     Fiber &fiber = current();
     Warp &warp = fiber.block->warps[fiber.thread / 32];
@@ -354,7 +354,7 @@ inline unsigned mask_of(unsigned mask = ~0u) { return mask; }
 
 template <class T> inline uint64_t to_bits(T value) {
     uint64_t bits = 0;
-    static_assert(sizeof value <= 8, "a lane hands over at most eight bytes");
+    static_assert(sizeof value <= 8, "a lane provides at most eight bytes");
     std::memcpy(&bits, &value, sizeof value);
     return bits;
 }
@@ -370,7 +370,7 @@ template <class T> inline T shuffle(unsigned mask, T value, unsigned source, int
     });
 }
 
-// Others may come between any two atomic operations.
+// Lets other fibers run between any two atomic operations.
 inline void interleave() { if ((draw() & 3) == 0) yield(); }
 
 } // namespace simulator
@@ -437,7 +437,7 @@ inline unsigned ballot(unsigned mask, bool is_true, int line) {
         return bits;
     });
 }
-// The lanes that have the same value.
+// The lanes with the same value.
 inline unsigned match_any(unsigned mask, unsigned value, int line) {
     return meet(mask, value, line, [value](const Meeting &meeting) {
         unsigned bits = 0;

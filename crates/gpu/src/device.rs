@@ -1,4 +1,4 @@
-//! What the engine asks of a device: memory, commands in a stream, waiting. Behind it stands a driver or the simulator.
+//! The interface of devices: memory, commands in a stream, waiting. The driver and the simulator implement it.
 
 use crate::error::GpuError;
 use crate::kernel::Kernel;
@@ -6,52 +6,52 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::time::Duration;
 
-/// A place in memory that kernels reach: a number to the host, a pointer to a kernel.
+/// An address that kernels can read: a number to the host, a pointer to a kernel.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u64);
 
 impl Address {
-    /// No place.
+    /// The null pointer.
     pub const NULL: Address = Address(0);
 
-    /// So many bytes further on.
+    /// The address `bytes` further on.
     pub fn plus(self, bytes: usize) -> Address {
         Address(self.0 + bytes as u64)
     }
 }
 
-/// What a device has.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Its name, with the driver's version where there is one.
     pub name: String,
     /// Bytes of memory.
     pub memory: u64,
-    /// Processors that run blocks side by side.
+    /// SMs.
     pub multiprocessors: u32,
-    /// Bytes of shared memory that a block may have.
+    /// Bytes of shared memory that a thread block may have.
     pub shared: usize,
-    /// Whether this is no real device: nothing is measured on it.
+    /// Whether it is the simulator, on which nothing is measured.
     pub is_simulated: bool,
 }
 
-/// How many blocks of how many threads, with how much shared memory.
+/// The shape of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Blocks.
+    /// Thread blocks.
     pub grid: u32,
-    /// Threads of a block.
+    /// Threads of a thread block.
     pub block: u32,
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory of a thread block.
     pub shared: usize,
 }
 
-/// Work that a device does in order. Streams overlap each other.
+/// A CUDA stream: commands that a device executes in order. Streams overlap each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stream(pub usize);
 
-/// So many streams a device has.
+/// How many streams a device has.
 pub const STREAMS: usize = 2;
 
 /// Where memory lies.
@@ -63,48 +63,48 @@ pub enum Side {
     Host,
 }
 
-/// A piece of memory as a device gave it. Whoever has it gives it back with [`Device::free`].
+/// An allocation. Its owner frees it with [`Device::free`].
 #[derive(Debug)]
 pub struct Piece {
-    /// Where kernels find it.
+    /// Its address for kernels and commands.
     pub address: Address,
-    /// Where the host finds it, if it lies there.
+    /// Its address for the host, if it is host memory.
     pub host: Option<NonNull<u8>>,
     /// How many bytes.
     pub bytes: usize,
-    /// Where it lies.
+    /// On which side it is.
     pub side: Side,
 }
 
-// SAFETY: a piece is a place and a length; `Pinned` alone reads and writes there, with the borrow of its owner.
+// SAFETY: a piece is an address and a length; only `Pinned` reads and writes there, with the borrow of its owner.
 #[allow(unsafe_code)]
 unsafe impl Send for Piece {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
 unsafe impl Sync for Piece {}
 
-/// What a stream does next.
+/// A command of a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Command<'a> {
-    /// Copies to the device from any memory of the host. The bytes are taken before `submit` returns.
+    /// Copies from any host memory to the device. The bytes have been read when `submit` returns.
     Write {
-        /// What is copied.
+        /// The bytes.
         from: &'a [u8],
-        /// Where to.
+        /// The destination.
         to: Address,
     },
-    /// Copies between places that kernels reach. Pinned memory must stay as it is until the stream was waited for.
+    /// Copies between addresses. Pinned memory must not change until the stream has been waited for.
     Copy {
-        /// Where from.
+        /// The source.
         from: Address,
-        /// Where to.
+        /// The destination.
         to: Address,
         /// How many bytes.
         bytes: usize,
     },
     /// Fills with zeros.
     Clear {
-        /// From here on.
+        /// The first byte.
         at: Address,
         /// How many bytes.
         bytes: usize,
@@ -113,34 +113,34 @@ pub enum Command<'a> {
     Launch {
         /// The kernel.
         kernel: &'a Kernel,
-        /// Its blocks.
+        /// The shape of the launch.
         shape: Shape,
-        /// The bytes of its one argument, a `#[repr(C)]` struct that both sides know.
+        /// The bytes of its argument, a struct that [`shared!`](crate::shared) defines.
         argument: &'a [u8],
     },
-    /// Notes the time.
+    /// Records the time.
     Mark,
 }
 
 /// A device. Every call but `free` can fail, and tests make each of them fail in turn.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// What it has.
+    /// Its properties.
     fn limits(&self) -> &Limits;
 
-    /// Takes memory, which holds anything.
+    /// Allocates memory, whose content is undefined.
     fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError>;
 
-    /// Gives memory back. A device that was lost takes it without a word.
+    /// Frees memory. A lost device ignores it.
     fn free(&self, piece: Piece);
 
-    /// Puts commands behind what the stream has to do, in their order. A device may start several together, which costs
-    /// less than to hand them in one by one. Where one is refused, those before it may be done nevertheless.
+    /// Enqueues commands in order. A device may start several together, which costs less than one call for each. Where one is
+    /// refused, those before it may be executed nevertheless.
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError>;
 
-    /// Waits until a stream has done all it had to, and returns the times between its marks. What went wrong in it
-    /// shows here at the latest.
+    /// Waits until a stream has executed all its commands, and returns the times between its marks. Errors of the commands
+    /// are reported here at the latest.
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError>;
 
-    /// Whether a stream has done all it had to. What went wrong in it shows here too.
+    /// Whether a stream has executed all its commands. Reports their errors, too.
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError>;
 }

@@ -1,70 +1,68 @@
-//! What can go wrong with a device, said so that a user knows what to do.
+//! Errors of devices, worded so that a user knows what to do.
 
-/// Why a device did not do what it was asked.
+/// An error of a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
     /// There is no driver on this machine.
-    #[error("no GPU driver: {reason}; install NVIDIA's driver {needed} or newer, or search with '--executor cpu'")]
+    #[error("no GPU driver: {reason}; install NVIDIA's driver {needed} or newer, or use the CPU")]
     NoDriver {
-        /// What was looked for.
+        /// What was not found.
         reason: String,
         /// The driver that this build needs.
         needed: &'static str,
     },
     /// The driver is too old for the kernels.
-    #[error(
-        "the GPU driver supports CUDA {found}, this build needs {needed}; update it, or search with '--executor cpu'"
-    )]
+    #[error("the GPU driver supports CUDA {found}, this build needs {needed}; update it, or use the CPU")]
     OldDriver {
-        /// What it supports.
+        /// The CUDA version that it supports.
         found: String,
-        /// What the kernels need.
+        /// The CUDA version that the kernels need.
         needed: &'static str,
     },
     /// There is a driver, but no device that it can use.
-    #[error("no GPU: {reason}; let the driver see another, or search with '--executor cpu'")]
+    #[error("no GPU: {reason}; make one visible to the driver, or use the CPU")]
     NoDevice {
-        /// What the driver says.
+        /// The driver's explanation.
         reason: String,
     },
-    /// The device has no room.
-    #[error("the GPU has no room for {asked} bytes ({reason}); give it less with '--gpu-memory'")]
+    /// The device is out of memory.
+    #[error("the GPU cannot allocate {asked} bytes ({reason}); lower the memory budget of the GPU")]
     OutOfMemory {
-        /// What was asked for.
+        /// The bytes asked for.
         asked: u64,
-        /// What the driver says.
+        /// The driver's explanation.
         reason: String,
     },
-    /// The budget is spent.
-    #[error("'--gpu-memory' leaves {left} of {budget} bytes, and {asked} are needed")]
+    /// The allocation exceeds the budget.
+    #[error("the memory budget of the GPU has {left} of {budget} bytes left, and {asked} are needed")]
     OverBudget {
-        /// What was asked for.
+        /// The bytes asked for.
         asked: u64,
-        /// What is left.
+        /// The bytes left.
         left: u64,
         /// The whole budget.
         budget: u64,
     },
     /// A kernel did not start, or a module did not load.
-    #[error("the GPU does not start {name}: {reason}")]
+    #[error("the GPU cannot start {name}: {reason}")]
     Launch {
         /// The kernel or module.
         name: String,
-        /// What the driver says.
+        /// The driver's explanation.
         reason: String,
     },
-    /// The device is of no more use: its memory is gone, and it must be opened anew, if need be by another process.
+    /// The device is of no more use: its memory is gone, and it must be opened again, maybe by another process.
     #[error("the GPU is lost: {reason}")]
     Lost {
-        /// What the driver says.
+        /// The driver's explanation.
         reason: String,
     },
-    /// A copy, or anything else, failed.
+    /// Another operation failed.
     #[error("the GPU failed at {at}: {reason}")]
     Failed {
-        /// What it was doing.
+        /// The operation.
         at: &'static str,
-        /// What the driver says.
+        /// The driver's explanation.
         reason: String,
     },
 }

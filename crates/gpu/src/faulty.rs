@@ -1,4 +1,4 @@
-//! A device that fails on command: what tests of losing a device walk through.
+//! A device that fails on command, for tests of losing a device.
 
 use crate::device::{Command, Device, Limits, Piece, Side, Stream};
 use crate::error::GpuError;
@@ -9,15 +9,15 @@ use std::time::Duration;
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The one call fails, and the device goes on.
+    /// This call fails, later ones do not.
     Once,
-    /// From that call on all fail, as after an illegal access; work that was under way is not done.
+    /// This call and all later ones fail, as after an illegal access; commands in flight are not executed.
     Lost,
-    /// The call itself seems to go well; the stream that it belongs to says at its next wait that the device is lost.
+    /// This call seems to succeed; the next wait reports that the device is lost.
     Late,
 }
 
-/// Hands every call on to another device, but for the one that fails.
+/// Forwards every call to another device, except the one that fails.
 #[derive(Debug)]
 pub struct Faulty {
     device: Arc<dyn Device>,
@@ -30,18 +30,18 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Fails at the call with that number, counted from 0.
+    /// Fails at call `at`, counted from 0.
     pub fn new(device: Arc<dyn Device>, fault: Fault, at: u64) -> Faulty {
         let (calls, is_late, is_lost) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
         Faulty { device, fault, at, calls, is_late, is_lost }
     }
 
-    /// The calls that could fail so far.
+    /// The calls so far that could have failed.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Whether the fault has come.
+    /// Whether the fault has happened.
     pub fn has_failed(&self) -> bool {
         self.calls() > self.at
     }
@@ -50,7 +50,7 @@ impl Faulty {
         GpuError::Lost { reason: "injected".to_owned() }
     }
 
-    /// Counts a call; `Ok(true)` lets it pass, `Ok(false)` drops it without a word.
+    /// Counts a call; `Ok(true)` forwards it, `Ok(false)` drops it silently.
     fn count(&self, once: impl FnOnce() -> GpuError) -> Result<bool, GpuError> {
         if self.is_lost.load(Ordering::SeqCst) {
             return Err(Faulty::lost());
@@ -86,7 +86,7 @@ impl Device for Faulty {
         self.device.free(piece);
     }
 
-    /// Every command counts as a call. Those before one that fails are handed on.
+    /// Every command counts as a call. Those before one that fails are forwarded.
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         let once = |command: &Command<'_>| match command {
             Command::Launch { kernel, .. } => {

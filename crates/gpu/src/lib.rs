@@ -2,8 +2,8 @@
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): [`error`], [`kernel`], [`device`]
 //! (the trait that all of them share), [`memory`] (a device with a budget), [`faulty`] (one that fails on command),
-//! [`simulator`] (one that runs kernels on the processor), [`cuda`] (NVIDIA's driver), [`trial`] (kernels that try a
-//! device out).
+//! [`simulator`] (one that runs kernels on the CPU), [`cuda`] (NVIDIA's driver), [`trial`] (kernels that exercise a
+//! device).
 
 pub mod error;
 

@@ -1,4 +1,4 @@
-//! Memory of a device that goes back by itself, within a budget.
+//! Device and pinned memory that is freed when dropped, within a budget.
 
 use crate::device::{Address, Command, Device, Limits, Piece, Shape, Side, Stream};
 use crate::error::GpuError;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often memory is looked at before the device is asked, which takes a microsecond.
-const LOOKS: u32 = 256;
+/// How often pinned memory is polled before the stream is queried, which takes a microsecond.
+const POLLS: u32 = 256;
 
-/// A device with a budget of its memory.
+/// A device, and how much of its memory may be used.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     device: Arc<dyn Device>,
@@ -25,22 +25,22 @@ struct Budget {
 }
 
 impl Gpu {
-    /// Uses at most so many bytes of a device's memory.
+    /// Uses up to `budget` bytes of a device's memory.
     pub fn new(device: Arc<dyn Device>, budget: u64) -> Gpu {
         Gpu { device, budget: Arc::new(Budget { bytes: budget, used: AtomicU64::new(0) }) }
     }
 
-    /// What the device has.
+    /// The properties of the device.
     pub fn limits(&self) -> &Limits {
         self.device.limits()
     }
 
-    /// The bytes that may still be taken.
+    /// The bytes that may still be allocated.
     pub fn left(&self) -> u64 {
         self.budget.bytes.saturating_sub(self.budget.used.load(Ordering::Relaxed))
     }
 
-    /// Takes memory of the device.
+    /// Allocates device memory.
     pub fn allocate(&self, bytes: usize) -> Result<Memory, GpuError> {
         let (asked, budget) = (bytes as u64, self.budget.bytes);
         let take = |used: u64| used.checked_add(asked).filter(|&used| used <= budget);
@@ -57,23 +57,23 @@ impl Gpu {
         }
     }
 
-    /// Takes pinned memory of the host, which no budget counts.
+    /// Allocates pinned host memory, which does not count against the budget.
     pub fn pin(&self, bytes: usize) -> Result<Pinned, GpuError> {
         let piece = self.device.allocate(Side::Host, bytes)?;
         Ok(Pinned { device: Arc::clone(&self.device), piece: Some(piece) })
     }
 
-    /// Puts a command behind what the stream has to do.
+    /// Enqueues a command.
     pub fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
         self.device.submit(stream, &[command])
     }
 
-    /// Puts commands behind what the stream has to do, together; see [`Device::submit`].
+    /// Enqueues commands together; see [`Device::submit`].
     pub fn submit_all(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         self.device.submit(stream, commands)
     }
 
-    /// Starts a kernel with its argument, behind what the stream has to do.
+    /// Enqueues the launch of a kernel.
     pub fn launch<A: Argument>(
         &self,
         stream: Stream,
@@ -89,12 +89,11 @@ impl Gpu {
         self.device.wait(stream)
     }
 
-    /// Waits until a kernel of the stream has written another number than `before` to the first word of pinned memory, or
-    /// the stream has done all it had to. That is known sooner than what [`Gpu::wait`] says; an error of the stream may
-    /// show with the next call only.
+    /// Waits until a kernel of the stream has changed the first word of pinned memory from `before`, or the stream is idle.
+    /// This returns sooner than [`Gpu::wait`]; an error of the stream may only be reported by the next call.
     pub fn wait_for(&self, stream: Stream, pinned: &Pinned, before: u32) -> Result<(), GpuError> {
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..POLLS {
                 if pinned.first_word() != before {
                     return Ok(());
                 }
@@ -107,21 +106,21 @@ impl Gpu {
     }
 }
 
-/// Memory of a device.
+/// Device memory, freed when dropped.
 #[derive(Debug)]
 pub struct Memory {
     gpu: Gpu,
-    /// There until it is given back.
+    /// `None` once it is freed.
     piece: Option<Piece>,
 }
 
 impl Memory {
-    /// Where it lies.
+    /// Its address.
     pub fn address(&self) -> Address {
         self.piece.as_ref().map_or(Address::NULL, |piece| piece.address)
     }
 
-    /// How many bytes.
+    /// How many bytes it has.
     pub fn bytes(&self) -> usize {
         self.piece.as_ref().map_or(0, |piece| piece.bytes)
     }
@@ -136,10 +135,10 @@ impl Drop for Memory {
     }
 }
 
-/// Pinned memory of the host: bytes to the host, an address to commands and kernels.
+/// Pinned host memory, freed when dropped: bytes to the host, an address to commands and kernels.
 ///
-/// A stream that copies from or to it must be waited for before it is changed or read: all of it by [`Gpu::wait`], what a
-/// kernel wrote before the first word by [`Gpu::wait_for`].
+/// A stream that uses it must be waited for before the host reads or changes it: by [`Gpu::wait`], or, for what a kernel
+/// wrote before it changed the first word, by [`Gpu::wait_for`].
 #[derive(Debug)]
 pub struct Pinned {
     device: Arc<dyn Device>,
@@ -147,17 +146,17 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Where kernels and commands find it.
+    /// Its address for kernels and commands.
     pub fn address(&self) -> Address {
         self.piece.as_ref().map_or(Address::NULL, |piece| piece.address)
     }
 
-    /// The first word, which a kernel may be writing; 0 where there is none.
+    /// The first word, which a kernel may be writing; 0 if there are fewer than 4 bytes.
     #[allow(unsafe_code)]
     fn first_word(&self) -> u32 {
         match self.parts() {
-            // SAFETY: the device gave at least these bytes there, aligned for any number. What kernels write meanwhile is
-            // one word at a time, and an atomic load takes that for what it is.
+            // SAFETY: the device allocated at least these bytes, aligned for any number. Kernels write whole words, which
+            // an atomic load may race with.
             (pointer, 4..) => unsafe { AtomicU32::from_ptr(pointer.cast()) }.load(Ordering::Acquire),
             _ => 0,
         }
@@ -175,7 +174,7 @@ impl Deref for Pinned {
 
     fn deref(&self) -> &[u8] {
         let (pointer, bytes) = self.parts();
-        // SAFETY: the device gave so many bytes there, initialized, and takes them back when this is dropped.
+        // SAFETY: the device allocated and initialized these bytes, and frees them when this is dropped.
         unsafe { std::slice::from_raw_parts(pointer, bytes) }
     }
 }
@@ -184,7 +183,7 @@ impl Deref for Pinned {
 impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
         let (pointer, bytes) = self.parts();
-        // SAFETY: as above, and the borrow is the only one.
+        // SAFETY: as above, and this is the only borrow.
         unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
     }
 }

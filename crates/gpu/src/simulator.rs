@@ -1,7 +1,7 @@
-//! A device that is no device: kernels run on the processor, one thread after the other in an order drawn from a seed.
+//! A simulated device: kernels run on the CPU, their threads interleaved in an order drawn from a seed.
 //!
-//! A stream does nothing until it is waited for, so that a missing wait shows. Memory holds rubbish until it is
-//! written. See `cuda/simulator.h` for what the simulator checks. It is for tests and for learning.
+//! A stream executes nothing until it is waited for, so that a missing wait shows. Memory has garbage until it is written.
+//! `cuda/simulator.h` says what the simulator checks. It is for tests and for learning.
 
 use crate::device::{Address, Command, Device, Limits, Piece, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
@@ -13,22 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pieces start at multiples of this, as a driver's do.
+/// Alignment of allocations, as the driver's.
 const ALIGNMENT: usize = 256;
-/// What memory holds that nobody has written.
-const RUBBISH: u8 = 0xA5;
+/// The bytes of memory that was never written.
+const GARBAGE: u8 = 0xA5;
 
-/// Runs kernels on the processor.
+/// Runs kernels on the CPU.
 #[derive(Debug)]
 pub struct Simulator {
     limits: Limits,
     seed: AtomicU64,
     streams: [Mutex<Vec<Owned>>; STREAMS],
-    /// Why it is of no more use, once a kernel went wrong: a driver does not go on either.
+    /// Set once a kernel failed: then the device is lost, as a driver's.
     lost: Mutex<Option<GpuError>>,
 }
 
-/// A command that waits for its turn.
+/// A command in a stream, with all that it needs.
 #[derive(Debug)]
 enum Owned {
     Write { from: Vec<u8>, to: Address },
@@ -39,7 +39,7 @@ enum Owned {
 }
 
 impl Simulator {
-    /// Draws the order of threads from a seed; every launch has another one.
+    /// Draws the order of threads from a seed, which every launch increments.
     pub fn new(seed: u64) -> Simulator {
         let name = "simulator".to_owned();
         let (memory, multiprocessors, shared) = (1 << 40, 2, 227 << 10);
@@ -60,8 +60,9 @@ impl Simulator {
 
     fn stream(&self, stream: Stream) -> Result<MutexGuard<'_, Vec<Owned>>, GpuError> {
         self.check()?;
-        let reason = || format!("there is no stream {}", stream.0);
-        let stream = self.streams.get(stream.0).ok_or_else(|| GpuError::Failed { at: "a stream", reason: reason() })?;
+        let reason = || format!("stream {} does not exist; there are {STREAMS}", stream.0);
+        let stream =
+            self.streams.get(stream.0).ok_or_else(|| GpuError::Failed { at: "finding a stream", reason: reason() })?;
         Ok(stream.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -71,7 +72,7 @@ impl Simulator {
             .map_err(|error| GpuError::OutOfMemory { asked, reason: error.to_string() })
     }
 
-    /// A command with all that it needs, if it can be done.
+    /// Copies a command with all that it needs, if it can be executed.
     fn owned(&self, command: &Command<'_>) -> Result<Owned, GpuError> {
         Ok(match *command {
             Command::Write { from, to } => Owned::Write { from: from.to_vec(), to },
@@ -82,10 +83,10 @@ impl Simulator {
                 let is_too_large =
                     shape.shared > self.limits.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
                 let Some(simulate) = kernel.simulate.filter(|_| !is_too_large) else {
-                    let reason = format!("the simulator cannot run {shape:?}, or this build is without it");
+                    let reason = format!("the simulator cannot run {shape:?}, or this build has no simulator");
                     return Err(GpuError::Launch { name: name.to_owned(), reason });
                 };
-                // In words, so that the struct is aligned.
+                // As words, so that the struct is aligned.
                 let words = argument.chunks(8).map(|chunk| {
                     let mut word = [0; 8];
                     word[..chunk.len()].copy_from_slice(chunk);
@@ -100,8 +101,8 @@ impl Simulator {
     #[allow(unsafe_code)]
     fn run(&self, command: &Owned) -> Result<(), GpuError> {
         match command {
-            // SAFETY of all three: addresses are those that `allocate` gave, which callers keep alive until they have
-            // waited; that a command stays inside its piece is what the sanitizer's job checks.
+            // SAFETY of all three: addresses are those that `allocate` returned, which callers keep alive until they have
+            // waited; AddressSanitizer checks that commands stay inside their allocations.
             Owned::Write { from, to } => unsafe {
                 std::ptr::copy_nonoverlapping(from.as_ptr(), to.0 as *mut u8, from.len());
             },
@@ -113,7 +114,7 @@ impl Simulator {
                 let seed = self.seed.fetch_add(1, Ordering::Relaxed);
                 let live = 1 + (seed % 4) as u32;
                 let argument = argument.as_ptr().cast::<c_void>();
-                // SAFETY: the argument is a struct that kernel and launcher agree on; the text stays until the next run.
+                // SAFETY: the argument is the kernel's struct, as `kernels!` declares; the text lives until the next run.
                 let text =
                     unsafe { CStr::from_ptr(simulate(shape.grid, shape.block, shape.shared, argument, seed, live)) };
                 if !text.is_empty() {
@@ -138,10 +139,10 @@ impl Device for Simulator {
         let layout = Simulator::layout(bytes)?;
         // SAFETY: the layout has at least a byte.
         let Some(pointer) = NonNull::new(unsafe { alloc(layout) }) else {
-            return Err(GpuError::OutOfMemory { asked: bytes as u64, reason: "the host has no memory".to_owned() });
+            return Err(GpuError::OutOfMemory { asked: bytes as u64, reason: "the host is out of memory".to_owned() });
         };
         // SAFETY: just allocated, of that size.
-        unsafe { pointer.as_ptr().write_bytes(RUBBISH, bytes) };
+        unsafe { pointer.as_ptr().write_bytes(GARBAGE, bytes) };
         let host = (side == Side::Host).then_some(pointer);
         Ok(Piece { address: Address(pointer.as_ptr() as u64), host, bytes, side })
     }
@@ -149,7 +150,7 @@ impl Device for Simulator {
     #[allow(unsafe_code)]
     fn free(&self, piece: Piece) {
         if let Ok(layout) = Simulator::layout(piece.bytes) {
-            // SAFETY: `allocate` gave the piece with the same layout, and its owner gives it back once.
+            // SAFETY: `allocate` returned the piece with the same layout, and its owner frees it once.
             unsafe { dealloc(piece.address.0 as *mut u8, layout) };
         }
     }
@@ -177,7 +178,7 @@ impl Device for Simulator {
         Ok(marks.windows(2).map(|pair| pair[1] - pair[0]).collect())
     }
 
-    /// A stream works when somebody waits for it, so this is waiting.
+    /// Waits, because a stream executes its commands when it is waited for.
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
         self.wait(stream).map(|_| true)
     }

@@ -26,7 +26,7 @@ fn devices(seeds: Range<u64>) -> Vec<Open> {
     let mut devices = Vec::<Open>::new();
     match cfg!(simulator) {
         true => devices.extend(seeds.map(|seed| Box::new(move || simulator(seed)) as Open)),
-        false => eprintln!("left out: the simulator, which this build is without"),
+        false => eprintln!("left out: the simulator, which this build does not have"),
     }
     if let Some(open) = driver() {
         devices.push(Box::new(open));
@@ -63,7 +63,7 @@ struct Trial<'a> {
     stream: Stream,
 }
 
-/// What a kernel made of them: a number for each thread, and one more.
+/// The results of a kernel: a number for each thread, and one more.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     output: Vec<u32>,
@@ -72,7 +72,7 @@ struct Outcome {
 
 struct Buffers {
     input: Memory,
-    /// The output, and the total behind it.
+    /// The output, then the total.
     output: Memory,
     back: Pinned,
 }
@@ -87,7 +87,7 @@ impl Trial<'_> {
         let input = gpu.allocate(size_of_val(self.input))?;
         let buffers = Buffers { input, output: gpu.allocate(bytes)?, back: gpu.pin(bytes)? };
         let submitted = self.submit(gpu, &buffers);
-        // Buffers must stay until the stream has left them, even where a command or a wait was refused.
+        // Buffers must live until the stream is done with them, even where a command or a wait was refused.
         let waited = gpu.wait(self.stream);
         if waited.is_err() {
             let _ = gpu.wait(self.stream);
@@ -189,28 +189,28 @@ fn commands_of_a_stream_come_one_after_the_other() {
 }
 
 /// Memory for sums whose commands are given together.
-struct Room {
+struct SumBuffers {
     input: Pinned,
-    /// The input, and the output behind it.
+    /// The input, then the output.
     memory: Memory,
     back: Pinned,
 }
 
 /// Bytes of the input, and of the output.
-const ROOM_BYTES: usize = 8 << 10;
+const SUM_BYTES: usize = 8 << 10;
 
-impl Room {
-    fn new(gpu: &Gpu) -> Result<Room, GpuError> {
-        Ok(Room { input: gpu.pin(ROOM_BYTES)?, memory: gpu.allocate(2 * ROOM_BYTES)?, back: gpu.pin(ROOM_BYTES)? })
+impl SumBuffers {
+    fn new(gpu: &Gpu) -> Result<SumBuffers, GpuError> {
+        Ok(SumBuffers { input: gpu.pin(SUM_BYTES)?, memory: gpu.allocate(2 * SUM_BYTES)?, back: gpu.pin(SUM_BYTES)? })
     }
 
-    /// Sums numbers up as `trial` does it, with all places so many bytes further on.
+    /// Sums numbers up as `trial` does, with all addresses `further` bytes further on.
     fn run(&mut self, gpu: &Gpu, trial: &Trial<'_>, further: usize) -> Result<Outcome, GpuError> {
         let (sent, bytes) = (bytes_of(trial.input), (trial.threads() + 1) * size_of::<u32>());
         self.input[further..further + sent.len()].copy_from_slice(&sent);
         self.back.fill(0xA5);
         let [from, to] = [self.input.address(), self.back.address()].map(|address| address.plus(further));
-        let [input, output] = [0, ROOM_BYTES].map(|start| self.memory.address().plus(start + further));
+        let [input, output] = [0, SUM_BYTES].map(|start| self.memory.address().plus(start + further));
         let total = output.plus(bytes - size_of::<u32>());
         let argument = TrialArguments { input, output, total, n: trial.n, reserved: 0 };
         let (kernel, shape, argument) = (&trial.kernel.kernel, trial.shape, argument.bytes());
@@ -236,14 +236,14 @@ impl Room {
 fn commands_given_together_do_what_they_do_one_by_one() {
     for open in devices(0..3) {
         let gpu = gpu(&open);
-        let mut room = Room::new(&gpu).expect("memory");
+        let mut buffers = SumBuffers::new(&gpu).expect("memory");
         for round in 0..60u32 {
             let input: Vec<u32> = (0..1 + round * 37 % 700).map(|i| i * i + round).collect();
             let (n, blocks) = (input.len() as u32, (input.len() as u32).div_ceil(128));
             let shape = Shape { grid: blocks, block: 128, shared: [128, 1024, 64 << 10][round as usize % 3] };
             let stream = [FIRST, SECOND][round as usize / 2 % 2];
             let trial = Trial { kernel: &trial::SUM, shape, input: &input, n, stream };
-            let together = room.run(&gpu, &trial, round as usize % 5 * 16).expect("a sum");
+            let together = buffers.run(&gpu, &trial, round as usize % 5 * 16).expect("a sum");
             assert_eq!(together, trial.run(&gpu).expect("the same sum"), "round {round}, {}", gpu.limits().name);
             assert_eq!(together.total, input.iter().fold(0, |sum: u32, number| sum.wrapping_add(*number)));
         }
@@ -343,7 +343,7 @@ fn a_launch_that_is_refused_among_others_is_named() {
     let input = some_numbers();
     for open in devices(0..1) {
         let gpu = gpu(&open);
-        let mut room = Room::new(&gpu).expect("memory");
+        let mut buffers = SumBuffers::new(&gpu).expect("memory");
         let too_much = Shape { shared: gpu.limits().shared + 1, ..shape(3, 128) };
         let right = sum(&input);
         for wrong in [
@@ -352,10 +352,10 @@ fn a_launch_that_is_refused_among_others_is_named() {
             Trial { shape: shape(1, 1025), ..right },
             Trial { kernel: &unknown, ..right },
         ] {
-            let error = room.run(&gpu, &wrong, 0).expect_err("an impossible launch");
+            let error = buffers.run(&gpu, &wrong, 0).expect_err("an impossible launch");
             let is_named = matches!(&error, GpuError::Launch { name, .. } if name == wrong.kernel.kernel.name);
             assert!(is_named, "{:?}: {error:?}", wrong.shape);
-            assert_eq!(room.run(&gpu, &right, 0).expect("a sum").total, input.iter().sum::<u32>());
+            assert_eq!(buffers.run(&gpu, &right, 0).expect("a sum").total, input.iter().sum::<u32>());
         }
     }
 }
@@ -364,8 +364,8 @@ fn a_launch_that_is_refused_among_others_is_named() {
 #[cfg(simulator)]
 fn a_kernel_that_goes_wrong_among_others_is_reported_by_the_wait() {
     let gpu = Gpu::new(simulator(1), BUDGET);
-    let mut room = Room::new(&gpu).expect("memory");
-    let error = room.run(&gpu, &trial(&trial::HALF_BARRIER, shape(1, 64), 32), 0).expect_err("a wrong kernel");
+    let mut buffers = SumBuffers::new(&gpu).expect("memory");
+    let error = buffers.run(&gpu, &trial(&trial::HALF_BARRIER, shape(1, 64), 32), 0).expect_err("a wrong kernel");
     assert!(matches!(&error, GpuError::Lost { reason } if reason.contains("trial_half_barrier")), "{error:?}");
 }
 
@@ -379,8 +379,8 @@ fn a_fault_at_any_command_of_several_is_reported() {
             for at in 3..8 {
                 let faulty = Arc::new(Faulty::new(open(), fault, at));
                 let gpu = Gpu::new(Arc::clone(&faulty) as Arc<dyn Device>, BUDGET);
-                let mut room = Room::new(&gpu).expect("memory");
-                let error = room.run(&gpu, &sum(&input), 0).expect_err("a fault");
+                let mut buffers = SumBuffers::new(&gpu).expect("memory");
+                let error = buffers.run(&gpu, &sum(&input), 0).expect_err("a fault");
                 assert!(faulty.has_failed());
                 assert_eq!(matches!(error, GpuError::Lost { .. }), fault != Fault::Once, "{fault:?} at {at}: {error}");
                 assert_eq!(
@@ -388,7 +388,7 @@ fn a_fault_at_any_command_of_several_is_reported() {
                     fault == Fault::Once && at == 5,
                     "at {at}: {error}"
                 );
-                let again = room.run(&gpu, &sum(&input), 0).map(|again| again.total);
+                let again = buffers.run(&gpu, &sum(&input), 0).map(|again| again.total);
                 assert_eq!(again.ok(), (fault == Fault::Once).then_some(total), "{fault:?} at {at}");
             }
         }
@@ -477,7 +477,7 @@ fn memory_is_counted_and_given_back_to_the_budget() {
 }
 
 #[test]
-fn a_device_without_room_refuses_and_goes_on() {
+fn a_device_out_of_memory_refuses_and_goes_on() {
     const TOO_MANY: usize = 1 << 60;
     for open in devices(0..1) {
         let gpu = Gpu::new(open(), u64::MAX);
@@ -541,11 +541,11 @@ fn what_a_kernel_tells_the_host_is_there_when_it_says_so() {
             let expected: Vec<u32> = numbers[..n].iter().map(|number| number.wrapping_add(1)).collect();
             assert_eq!(told(&gpu, &input, &mut pinned, n as u32), Ok(expected));
         }
-        // Nothing is on its way: the wait ends, though the word is as it was.
+        // The stream is idle: the wait ends, although the word has not changed.
         gpu.wait(FIRST).unwrap();
         assert_eq!(gpu.wait_for(FIRST, &pinned, u32::from_le_bytes(*pinned.first_chunk().unwrap())), Ok(()));
         for fault in [Fault::Once, Fault::Lost, Fault::Late] {
-            // Memory takes two calls, then come a launch and a question.
+            // Allocations take two calls; then come a launch and a query.
             for at in 2..4 {
                 let faulty = Arc::new(Faulty::new(simulator(at), fault, at));
                 let gpu = Gpu::new(faulty, BUDGET);
@@ -628,6 +628,7 @@ fn a_wrong_kernel_fails_with_its_cause() {
         (trial(&trial::TWO_BARRIERS, shape(1, 64), 32), &["threads of a block wait at different barriers"]),
         (trial(&trial::HALF_SHUFFLE, shape(1, 64), 0), &["threads of a block wait for others that never come"]),
         (trial(&trial::SUM, no_shared, 0), &["shared memory is smaller than the kernel's struct"]),
+        (trial(&trial::TRAP, shape(1, 64), 63), &["trap (block 0, thread 63, line "]),
     ] {
         for seed in 0..20 {
             let error = trial.run(&Gpu::new(simulator(seed), BUDGET)).expect_err("a wrong kernel").to_string();
@@ -689,7 +690,7 @@ fn lose_a_device(open: fn() -> Arc<dyn Device>) {
     match Cuda::open(0) {
         Ok(anew) => assert_sums(&Gpu::new(Arc::new(anew), BUDGET)),
         Err(error) => {
-            assert!(error.to_string().ends_with("start the program anew"), "{error}");
+            assert!(error.to_string().ends_with("restart the program"), "{error}");
             assert!(is_lost(Err(error)));
         }
     }

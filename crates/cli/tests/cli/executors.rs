@@ -112,7 +112,7 @@ fn without_a_gpu_the_cpu_answers_and_one_line_says_so() {
         let told: Vec<&str> = outcome.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
         assert_eq!(told.len(), 1, "{outcome:?}");
         assert!(told[0].starts_with("warning: no GPU"), "{told:?}");
-        assert!(told[0].contains("or search with '--executor cpu'; the CPU answers"), "{told:?}");
+        assert!(told[0].contains("or use the CPU; the CPU answers"), "{told:?}");
         let expected = json_lines(&place.run(&format!("{line} cpu")).succeeded());
         let found = json_lines(&outcome.succeeded());
         assert!(found.iter().map(|answer| &answer["hits"]).eq(expected.iter().map(|answer| &answer["hits"])));
@@ -124,7 +124,7 @@ fn memory_that_is_too_small_is_said_and_the_cpu_answers() {
     let place = birds();
     if has_simulator() {
         let outcome = place.run("search --index birds --json --executor simulator --gpu-memory 1KiB falcon");
-        assert!(outcome.stderr.starts_with("warning: '--gpu-memory' leaves 1024 of 1024 bytes"), "{outcome:?}");
+        assert!(outcome.stderr.starts_with("warning: the memory budget of the GPU has 1024 of 1024 bytes left"), "{outcome:?}");
         assert_eq!(outcome.json()["hits"].as_array().unwrap().len(), 2);
     }
     let error = place.run("search --index birds --gpu-memory 1GiB falcon").error();

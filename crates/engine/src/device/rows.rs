@@ -1,4 +1,4 @@
-//! From planned lists to the rows that kernels read: where each array of a list lies.
+//! Turns planned lists into the rows that kernels read: where each array of a list begins.
 
 use crate::algorithms::weigher::{impact_factor, saturation_factor};
 use crate::device::kernels::{DenseRow, NONE, SparseRow};
@@ -11,17 +11,17 @@ use lanner_index::format::list::{LongLayout, UNIT};
 use lanner_index::open::{Column, ColumnPart, Index, ListLayout};
 use std::ops::Range;
 
-/// A list as kernels read it.
+/// The row of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ListRow {
-    /// In blocks.
+    /// A list in blocks.
     Sparse(SparseRow),
     /// A bitmap.
     Dense(DenseRow),
 }
 
 impl ListRow {
-    /// Where its bytes lie.
+    /// The address of its bytes.
     pub fn bytes(&self) -> Address {
         match self {
             ListRow::Sparse(row) => row.bytes,
@@ -29,7 +29,7 @@ impl ListRow {
         }
     }
 
-    /// The same list, whose bytes lie at another address.
+    /// The same list at another address.
     pub fn at(self, bytes: Address) -> ListRow {
         match self {
             ListRow::Sparse(row) => ListRow::Sparse(SparseRow { bytes, ..row }),
@@ -37,10 +37,10 @@ impl ListRow {
         }
     }
 
-    /// A list of a plan, whose bytes lie at an address.
+    /// The row of a planned list whose bytes are at an address.
     pub fn new(index: &Index, plan: &Plan, list: &PlannedList, bytes: Address) -> Result<ListRow, IndexError> {
         let column = plan.score.column();
-        let holds = column == Column::Impact || plan.block_bounds_hold;
+        let values = Values { column, bounds_hold: column == Column::Impact || plan.block_bounds_hold };
         let PlannedList { multiplier, bound, postings, span, .. } = *list;
         Ok(match index.segment().layout_at(span)? {
             ListLayout::Short { first, documents, frequencies, impacts } => {
@@ -52,14 +52,22 @@ impl ListRow {
             ListLayout::Long { layout, shared } => {
                 let end = units(span.end - span.start - layout.payload());
                 let row = SparseRow { bytes, multiplier, bound, postings, end, ..SparseRow::default() };
-                ListRow::Sparse(long_row(row, column, &layout, &shared, holds))
+                ListRow::Sparse(long_row(row, values, &layout, &shared))
             }
             ListLayout::Dense { layout } => {
                 let row = DenseRow { bytes, multiplier, bound, postings, ..DenseRow::default() };
-                ListRow::Dense(dense_row(row, column, &layout, holds))
+                ListRow::Dense(dense_row(row, values, &layout))
             }
         })
     }
+}
+
+/// The values that a plan reads.
+#[derive(Clone, Copy)]
+struct Values {
+    column: Column,
+    /// Whether the stored bounds of blocks and chunks hold for the plan.
+    bounds_hold: bool,
 }
 
 /// The last document of a short list.
@@ -84,13 +92,8 @@ fn short_row(row: SparseRow, documents: Option<ColumnPart>, weights: Option<Colu
     }
 }
 
-fn long_row(
-    row: SparseRow,
-    column: Column,
-    layout: &LongLayout,
-    shared: &[Range<usize>; 3],
-    bounds_hold: bool,
-) -> SparseRow {
+fn long_row(row: SparseRow, values: Values, layout: &LongLayout, shared: &[Range<usize>; 3]) -> SparseRow {
+    let Values { column, bounds_hold } = values;
     let if_there = |is_there: bool, array: usize| if is_there { array as u32 } else { NONE };
     let (has_weights, weight_byte, bound, weights) = match column {
         Column::Frequency => (layout.has_frequencies, layout.frequency_byte(), layout.frequency_bound(), 1),
@@ -113,7 +116,8 @@ fn long_row(
     }
 }
 
-fn dense_row(row: DenseRow, column: Column, layout: &DenseLayout, bounds_hold: bool) -> DenseRow {
+fn dense_row(row: DenseRow, values: Values, layout: &DenseLayout) -> DenseRow {
+    let Values { column, bounds_hold } = values;
     let (chunk_bound, values, value_bits, exceptions, factor) = match column {
         Column::Frequency => (
             layout.chunk_saturation(),

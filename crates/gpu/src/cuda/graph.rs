@@ -1,10 +1,10 @@
-//! Commands that the driver starts together, as a graph: one call instead of one for each.
+//! CUDA graphs: commands that the driver starts together, by one call instead of one for each.
 //!
-//! A graph is made for each sequence of kinds and kernels, and kept. When the sequence comes again only addresses, sizes
-//! and arguments are changed in it, which concerns starts to come and none that the stream still has to do.
+//! A graph is created for each sequence of kinds and kernels, and kept. When the sequence comes again, only addresses, sizes
+//! and arguments are changed in it; that affects later launches of the graph, not those still in the stream.
 
-// SAFETY of the calls of the driver: as in `cuda.rs`. Graphs and nodes are those of a `Graph`, which the lock of its
-// stream keeps to one thread; what parameters point at is copied during the call.
+// SAFETY of the calls of the driver: as in `cuda.rs`. Graphs and nodes are those of a `Graph`, which only the thread that
+// holds its stream's lock uses; the driver copies what parameters point at during the call.
 #![allow(unsafe_code)]
 
 use super::{Cuda, Queue, Request, lock};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::{from_ref, null, null_mut};
 
-/// Graphs that a stream keeps: more than an executor has sequences.
+/// The most graphs that a stream keeps: more than an executor has sequences.
 const MOST_GRAPHS: usize = 32;
 
 /// The graphs of a stream.
@@ -24,7 +24,7 @@ pub struct Graphs {
     made: HashMap<Vec<Kind>, Graph>,
 }
 
-/// What stays the same in a graph.
+/// What cannot change in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Copy,
@@ -40,7 +40,7 @@ enum Node<'a> {
     Launch { name: &'static str, function: sys::CUfunction, shape: Shape, argument: &'a [u8] },
 }
 
-/// Nodes one after the other.
+/// A chain of nodes.
 #[derive(Debug)]
 struct Graph {
     graph: sys::CUgraph,
@@ -50,7 +50,7 @@ struct Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: they are ours alone; what runs of them is freed when it is done.
+        // SAFETY: nobody else has them; the driver frees what still runs when it is done.
         unsafe {
             if !self.executable.is_null() {
                 let _ = sys::cuGraphExecDestroy(self.executable);
@@ -63,8 +63,8 @@ impl Drop for Graph {
 }
 
 impl Cuda {
-    /// Starts commands as a graph. Returns false where they are none: a write and a mark need calls of their own, and what
-    /// the driver refuses in a graph shows best when it is asked for by itself.
+    /// Starts commands as a graph. Returns false where they cannot be one: writes and marks need calls of their own, and what
+    /// the driver refuses in a graph is diagnosed better when it is started by itself.
     pub(super) fn start_together(&self, queue: &Queue, commands: &[Command<'_>]) -> Result<bool, GpuError> {
         let Some(nodes) = self.nodes(commands).filter(|nodes| nodes.len() > 1) else {
             return Ok(false);
@@ -76,7 +76,7 @@ impl Cuda {
         }
     }
 
-    /// The nodes of commands that can be a graph; those without bytes have none.
+    /// The nodes of commands that can be a graph; commands of 0 bytes have none.
     fn nodes<'a>(&self, commands: &[Command<'a>]) -> Option<Vec<Node<'a>>> {
         let mut nodes = Vec::with_capacity(commands.len());
         for command in commands {
@@ -96,7 +96,8 @@ impl Cuda {
 }
 
 impl Graphs {
-    /// Starts the graph of these nodes, which is changed, or made where there is none or the driver refuses a change.
+    /// Starts the graph of these nodes: the one for their kinds, changed, or a new one where there is none or the driver
+    /// refuses the change.
     fn start(&mut self, cuda: &Cuda, stream: sys::CUstream, nodes: &[Node<'_>]) -> Result<(), GpuError> {
         let kinds: Vec<Kind> = nodes.iter().map(Node::kind).collect();
         let graph = match self.made.remove(&kinds).filter(|graph| graph.change(cuda, nodes).is_ok()) {
@@ -114,7 +115,7 @@ impl Graphs {
 
 impl Graph {
     fn new(cuda: &Cuda, nodes: &[Node<'_>]) -> Result<Graph, GpuError> {
-        let request = Request::Other("making a graph");
+        let request = Request::Other("creating a graph");
         let mut graph = Graph { graph: null_mut(), nodes: Vec::with_capacity(nodes.len()), executable: null_mut() };
         cuda.check(unsafe { sys::cuGraphCreate(&mut graph.graph, 0) }, request)?;
         for node in nodes {
@@ -148,17 +149,17 @@ impl Graph {
     /// Gives the nodes other addresses, sizes and arguments.
     fn change(&self, cuda: &Cuda, nodes: &[Node<'_>]) -> Result<(), GpuError> {
         let (executable, context) = (self.executable, cuda.context.0);
-        for (&place, node) in self.nodes.iter().zip(nodes) {
+        for (&existing, node) in self.nodes.iter().zip(nodes) {
             let result = match *node {
                 Node::Copy { from, to, bytes } => unsafe {
-                    sys::cuGraphExecMemcpyNodeSetParams(executable, place, &copy_of(from, to, bytes), context)
+                    sys::cuGraphExecMemcpyNodeSetParams(executable, existing, &copy_of(from, to, bytes), context)
                 },
                 Node::Clear { at, bytes } => unsafe {
-                    sys::cuGraphExecMemsetNodeSetParams(executable, place, &clear_of(at, bytes), context)
+                    sys::cuGraphExecMemsetNodeSetParams(executable, existing, &clear_of(at, bytes), context)
                 },
                 Node::Launch { function, shape, argument, .. } => {
                     with_launch(function, shape, argument, |launch| unsafe {
-                        sys::cuGraphExecKernelNodeSetParams_v2(executable, place, launch)
+                        sys::cuGraphExecKernelNodeSetParams_v2(executable, existing, launch)
                     })
                 }
             };
@@ -186,7 +187,7 @@ impl Node<'_> {
     }
 }
 
-/// A copy of one row between places of the one address space that host and device share.
+/// A copy of one row within the address space that host and device share.
 fn copy_of(from: Address, to: Address, bytes: usize) -> sys::CUDA_MEMCPY3D {
     sys::CUDA_MEMCPY3D {
         srcXInBytes: 0,
@@ -222,14 +223,14 @@ fn clear_of(at: Address, bytes: usize) -> sys::CUDA_MEMSET_NODE_PARAMS {
     sys::CUDA_MEMSET_NODE_PARAMS { dst: at.0, pitch: 0, value: 0, elementSize: 1, width: bytes, height: 1 }
 }
 
-/// Calls with what a launch takes, which points at the argument.
+/// Calls a function with the parameters of a launch, which point at the argument.
 fn with_launch(
     function: sys::CUfunction,
     shape: Shape,
     argument: &[u8],
     call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
-    // The driver copies the argument during the call, as long as the kernel's own is, which `kernels!` sees to.
+    // The driver copies the argument during the call. Its size is that of the kernel's parameter, as `kernels!` declares.
     let mut argument: *mut c_void = argument.as_ptr().cast_mut().cast();
     call(&sys::CUDA_KERNEL_NODE_PARAMS {
         func: function,
@@ -259,10 +260,10 @@ mod tests {
         graphs.made.values().next().map_or(null_mut(), |graph| graph.executable)
     }
 
-    /// Answers alone do not show whether the driver took a graph: without one the commands go one by one.
+    /// Answers do not show whether the driver accepted a graph: without one the commands are started one by one.
     #[test]
     fn a_graph_is_made_once_and_then_changed() {
-        // That a driver is required and does not open is what another test says.
+        // Another test fails where a driver is required and does not open.
         let Ok(cuda) = Cuda::open(0) else { return };
         let (stream, [device, host]) =
             (Stream(1), [Side::Device, Side::Host].map(|side| cuda.allocate(side, 4096).expect("memory")));
