@@ -1,6 +1,6 @@
-"""bm25s with its compiled (numba) backend; its index, a matrix of scores, is made of the suite's postings.
+"""bm25s with its compiled (numba) backend. Its index, a matrix of scores, is made from the postings of the suite.
 
-A query's time is one call of `retrieve`, with terms in and external ids out, on one thread. It knows OR alone.
+The time of a query is one call of `retrieve`, from terms to external ids, on one thread. Only OR is supported.
 """
 
 import importlib.metadata
@@ -19,7 +19,7 @@ K1, B = 0.9, 0.4
 
 
 def scores_of(postings):
-    """Lucene's BM25 of every posting, list by list: what bm25s makes of tokens."""
+    """Returns Lucene's BM25 of every posting, list by list, as bm25s computes it from tokens."""
     documents, frequencies = postings.documents(), postings.frequencies().astype(numpy.float32)
     count, lists = len(postings.sizes), postings.lengths.astype(numpy.float64)
     idf = numpy.log(1 + (count - lists + 0.5) / (lists + 0.5)).astype(numpy.float32)
@@ -66,12 +66,12 @@ class Bm25s:
 
     def answer(self, terms, request):
         found = self.retrieve(terms, request["k"])
-        # Documents without any of the terms fill the answer up.
+        # bm25s fills the answer up with documents that have none of the terms.
         pairs = zip(found.documents[0], found.scores[0])
         return [[str(id), float(score)] for id, score in pairs if score > 0]
 
     def overhead(self, k):
-        # Its time is taken around the call that its users make: there is nothing to subtract.
+        # The time is that of the call that users make, so there is nothing to subtract.
         return {"empty_us": 0.0, "row_us": 0.0}
 
 

@@ -1,8 +1,8 @@
-"""PISA, through the binding that pyterrier-pisa brings, at the level below PyTerrier: no data frames, no Java.
+"""PISA through the binding in pyterrier-pisa, below PyTerrier: without data frames and Java.
 
-A query's time is taken inside one call of the binding, from handing its terms over to being asked for the next query:
-the binding's setting up of a call is left out. What remains of Python in it is measured by queries without terms, and
-by making as many strings as there are hits. The terms are those of the suite: no tokenizer, no stemmer, no stop list.
+The time of a query is taken inside one call of the binding, from passing its terms until the binding asks for the next
+query, so that the setup of a call is excluded. The remaining overhead of Python is measured by queries without terms, and
+by creating as many strings as there are hits. The terms are those of the suite: no tokenizer, no stemmer, no stop list.
 """
 
 import importlib.machinery
@@ -20,13 +20,13 @@ ALGORITHMS = {
     "or": ["block_max_maxscore", "maxscore", "block_max_wand", "wand", "ranked_or"],
     "and": ["ranked_and", "block_max_ranked_and"],
 }
-# The parameters of BM25, and postings in a block of bounds: the binding's defaults.
+# The parameters of BM25, and the postings per block of bounds: the defaults of the binding.
 K1, B, BLOCK = 0.9, 0.4, 64
 OVERHEAD_REPETITIONS = 2001
 
 
 def binding():
-    """The extension module alone: importing its package would import PyTerrier."""
+    """Loads only the extension module, because importing its package would import PyTerrier."""
     folder = Path(importlib.util.find_spec("pyterrier_pisa").submodule_search_locations[0])
     path = str(next(folder.glob("_pisathon*.so")))
     loader = importlib.machinery.ExtensionFileLoader("_pisathon", path)
@@ -36,7 +36,7 @@ def binding():
 
 
 class OneQuery:
-    """A sequence of one query that notes when it is taken and when the next one is asked for."""
+    """A sequence of one query that records when it is taken and when the next one is requested."""
 
     def __init__(self, terms):
         self.query = (0, dict.fromkeys(terms, 1.0))
@@ -61,11 +61,11 @@ class Pisa:
         self.pisa = binding()
         self.index = index
         self.context = self.pisa.RetrievalContext()
-        self.room = {}
+        self.buffers = {}
         index.mkdir(parents=True, exist_ok=True)
         for name in ["inv.docs", "inv.freqs", "inv.sizes", "fwd.terms", "fwd.documents"]:
             if not (index / name).exists():
-                # Relative, so that the folder of both may move; what is in the way leads nowhere.
+                # Relative, so that the cache may be moved; an existing link is broken.
                 (index / name).unlink(missing_ok=True)
                 os.symlink(os.path.relpath(Path(postings) / name, index), index / name)
         for names, lexicon in [("fwd.terms", "fwd.termlex"), ("fwd.documents", "fwd.doclex")]:
@@ -85,11 +85,11 @@ class Pisa:
         }
 
     def retrieve(self, terms, algorithm, k):
-        """Asks one query; returns its time, and the ids and scores of its hits."""
-        if k not in self.room:
+        """Runs one query; returns its time, and the ids and scores of its hits."""
+        if k not in self.buffers:
             ids = numpy.full(k, None, dtype=object)
-            self.room[k] = (ids, *(numpy.zeros(k, dtype=kind) for kind in ["int32", "int32", "float32"]))
-        ids, queries, ranks, scores = self.room[k]
+            self.buffers[k] = (ids, *(numpy.zeros(k, dtype=kind) for kind in ["int32", "int32", "float32"]))
+        ids, queries, ranks, scores = self.buffers[k]
         query = OneQuery(terms)
         rows = self.pisa.retrieve(
             self.context, algorithm, query, k=k, threads=1, pretokenised=1, query_weighted=0,
@@ -99,7 +99,7 @@ class Pisa:
 
     def ask(self, terms, request):
         us, ids, _ = self.retrieve(terms, request["algorithm"], request["k"])
-        # The binding overwrites without releasing what was there.
+        # The binding overwrites ids without releasing them.
         ids[:] = None
         return us, len(ids)
 

@@ -1,16 +1,16 @@
-"""What all peers share: requests and replies are lines of JSON, postings come from the files that the suite wrote.
+"""The protocol of the peers. Requests and replies are lines of JSON; postings are read from files of the suite.
 
-A driver is started as `NAME_peer.py POSTINGS INDEX`. It builds its index in the folder INDEX unless it is there,
-writes one line about itself, and then answers each line it reads with one line:
+A driver is started as `NAME_peer.py POSTINGS INDEX`. It builds its index in the folder INDEX unless it exists, writes
+one line about itself, and then replies to each line that it reads with one line:
 
     {"what": "times", "mode": "or", "k": 10, "algorithm": "maxscore", "queries": [["term", ...], ...]}
         {"us": [time of each query], "rows": [hits of each query]}
     {"what": "answers", ...the same}
         {"answers": [[["id", score], ...], ...]}
     {"what": "overhead", "k": 10}
-        {"empty_us": time of a query without terms, "row_us": time of handing one hit to Python}
+        {"empty_us": time of a query without terms, "row_us": time to pass one hit to Python}
 
-A reply {"error": "..."} says why there is none.
+A reply {"error": "..."} gives the reason of a failure.
 """
 
 import json
@@ -24,7 +24,7 @@ import numpy
 
 
 class Postings:
-    """The lists of a collection as the suite wrote them: see postings.rs."""
+    """The lists of a collection, in the files described in postings.rs."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -38,14 +38,14 @@ class Postings:
         return (self.folder / "fwd.documents").read_text(encoding="utf-8").split("\n")[:-1]
 
     def documents(self):
-        # The first sequence, of length 1, is the number of documents.
+        # The first sequence, of length 1, holds the number of documents.
         return self._numbers("inv.docs", 2)
 
     def frequencies(self):
         return self._numbers("inv.freqs", 0)
 
     def _numbers(self, name, skip):
-        """All lists one after the other, without the length that stands before each."""
+        """All lists, without the length before each of them."""
         words = numpy.fromfile(self.folder / name, dtype=numpy.uint32)[skip:]
         is_posting = numpy.ones(len(words), dtype=bool)
         before = numpy.cumsum(self.lengths, dtype=numpy.int64) - self.lengths
@@ -54,7 +54,7 @@ class Postings:
 
 
 def median_us(run, repetitions):
-    """The median time of a call, in microseconds."""
+    """Returns the median time of a call in microseconds."""
     times = []
     for _ in range(repetitions):
         start = time.perf_counter_ns()
@@ -64,8 +64,8 @@ def median_us(run, repetitions):
 
 
 def serve(open_peer):
-    """Opens the peer and answers requests until there are no more."""
-    # What libraries print, in Python or below it, must not mix with replies.
+    """Opens the peer and replies to requests until the input ends."""
+    # Keeps the output of libraries apart from replies.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,24 +1,45 @@
-//! Agreement first: our answers must be the oracle's before anything is timed; how far a peer's differ is stated.
+//! Checks of answers before anything is timed: Lanner's must equal the oracle's; overlap with peers is reported.
 
 use crate::engines::Engine;
 use crate::error::BenchError;
+use crate::table::Table;
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::{Hit, Mode, Query, ScoreModel, Searcher};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::{Analyzer, Scratch};
 use lanner_index::weight::Bm25;
+use rayon::prelude::*;
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Reads a collection into an oracle.
-pub fn oracle_of(input: &Path, analyzer: &Analyzer, bm25: Bm25) -> Result<Oracle, BenchError> {
-    oracle_about(input, analyzer, bm25, None)
+/// A query whose answer is compared with the right one.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    pub engine: &'a str,
+    /// Where the right answer comes from.
+    pub reference: &'static str,
+    pub query: &'a str,
+    pub mode: String,
+    pub k: usize,
 }
 
-/// Reads a collection into an oracle; with `wanted`, one that takes all other terms for one, so that large collections
-/// fit: lengths and the lists of wanted terms are what they are.
-pub fn oracle_about(
+impl Asked<'_> {
+    /// Returns an error that names the first difference between two answers.
+    pub fn compare<T: PartialEq + Debug>(self, found: &[T], expected: &[T]) -> Result<(), BenchError> {
+        if found == expected {
+            return Ok(());
+        }
+        let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+        let difference = format!("at rank {}, {:?} instead of {:?}", same + 1, found.get(same), expected.get(same));
+        let Asked { engine, reference, query, mode, k } = self;
+        Err(BenchError::Disagreement { engine: engine.into(), reference, query: query.into(), mode, k, difference })
+    }
+}
+
+/// Reads a collection into an oracle. With `wanted`, all other terms count as one term, so that large collections fit in
+/// memory; document lengths and the lists of wanted terms stay the same.
+pub fn oracle_of(
     input: &Path,
     analyzer: &Analyzer,
     bm25: Bm25,
@@ -43,83 +64,83 @@ pub fn oracle_about(
     Ok(oracle)
 }
 
-/// Asks our engine and the oracle every query in every mode for every k; the first difference is an error.
-pub fn check(
-    searcher: &Searcher,
-    oracle: &Oracle,
-    queries: &[String],
-    modes: &[Mode],
-    k: &[usize],
-) -> Result<(), BenchError> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(text) = queries.get(next.fetch_add(1, Ordering::Relaxed)) {
-            for &mode in modes {
-                check_one(searcher, oracle, text, mode, k)?;
-            }
+/// Compares Lanner's answers with the oracle's.
+pub struct Check<'a> {
+    pub searcher: &'a Searcher,
+    pub oracle: &'a Oracle,
+    pub modes: &'a [Mode],
+    pub k: &'a [usize],
+}
+
+impl Check<'_> {
+    /// Checks every query, mode and k; the first difference is an error.
+    pub fn run(&self, queries: &[String]) -> Result<(), BenchError> {
+        queries.par_iter().try_for_each(|text| self.modes.iter().try_for_each(|&mode| self.check(text, mode)))
+    }
+
+    fn check(&self, text: &str, mode: Mode) -> Result<(), BenchError> {
+        let mut previous: Option<Vec<Hit>> = None;
+        let mut descending = self.k.to_vec();
+        descending.sort_unstable_by(|a, b| b.cmp(a));
+        for k in descending {
+            let query = Query::new(text).mode(mode).k(k).score(ScoreModel::Bm25);
+            let expected = match &previous {
+                // The top k are the first k of a longer answer, except for AND+OR, which may switch from AND to OR.
+                Some(hits) if mode != Mode::AndOr => hits[..hits.len().min(k)].to_vec(),
+                _ => self.ask_oracle(&query)?,
+            };
+            let asked = Asked { engine: "lanner", reference: "the oracle", query: text, mode: mode.to_string(), k };
+            asked.compare(&self.searcher.search(&query)?.hits, &expected)?;
+            previous = Some(expected);
         }
         Ok(())
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
-    })
-}
-
-fn check_one(searcher: &Searcher, oracle: &Oracle, text: &str, mode: Mode, k: &[usize]) -> Result<(), BenchError> {
-    let mut previous: Option<(usize, Vec<Hit>)> = None;
-    let mut descending = k.to_vec();
-    descending.sort_unstable_by(|a, b| b.cmp(a));
-    for k in descending {
-        let query = Query::new(text).mode(mode).k(k).score(ScoreModel::Bm25);
-        let expected = match &previous {
-            // The order of hits is total: fewer hits are the first of many. AND+OR may change from one to the other.
-            Some((_, hits)) if mode != Mode::AndOr => hits[..hits.len().min(k)].to_vec(),
-            _ => ask_oracle(searcher, oracle, &query)?,
-        };
-        let found = searcher.search(&query)?.hits;
-        if found != expected {
-            let (reference, difference) = ("the oracle", first_difference(&found, &expected));
-            let (engine, query, mode) = ("lanner".to_owned(), text.to_owned(), mode.to_string());
-            return Err(BenchError::Disagreement { engine, reference, query, mode, k, difference });
-        }
-        previous = Some((k, expected));
     }
-    Ok(())
+
+    fn ask_oracle(&self, query: &Query) -> Result<Vec<Hit>, BenchError> {
+        let analyzer = self.searcher.index().analyzer();
+        let terms = query.terms(analyzer).map_err(|error| BenchError::Usage(error.to_string()))?;
+        let terms: Vec<(String, f64)> = terms.into_iter().map(|term| (term.term, term.weight)).collect();
+        let (range, score) = (0..self.oracle.documents(), ScoreModel::Bm25);
+        let question = Question { terms: &terms, mode: query.mode, k: query.k, score, range, filter: None };
+        Ok(self.oracle.answer(&question))
+    }
 }
 
-/// Where two answers differ first, in words.
-pub fn first_difference(found: &[Hit], expected: &[Hit]) -> String {
-    let place = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
-    format!("at rank {}, {:?} instead of {:?}", place + 1, found.get(place), expected.get(place))
+/// An empty table of agreement.
+pub fn table(title: &str) -> Table {
+    let mut table = Table::new(title, 2, &["log", "claim", "queries", "share"]);
+    table.notes = vec![
+        "Peers encode lengths, round and break ties differently: for them, the share is the mean share of documents that \
+         both answers contain."
+            .to_owned(),
+    ];
+    table
 }
 
-fn ask_oracle(searcher: &Searcher, oracle: &Oracle, query: &Query) -> Result<Vec<Hit>, BenchError> {
-    let terms = query.terms(searcher.index().analyzer()).map_err(|error| BenchError::Usage(error.to_string()))?;
-    let terms: Vec<(String, f64)> = terms.into_iter().map(|term| (term.term, term.weight)).collect();
-    let range = 0..oracle.documents();
-    let score = ScoreModel::Bm25;
-    Ok(oracle.answer(&Question { terms: &terms, mode: query.mode, k: query.k, score, range, filter: None }))
+/// Adds a row for queries of a log whose answers are equal.
+pub fn equal_row(table: &mut Table, log: &str, claim: &str, (checked, queries): (usize, usize)) {
+    table.row(vec![log.to_owned(), claim.to_owned(), format!("{checked} of {queries}"), "1".to_owned()]);
 }
 
-/// The mean share of the documents that two engines have in common in their answers.
+/// What [`Check`] verifies.
+pub const EQUALS_ORACLE: &str = "lanner gives the oracle's hits, scores and order, every mode and k";
+
+/// Returns the mean share of documents that the answers of two engines have in common.
 pub fn overlap(
-    ours: &dyn Engine,
-    peer: &dyn Engine,
+    one: &dyn Engine,
+    other: &dyn Engine,
     queries: &[String],
-    mode: Mode,
-    k: usize,
+    (mode, k): (Mode, usize),
 ) -> Result<f64, BenchError> {
     let mut sum = 0.0;
     for text in queries {
-        let (ours, peers) = (ours.answer(text, mode, k)?, peer.answer(text, mode, k)?);
-        sum += share_in_common(ours.iter(), peers.iter());
+        let (one, other) = (one.answer(text, mode, k)?, other.answer(text, mode, k)?);
+        sum += share_in_common(one.iter(), other.iter());
     }
     Ok(sum / queries.len().max(1) as f64)
 }
 
-/// The share of the longer of two answers that both hold; 1 where both are empty.
+/// Returns the share of the longer of two answers that is in both; 1 if both are empty.
 pub fn share_in_common<'a>(first: impl Iterator<Item = &'a str>, second: impl Iterator<Item = &'a str>) -> f64 {
     let (first, second): (HashSet<&str>, Vec<&str>) = (first.collect(), second.collect());
     let longer = first.len().max(second.len());
@@ -145,18 +166,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_stops_the_measurement_and_is_named() {
+    fn a_wrong_answer_is_an_error_that_names_the_query() {
         let folder = tempfile::tempdir().unwrap();
         let documents = synthetic_documents(200);
         let (searcher, oracle) = index(folder.path(), documents.clone());
         let queries = synthetic_queries(20);
         let modes = [Mode::And, Mode::Or, Mode::AndOr];
-        check(&searcher, &oracle, &queries, &modes, &[10, 3]).unwrap();
+        Check { searcher: &searcher, oracle: &oracle, modes: &modes, k: &[10, 3] }.run(&queries).unwrap();
 
         let other = tempfile::tempdir().unwrap();
         let (other_searcher, _) = index(other.path(), documents[1..].to_vec());
-        let error = check(&other_searcher, &oracle, &queries, &modes, &[3]).unwrap_err().to_string();
-        assert!(error.contains("other than the oracle") && error.contains("no time is printed"), "{error}");
+        let check = Check { searcher: &other_searcher, oracle: &oracle, modes: &modes, k: &[3] };
+        let error = check.run(&queries).unwrap_err().to_string();
+        assert!(error.contains("differently from the oracle") && error.contains("no times are printed"), "{error}");
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! What takes long to make and is the same every time: kept in folders beside a stamp that says what they were made of.
+//! Folders that take long to make, kept between runs. A stamp beside each folder says what it was made from.
 
 use crate::error::BenchError;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// A folder of folders that are made once.
+/// A folder of cached folders.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
 }
 
 impl Cache {
-    /// A cache in a folder, which need not exist yet.
+    /// A cache in a folder, which does not have to exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: folder.into() }
     }
@@ -21,8 +21,8 @@ impl Cache {
         Cache::new(self.folder.join(name))
     }
 
-    /// The folder `name`, made anew unless it was made with the same stamp. `make` gets the path of a folder whose
-    /// parent exists.
+    /// Returns the folder `name`. Unless it was made with the same stamp, it is deleted and made again by `make`, which gets
+    /// a path whose parent exists.
     pub fn folder(
         &self,
         name: &str,
@@ -41,10 +41,21 @@ impl Cache {
         std::fs::write(&stamp_path, stamp).map_err(BenchError::io(&stamp_path))?;
         Ok(folder)
     }
+
+    /// Returns a folder with an index, made again whenever `stamp` or the program, whose code writes the index, changes.
+    pub fn index(
+        &self,
+        (name, stamp): (&str, &str),
+        program: &Path,
+        build: impl FnOnce(&Path) -> Result<u64, BenchError>,
+    ) -> Result<PathBuf, BenchError> {
+        let stamp = format!("{stamp}\n{}", fingerprint(program)?);
+        self.folder(name, &stamp, |folder| build(folder).map(drop))
+    }
 }
 
-/// A number that changes with the bytes of a file: of this program, for what its code decides.
-pub fn fingerprint(file: &Path) -> Result<String, BenchError> {
+/// Returns a hash of the bytes of a file.
+fn fingerprint(file: &Path) -> Result<String, BenchError> {
     let bytes = std::fs::read(file).map_err(BenchError::io(file))?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -71,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_made_again() {
+    fn a_folder_that_failed_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path());
         assert!(cache.folder("one", "1", |_| Err(BenchError::Usage("no".to_owned()))).is_err());

@@ -1,4 +1,4 @@
-//! Builds in processes of their own: their memory is theirs alone, and they can be kept on one processor.
+//! Builds in child processes, so that their peak memory is their own and they can be pinned to one core.
 
 use crate::engines::{self, BuildTask, LannerVariant};
 use crate::error::BenchError;
@@ -13,50 +13,41 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The arguments of the process that builds.
+/// Arguments of the child process.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ChildArguments {
-    /// Who builds.
     #[arg(long, value_enum)]
     pub engine: BuildEngine,
-    /// The documents.
     #[arg(long)]
     pub input: PathBuf,
-    /// Where the index goes.
     #[arg(long)]
     pub folder: PathBuf,
-    /// The analyzer.
     #[arg(long)]
     pub analyzer: String,
-    /// BM25's k1.
     #[arg(long)]
     pub k1: f64,
-    /// BM25's b.
     #[arg(long)]
     pub b: f64,
-    /// Threads.
     #[arg(long)]
     pub threads: usize,
-    /// Memory that the build may use.
     #[arg(long)]
     pub memory_bytes: usize,
-    /// Codecs that pack all lists of ours; the default index if absent.
+    /// Codecs for all lists of Lanner's index; the default index if absent.
     #[arg(long)]
     pub codecs: Option<Codecs>,
 }
 
-/// What a process that builds says when it is done.
+/// What the child process reports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildReport {
-    /// Documents in the index.
     pub documents: u64,
-    /// From opening the input to an index on disk.
+    /// Time from opening the input to an index on disk.
     pub wall_s: f64,
-    /// Processor time and memory of the whole process.
+    /// CPU time and memory of the whole process.
     pub usage: Usage,
 }
 
-/// Builds in this process and reports.
+/// Builds in this process, which is the child.
 pub fn build_here(arguments: &ChildArguments) -> Result<ChildReport, BenchError> {
     let task = BuildTask {
         input: &arguments.input,
@@ -72,7 +63,7 @@ pub fn build_here(arguments: &ChildArguments) -> Result<ChildReport, BenchError>
     Ok(ChildReport { documents, wall_s: start.elapsed().as_secs_f64(), usage: Usage::now() })
 }
 
-/// Starts a process that builds, and waits for its report.
+/// Builds in a child process and waits for its report.
 pub fn build_in_child(
     program: &Path,
     builder: &Builder,
@@ -92,7 +83,7 @@ pub fn build_in_child(
     command.args(["--memory-bytes", &arguments.memory_bytes.to_string()]);
     let codecs = arguments.codecs.map(|codecs| format!("documents={},weights={}", codecs.documents, codecs.weights));
     command.args(codecs.map(|codecs| format!("--codecs={codecs}")));
-    let failed = |message: String| BenchError::Child { what: arguments.engine.to_string(), message };
+    let failed = |message: String| BenchError::Child { engine: arguments.engine.to_string(), message };
     let output = command.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
@@ -100,7 +91,7 @@ pub fn build_in_child(
     serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
 }
 
-/// Whether processes can be kept on one processor here: whether there is `taskset`, and processor 0 is ours.
+/// Whether processes can be pinned here: whether `taskset` exists and core 0 may be used.
 pub fn can_pin() -> bool {
     static CAN_PIN: OnceLock<bool> = OnceLock::new();
     *CAN_PIN.get_or_init(|| {

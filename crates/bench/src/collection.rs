@@ -1,48 +1,64 @@
-//! The documents of a suite, ready as one file.
+//! The documents and query logs of suites.
 
 use crate::error::BenchError;
+use crate::machine::cores;
+use crate::query_log;
 use crate::scale::{self, Generator, Source, write_jsonl};
-use crate::suite::{CollectionPart, ScalePart};
+use crate::suite::{CollectionPart, LogPart, ScalePart};
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::Analyzer;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Words that made-up documents are drawn from.
+/// Size of the vocabulary of synthetic documents.
 const SYNTHETIC_WORDS: f64 = 3e5;
 
-/// The collection of a suite as one file, made in `temporary` unless it is there already.
+/// Returns the collection of a suite as one file, which is generated in `temporary` if it is scaled or synthetic.
 pub fn prepare(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf, BenchError> {
     let path = unscaled(part, data, temporary)?;
     let Some(scale) = part.scale else {
         return Ok(path);
     };
     let scaled = temporary.join("scaled.jsonl.zst");
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    write_jsonl(&generator(&path, scale)?, &scaled, threads)?;
+    write_jsonl(&generator(&path, scale)?, &scaled, cores())?;
     Ok(scaled)
 }
 
-/// Builds our index of the collection of a suite; scaled documents are not written for it.
+/// Builds Lanner's index of the collection of a suite. Scaled documents are not written to disk.
 pub fn build_index(
     part: &CollectionPart,
     data: &Path,
     folder: &Path,
     options: &BuildOptions,
-) -> Result<(), BenchError> {
+) -> Result<u64, BenchError> {
     let temporary = tempfile::tempdir().map_err(BenchError::io(folder))?;
     let path = unscaled(part, data, temporary.path())?;
     if let Some(scale) = part.scale {
         return scale::build_index(&generator(&path, scale)?, folder, options);
     }
     let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
-    build(folder, Corpus::open(&path, nothing_stored)?, options, &Quiet)?;
-    Ok(())
+    Ok(build(folder, Corpus::open(&path, nothing_stored)?, options, &Quiet)?.documents)
 }
 
-/// The collection before it is scaled.
+/// Returns a text that identifies the documents of a collection.
+pub fn stamp(part: &CollectionPart, data: &Path) -> Result<String, BenchError> {
+    let source_bytes = match &part.file {
+        Some(file) => data_file(data, file)?.metadata().map_or(0, |metadata| metadata.len()),
+        None => 0,
+    };
+    Ok(format!("{part:?}\n{source_bytes} bytes"))
+}
+
+/// Reads all queries of a log; without a file they are synthetic.
+pub fn read_log(log: &LogPart, part: &CollectionPart, data: &Path) -> Result<Vec<String>, BenchError> {
+    match &log.file {
+        Some(file) => query_log::read(&data_file(data, file)?),
+        None => Ok(synthetic_queries(part.synthetic.unwrap_or(0))),
+    }
+}
+
+/// Returns the collection before scaling.
 fn unscaled(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf, BenchError> {
     let Some(file) = &part.file else {
         let path = temporary.join("synthetic.jsonl");
@@ -58,22 +74,20 @@ fn generator(path: &Path, scale: ScalePart) -> Result<Arc<Generator>, BenchError
     Ok(Arc::new(Generator::new(source, scale.documents, scale.seed)))
 }
 
-/// A file of the data folder.
+/// Returns the path of a file in the data folder.
 pub fn data_file(data: &Path, file: &str) -> Result<PathBuf, BenchError> {
     let path = data.join(file);
     if path.is_file() { Ok(path) } else { Err(BenchError::MissingData { file: file.to_owned() }) }
 }
 
-fn write_synthetic(path: &Path, count: usize) -> Result<(), BenchError> {
-    let mut file = std::io::BufWriter::new(std::fs::File::create(path).map_err(BenchError::io(path))?);
-    for (id, title, text) in synthetic_documents(count) {
-        let line = serde_json::json!({ "id": id, "title": title, "text": text });
-        writeln!(file, "{line}").map_err(BenchError::io(path))?;
-    }
-    file.flush().map_err(BenchError::io(path))
+/// Writes synthetic documents as JSON lines.
+pub fn write_synthetic(path: &Path, count: usize) -> Result<(), BenchError> {
+    let line = |(id, title, text)| format!("{}\n", serde_json::json!({ "id": id, "title": title, "text": text }));
+    let lines: String = synthetic_documents(count).into_iter().map(line).collect();
+    std::fs::write(path, lines).map_err(BenchError::io(path))
 }
 
-/// Made-up documents whose words, like real ones, are few and frequent or many and rare; neighbours share topics.
+/// Generates documents (id, title, text) with a skewed word distribution; neighbours share topics.
 pub fn synthetic_documents(count: usize) -> Vec<(String, String, String)> {
     let mut state = 1u64;
     let mut uniform = move || {
@@ -93,7 +107,7 @@ pub fn synthetic_documents(count: usize) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// Made-up queries for made-up documents: a few words of one document each.
+/// Generates queries for [`synthetic_documents`]: a few words of one document each.
 pub fn synthetic_queries(count: usize) -> Vec<String> {
     let of_document = |(number, (_, title, text)): (usize, (String, String, String))| {
         let words: Vec<&str> = text.split(' ').skip(number % 7).step_by(9).take(1 + number % 4).collect();
@@ -107,14 +121,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_in_the_data_folder_is_named() {
+    fn a_missing_data_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error = data_file(folder.path(), "wiki-passages.jsonl.zst").unwrap_err().to_string();
         assert!(error.contains("wiki-passages.jsonl.zst") && error.contains("LANNER_DATA"), "{error}");
     }
 
     #[test]
-    fn made_up_documents_are_the_same_every_time() {
+    fn synthetic_documents_are_the_same_every_time() {
         assert_eq!(synthetic_documents(50), synthetic_documents(50));
         assert_eq!(synthetic_queries(5).len(), 5);
     }

@@ -1,50 +1,55 @@
-//! Measurements of Lanner: suites against its peers, scaled collections, and the report of all results.
+//! Benchmarks of Lanner: suites against other engines, figures of papers, scaled collections, and a report of all
+//! results.
 //!
-//! A suite is one TOML file and one experiment; running it writes one JSON result that says on which machine, from
-//! which commit and by which command it came about, with plots beside it.
+//! A suite is a TOML file that describes what to measure. Running it writes one JSON result with the machine, the commit
+//! and the command that produced it, and plots.
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
 //! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],
-//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`], [`report`].
+//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`], [`report`], [`command`].
+#![allow(rustdoc::private_intra_doc_links)]
 
-pub mod error;
+mod error;
 
-pub mod statistics;
+mod statistics;
 
-pub mod machine;
+mod machine;
 
-pub mod table;
+mod table;
 
-pub mod result;
+mod result;
 
-pub mod plot;
+mod plot;
 
-pub mod suite;
+mod suite;
 
-pub mod only;
+mod only;
 
-pub mod cache;
+mod cache;
 
-pub mod query_log;
+mod query_log;
 
-pub mod scale;
+mod scale;
 
-pub mod collection;
+mod collection;
 
-pub mod engines;
+mod engines;
 
-pub mod peers;
+mod peers;
 
-pub mod child;
+mod child;
 
-pub mod agreement;
+mod agreement;
 
-pub mod experiments;
+mod experiments;
 
-pub mod run;
+mod run;
 
-pub mod reproduce;
+mod reproduce;
 
-pub mod report;
+mod report;
 
-pub use error::BenchError;
+mod command;
+
+pub use collection::{synthetic_queries, write_synthetic};
+pub use command::main;

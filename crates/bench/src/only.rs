@@ -1,26 +1,27 @@
-//! Parts of a suite: what to leave out of it when only some of it is wanted.
+//! The option `--only`, which restricts a run to parts of a suite.
 
 use crate::error::BenchError;
 use std::collections::BTreeMap;
 
-/// What parts can be named by.
+/// The keys of `--only`.
 const KEYS: [&str; 10] = ["collection", "engine", "log", "part", "score", "mode", "k", "paper", "entry", "side"];
 
-/// Which parts of a suite to run; all, unless something is named.
+/// Which parts of a suite to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
+    /// The values to keep for each key; a key that is not here keeps all values.
     named: BTreeMap<String, Vec<String>>,
-    /// The most queries of each log.
+    /// Maximal number of queries of each log.
     pub queries: Option<usize>,
 }
 
 impl Only {
-    /// Everything, with at most so many queries of each log.
-    pub fn most_queries(queries: usize) -> Only {
+    /// Keeps everything, with at most this many queries of each log.
+    pub fn max_queries(queries: usize) -> Only {
         Only { queries: Some(queries), ..Only::default() }
     }
 
-    /// Reads filters such as `engine=lanner,pisa`.
+    /// Parses filters such as `engine=lanner,pisa`.
     pub fn parse(filters: &[String], queries: Option<usize>) -> Result<Only, BenchError> {
         let mut only = Only { queries, ..Only::default() };
         for filter in filters {
@@ -38,17 +39,17 @@ impl Only {
         Ok(only)
     }
 
-    /// Whether a part is wanted.
+    /// Whether a value of a key is kept.
     pub fn keeps(&self, key: &str, value: impl ToString) -> bool {
         self.named.get(key).is_none_or(|values| values.contains(&value.to_string()))
     }
 
-    /// How many queries of a log are wanted.
+    /// Returns how many queries of a log are wanted.
     pub fn sample(&self, of_suite: usize) -> usize {
         self.queries.map_or(of_suite, |most| most.min(of_suite))
     }
 
-    /// The options that say this on the command line, with a space before each.
+    /// Returns the options as they are written on the command line, with a space before each.
     pub fn to_arguments(&self) -> String {
         let named = self.named.iter().map(|(key, values)| format!(" --only {key}={}", values.join(",")));
         let queries = self.queries.map(|most| format!(" --queries {most}"));
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_is_kept() {
+    fn keys_that_are_not_named_keep_all_values() {
         let filters = ["engine=lanner,pisa", "k=10"].map(str::to_owned);
         let only = Only::parse(&filters, Some(50)).unwrap();
         assert!(only.keeps("engine", "pisa") && !only.keeps("engine", "tantivy") && only.keeps("log", "tb05"));
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_none_is_named() {
+    fn an_unknown_key_is_named_in_the_error() {
         let error = Only::parse(&["colour=red".to_owned()], None).unwrap_err().to_string();
         assert!(error.contains("colour=red") && error.contains("collection, engine"), "{error}");
     }

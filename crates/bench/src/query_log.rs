@@ -1,11 +1,11 @@
-//! Query logs, and samples of them.
+//! Query logs and samples of them.
 
 use crate::error::BenchError;
 use lanner_index::text::Analyzer;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The texts of all queries of a log: TSV `id<TAB>text`, `id:text` with a number, or one query a line.
+/// Reads the texts of all queries of a log: TSV `id<TAB>text`, `id:text` with a number, or one query per line.
 pub fn read(path: &Path) -> Result<Vec<String>, BenchError> {
     let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
     Ok(text.lines().map(query_of_line).filter(|query| !query.is_empty()).map(str::to_owned).collect())
@@ -18,33 +18,36 @@ fn query_of_line(line: &str) -> &str {
     tabbed.or_else(numbered).unwrap_or(line).trim()
 }
 
-/// Queries spread evenly over every second one of a log: engines are tuned on the others, and reported on these.
+/// Takes `count` queries spread evenly over the half of a log that is kept for reporting; engines are tuned on the other.
 pub fn sample(queries: &[String], count: usize) -> Vec<String> {
-    let reported: Vec<String> = queries.iter().skip(1).step_by(2).cloned().collect();
-    spread(&reported, count)
+    spread(&reported(queries).cloned().collect::<Vec<_>>(), count)
 }
 
-/// Up to `count` of them, spread evenly over all.
+/// The half of a log that is kept for reporting: every second query.
+fn reported(queries: &[String]) -> impl Iterator<Item = &String> {
+    queries.iter().skip(1).step_by(2)
+}
+
+/// Takes up to `count` elements, spread evenly over all.
 pub fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
     let count = count.min(all.len());
     (0..count).map(|number| all[number * all.len() / count].clone()).collect()
 }
 
-/// The different terms of each query of the half kept for reporting, without those that `is_known` does not know;
-/// queries of which nothing is left, or whose terms would be analyzed into others, are left out.
+/// Returns the distinct known terms of each query of the half that is kept for reporting. Queries without known terms, and
+/// queries whose terms the analyzer would change, are left out.
 pub fn known_terms(queries: &[String], analyzer: &Analyzer, is_known: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
-    let reported = queries.iter().skip(1).step_by(2);
-    let different = |query: &String| {
+    let distinct = |query: &String| {
         let mut seen = HashSet::new();
         let mut terms = analyzer.terms(query);
         terms.retain(|term| is_known(term) && seen.insert(term.clone()));
         terms
     };
-    let stays = |terms: &Vec<String>| !terms.is_empty() && analyzer.terms(&terms.join(" ")) == *terms;
-    reported.map(different).filter(stays).collect()
+    let is_stable = |terms: &Vec<String>| !terms.is_empty() && analyzer.terms(&terms.join(" ")) == *terms;
+    reported(queries).map(distinct).filter(is_stable).collect()
 }
 
-/// Up to `count` queries of `terms` different terms each, joined of consecutive ones from places spread over all.
+/// Makes up to `count` queries of `terms` distinct terms by joining consecutive queries, from starts spread over all.
 pub fn joined(queries: &[Vec<String>], count: usize, terms: usize) -> Vec<Vec<String>> {
     let count = count.min(queries.len());
     let from = |number: usize| {
@@ -60,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_a_line_gives_its_query() {
+    fn every_line_format_gives_its_query() {
         assert_eq!(query_of_line("1048585\twhat is paula deen's brother"), "what is paula deen's brother");
         assert_eq!(query_of_line("12:falcons: a guide"), "falcons: a guide");
         assert_eq!(query_of_line("note: falcons"), "note: falcons");
@@ -76,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_reduced_to_their_different_known_terms() {
+    fn queries_are_reduced_to_their_distinct_known_terms() {
         let analyzer = Analyzer::parse("simple").unwrap();
         let queries = ["tuned on", "The falcon, the unknown", "tuned on", "unknown"].map(str::to_owned);
         assert_eq!(known_terms(&queries, &analyzer, |term| term != "unknown"), [["the", "falcon"]]);
     }
 
     #[test]
-    fn queries_are_joined_until_they_have_enough_different_terms() {
+    fn queries_are_joined_until_they_have_enough_distinct_terms() {
         let query = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let queries = ["a b", "b c", "d", "e"].map(query);
         assert_eq!(joined(&queries, 2, 3), [query("a b c"), query("d e a")]);

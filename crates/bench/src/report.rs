@@ -1,14 +1,14 @@
-//! One page of all results.
+//! The report: one Markdown page of all results.
 
 use crate::error::BenchError;
 use crate::machine::Provenance;
-use crate::result::{Processor, SuiteResult};
+use crate::result::{RanOn, SuiteResult};
 use crate::table::bytes;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Reads every result of a folder and of the folders in it, each for one machine, and writes `report.md` there. Results
-/// that do not say where they come from are refused, and so are simulated ones.
+/// Reads the results in a folder and in its subfolders, one for each machine, and writes `report.md` to the folder. A result
+/// without provenance, or of the simulator, is an error.
 pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
     let mut results = Vec::new();
     let (here, folders): (Vec<PathBuf>, Vec<PathBuf>) = entries(folder)?.into_iter().partition(|path| !path.is_dir());
@@ -16,21 +16,21 @@ pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
         results.extend(read(&path, "")?);
     }
     for folder in folders {
-        let place = format!("{}/", folder.file_name().unwrap_or_default().to_string_lossy());
+        let prefix = format!("{}/", folder.file_name().unwrap_or_default().to_string_lossy());
         for path in entries(&folder)? {
-            results.extend(read(&path, &place)?);
+            results.extend(read(&path, &prefix)?);
         }
     }
     if results.is_empty() {
-        let what = "it holds no results; make some with 'lanner-bench run SUITE'".to_owned();
-        return Err(BenchError::Result { path: folder.to_owned(), what });
+        let what = "the folder has no results; create some with 'lanner-bench run SUITE'".to_owned();
+        return Err(BenchError::File { path: folder.to_owned(), what });
     }
     let path = folder.join("report.md");
     std::fs::write(&path, page(&results)).map_err(BenchError::io(&path))?;
     Ok(path)
 }
 
-/// What a folder holds, in order.
+/// Returns the paths in a folder, sorted.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -38,29 +38,30 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     Ok(paths)
 }
 
-/// A result and the folder that links to it go through; `None` for a file that is none.
-fn read(path: &Path, place: &str) -> Result<Option<(String, SuiteResult)>, BenchError> {
+/// Reads a result and returns it with the prefix of links to its files; `None` if the file is not JSON.
+fn read(path: &Path, prefix: &str) -> Result<Option<(String, SuiteResult)>, BenchError> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Ok(None);
     }
     let result = SuiteResult::read(path)?;
-    if result.ran_on == Processor::Simulator {
-        let what = "it comes from the simulator, whose times mean nothing; run the suite on a GPU, or remove the file";
-        return Err(BenchError::Result { path: path.to_owned(), what: what.to_owned() });
+    if result.ran_on == RanOn::Simulator {
+        let what =
+            "it comes from the simulator, whose times are meaningless; run the suite on a GPU, or remove the file";
+        return Err(BenchError::File { path: path.to_owned(), what: what.to_owned() });
     }
-    Ok(Some((place.to_owned(), result)))
+    Ok(Some((prefix.to_owned(), result)))
 }
 
 fn page(results: &[(String, SuiteResult)]) -> String {
     let mut page =
         String::from("# Measurements\n\nWritten by `lanner-bench report` from the results in this folder.\n");
-    for (place, result) in results {
-        section(place, result, &mut page).expect("a string takes everything");
+    for (prefix, result) in results {
+        section(prefix, result, &mut page).expect("writing to a string does not fail");
     }
     page
 }
 
-fn section(place: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Result {
+fn section(prefix: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Result {
     writeln!(page, "\n## {}\n", result.title)?;
     writeln!(page, "{}\n", origin(&result.provenance))?;
     for note in &result.notes {
@@ -70,21 +71,21 @@ fn section(place: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Re
         writeln!(page, "{}", result.target_table().to_markdown())?;
     }
     for (name, title) in &result.plots {
-        writeln!(page, "![{title}]({place}{name}.svg)\n")?;
+        writeln!(page, "![{title}]({prefix}{name}.svg)\n")?;
     }
     for table in &result.tables {
         writeln!(page, "{}", table.to_markdown())?;
     }
-    write!(page, "Every number: [{0}.json]({place}{0}.json).", result.suite)?;
+    write!(page, "Every number: [{0}.json]({prefix}{0}.json).", result.suite)?;
     if !result.plots.is_empty() {
         let links: Vec<String> =
-            result.plots.iter().map(|(name, _)| format!("[{name}.png]({place}{name}.png)")).collect();
+            result.plots.iter().map(|(name, _)| format!("[{name}.png]({prefix}{name}.png)")).collect();
         write!(page, " Plots as pixels: {}.", links.join(", "))?;
     }
     writeln!(page)
 }
 
-/// Where a result comes from, in a paragraph.
+/// Formats the provenance of a result as a paragraph.
 fn origin(provenance: &Provenance) -> String {
     let device = &provenance.device;
     let gpu = device
@@ -128,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn the_results_of_another_machine_stand_in_a_folder_of_their_own() {
+    fn results_of_another_machine_are_linked_in_their_folder() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("h200");
         std::fs::create_dir(&inner).unwrap();
         let mut result = example();
-        result.ran_on = Processor::Gpu;
+        result.ran_on = RanOn::Gpu;
         result.provenance.device.add_gpu("NVIDIA H200, with a driver for CUDA 13.0");
         result.plots.push(("example-batches".to_owned(), "Batches".to_owned()));
         result.write(&inner).unwrap();
@@ -146,14 +147,14 @@ mod tests {
     fn a_simulated_result_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut result = example();
-        result.ran_on = Processor::Simulator;
+        result.ran_on = RanOn::Simulator;
         result.write(folder.path()).unwrap();
         let error = write(folder.path()).unwrap_err().to_string();
         assert!(error.contains("example.json") && error.contains("from the simulator"), "{error}");
     }
 
     #[test]
-    fn a_result_without_a_commit_keeps_the_whole_page_from_being_written() {
+    fn a_result_without_a_commit_is_an_error_and_no_page_is_written() {
         let folder = tempfile::tempdir().unwrap();
         example().write(folder.path()).unwrap();
         let mut other = example();
@@ -161,13 +162,13 @@ mod tests {
         other.provenance.commit = crate::machine::UNKNOWN.to_owned();
         other.write(folder.path()).unwrap();
         let error = write(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("other.json") && error.contains("does not say its commit"), "{error}");
+        assert!(error.contains("other.json") && error.contains("its commit is unknown"), "{error}");
         assert!(!folder.path().join("report.md").exists());
     }
 
     #[test]
     fn a_folder_without_results_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(write(folder.path()).unwrap_err().to_string().contains("holds no results"));
+        assert!(write(folder.path()).unwrap_err().to_string().contains("has no results"));
     }
 }

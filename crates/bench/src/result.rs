@@ -1,8 +1,9 @@
-//! The result of a suite as it is kept: where it comes from, every measured number, the tables and plots made of them.
+//! The result file of a suite: its provenance, every measured number, and the tables and plots made from them.
 
 use crate::error::BenchError;
 use crate::machine::Provenance;
-use crate::table::Table;
+use crate::statistics::Spread;
+use crate::table::{Table, number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,60 +11,50 @@ use std::path::Path;
 /// The result of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SuiteResult {
-    /// The suite's name.
+    /// The name of the suite.
     pub suite: String,
-    /// What it is about.
     pub title: String,
-    /// What a reader must know to judge it.
+    /// How the measurement was done.
     pub notes: Vec<String>,
-    /// What the measured code ran on. Simulated numbers never stand beside those of a device.
-    pub ran_on: Processor,
-    /// Machine, commit, command, date, versions.
+    pub ran_on: RanOn,
     pub provenance: Provenance,
-    /// What was claimed, and whether it holds.
     pub targets: Vec<TargetResult>,
     /// Every measured number.
     pub measurements: Vec<Measurement>,
-    /// The same for people.
     pub tables: Vec<Table>,
-    /// File names, without `.png` and `.svg`, of the plots beside the result, with a title each.
+    /// File names of the plots, without `.png` and `.svg`, and their titles.
     pub plots: Vec<(String, String)>,
 }
 
-/// What measured code runs on.
+/// What the measured code ran on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Processor {
-    /// Processors alone.
+pub enum RanOn {
     Cpu,
-    /// A graphics processor took part.
+    /// CPU and GPU.
     Gpu,
-    /// A simulated graphics processor took part.
+    /// CPU and simulated GPU; the times are meaningless.
     Simulator,
 }
 
-/// One row of numbers: what was measured, of what, and the values by name; units stand in the names.
+/// One row of measured values. Names of values contain their units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// What was measured: `build`, `query`, …
+    /// `build`, `query`, …
     pub kind: String,
-    /// Of what: `engine`, `threads`, `mode`, `k`, …
+    /// `engine`, `threads`, `mode`, `k`, …
     pub labels: BTreeMap<String, String>,
-    /// The values.
     pub values: BTreeMap<String, f64>,
 }
 
-/// A claim and what came of it.
+/// A target of a suite, and whether it was met.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetResult {
-    /// The claim.
     pub what: String,
-    /// The measured value; the largest if several measurements are meant; not a number, `null` in the file, if none is.
+    /// The largest of the values that the target is about; NaN, `null` in the file, if none was measured.
     #[serde(deserialize_with = "number_or_null")]
     pub measured: f64,
-    /// The claim holds up to this value.
     pub at_most: f64,
-    /// Whether it holds.
     pub is_met: bool,
 }
 
@@ -72,36 +63,62 @@ fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f
 }
 
 impl Measurement {
-    /// A measurement without values yet.
+    /// Creates a measurement without values.
     pub fn new(kind: &str, labels: &[(&str, &str)]) -> Measurement {
         let labels = labels.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         Measurement { kind: kind.to_owned(), labels, values: BTreeMap::new() }
     }
 
-    /// With a further value.
+    /// Adds a value.
     pub fn with(mut self, name: &str, value: f64) -> Measurement {
         self.values.insert(name.to_owned(), value);
         self
     }
 
-    /// A label; empty if there is none of that name.
+    /// Adds median, minimum and maximum.
+    pub fn with_spread(self, names: [&str; 3], spread: Spread) -> Measurement {
+        names.into_iter().zip(spread.values()).fold(self, |row, (name, value)| row.with(name, value))
+    }
+
+    /// Returns a label, or an empty string.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
     }
 
-    /// A value; not a number if there is none of that name.
+    /// Returns a value, or NaN.
     pub fn value(&self, name: &str) -> f64 {
         self.values.get(name).copied().unwrap_or(f64::NAN)
     }
 
-    /// Whether it is of that kind and has all those labels.
+    /// Formats labels, then values, as the cells of a table.
+    pub fn cells(&self, labels: &[&str], values: &[&str]) -> Vec<String> {
+        let labels = labels.iter().map(|name| self.label(name).to_owned());
+        labels.chain(values.iter().map(|name| number(self.value(name)))).collect()
+    }
+
+    /// Whether it has the kind and all of the labels.
     pub fn is(&self, kind: &str, labels: &BTreeMap<String, String>) -> bool {
         self.kind == kind && labels.iter().all(|(name, value)| self.labels.get(name) == Some(value))
     }
 }
 
+/// Returns the first row with all of these labels.
+pub fn find<'a>(rows: &'a [Measurement], labels: &[(&str, &str)]) -> Option<&'a Measurement> {
+    rows.iter().find(|row| labels.iter().all(|(name, value)| row.label(name) == *value))
+}
+
+/// Returns a value of the first row with all of these labels, or NaN.
+pub fn find_value(rows: &[Measurement], labels: &[(&str, &str)], name: &str) -> f64 {
+    find(rows, labels).map_or(f64::NAN, |row| row.value(name))
+}
+
+/// Returns the runs of rows that have the same value of a label.
+pub fn groups<'a>(rows: &'a [Measurement], label: &str) -> impl Iterator<Item = &'a [Measurement]> {
+    rows.chunk_by(move |one, other| one.label(label) == other.label(label))
+}
+
 impl SuiteResult {
-    /// Writes it as `SUITE.json`.
+    /// Writes the file `SUITE.json`.
     pub fn write(&self, folder: &Path) -> Result<(), BenchError> {
         let path = folder.join(format!("{}.json", self.suite));
         let mut text = serde_json::to_string_pretty(self).expect("a result is plain data");
@@ -109,37 +126,34 @@ impl SuiteResult {
         std::fs::write(&path, text).map_err(BenchError::io(&path))
     }
 
-    /// Reads it, and refuses one that does not say where it comes from.
+    /// Reads a result; one without provenance is an error.
     pub fn read(path: &Path) -> Result<SuiteResult, BenchError> {
-        let refuse = |what: String| BenchError::Result { path: path.to_owned(), what };
+        let refuse = |what: String| BenchError::File { path: path.to_owned(), what };
         let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
         let result: SuiteResult = serde_json::from_str(&text)
-            .map_err(|error| refuse(format!("not a result of this version: {error}; run its suite again")))?;
+            .map_err(|error| refuse(format!("not a result of this version: {error}; run the suite again")))?;
         match result.provenance.missing() {
             None => Ok(result),
             Some(what) => Err(refuse(format!(
-                "it does not say its {what}; run the suite again where the program can find that out, or remove the file"
+                "its {what} is unknown; run the suite again where the program can determine it, or remove the file"
             ))),
         }
     }
 
-    /// Everything for the terminal.
+    /// Formats all tables for the terminal.
     pub fn to_text(&self) -> String {
         let tables: String = self.tables.iter().map(Table::to_text).collect();
         if self.targets.is_empty() { tables } else { format!("{tables}{}", self.target_table().to_text()) }
     }
 
-    /// The claims as a table.
+    /// Returns the targets as a table.
     pub fn target_table(&self) -> Table {
         let mut table = Table::new("Targets", 1, &["what", "measured", "at most", "holds"]);
         for target in &self.targets {
-            let measured = if target.measured.is_nan() {
-                "not measured".to_owned()
-            } else {
-                crate::table::number(target.measured)
-            };
+            let is_measured = !target.measured.is_nan();
+            let measured = if is_measured { number(target.measured) } else { "not measured".to_owned() };
             let holds = if target.is_met { "yes" } else { "NO" };
-            table.row(vec![target.what.clone(), measured, crate::table::number(target.at_most), holds.to_owned()]);
+            table.row(vec![target.what.clone(), measured, number(target.at_most), holds.to_owned()]);
         }
         table
     }
@@ -151,13 +165,13 @@ pub(crate) mod tests {
 
     pub(crate) fn example() -> SuiteResult {
         let mut provenance = Provenance::start("lanner-bench run example".to_owned());
-        provenance.device.cpu = "some processor".to_owned();
+        provenance.device.cpu = "some CPU".to_owned();
         provenance.commit = "0123abc".to_owned();
         SuiteResult {
             suite: "example".to_owned(),
             title: "An example".to_owned(),
             notes: vec!["Nothing was measured.".to_owned()],
-            ran_on: Processor::Cpu,
+            ran_on: RanOn::Cpu,
             provenance,
             targets: vec![TargetResult { what: "time".to_owned(), measured: 0.5, at_most: 1.0, is_met: true }],
             measurements: vec![Measurement::new("build", &[("engine", "lanner")]).with("wall_s", 1.5)],
@@ -167,7 +181,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_result_is_read_as_it_was_written() {
+    fn a_result_is_read_back_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let result = example();
         result.write(folder.path()).unwrap();
@@ -175,7 +189,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_claim_about_nothing_measured_is_read_again() {
+    fn a_target_without_a_measurement_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut result = example();
         result.targets[0].measured = f64::NAN;
@@ -186,7 +200,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_result_that_does_not_say_where_it_comes_from_is_refused() {
+    fn a_result_without_provenance_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("example.json");
         for (what, spoil) in [
@@ -198,7 +212,7 @@ pub(crate) mod tests {
             spoil(&mut result);
             result.write(folder.path()).unwrap();
             let error = SuiteResult::read(&path).unwrap_err().to_string();
-            assert!(error.contains(&format!("does not say its {what}")), "{error}");
+            assert!(error.contains(&format!("its {what} is unknown")), "{error}");
         }
         let mut json = serde_json::to_value(example()).unwrap();
         json["provenance"].as_object_mut().unwrap().remove("device");

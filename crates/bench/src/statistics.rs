@@ -1,87 +1,93 @@
-//! What many measured times are summed up to.
+//! Summaries of measured times.
+//!
+//! Percentiles are nearest ranks: a value that was measured, never an interpolation between two.
 
-use serde::{Deserialize, Serialize};
-
-/// From so many values on, the 99.9th percentile means something.
-pub const P999_LEAST_COUNT: usize = 10_000;
+/// The 99.9th percentile is reported from this many values on.
+const P999_MIN_COUNT: usize = 10_000;
 
 /// The distribution of the times of single queries.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many values.
     pub count: usize,
-    /// Their mean.
     pub mean: f64,
-    /// Half of them are at most this.
     pub p50: f64,
-    /// 95 % are at most this.
     pub p95: f64,
-    /// 99 % are at most this.
     pub p99: f64,
-    /// 99.9 % are at most this; absent below [`P999_LEAST_COUNT`] values.
+    /// `None` below [`P999_MIN_COUNT`] values.
     pub p999: Option<f64>,
 }
 
 impl Summary {
-    /// Sums up values, of which there is at least one.
-    pub fn of(values: &[f64]) -> Summary {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
+    /// Summarizes at least one value.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Summary {
+        let sorted = sorted(values);
         Summary {
             count: sorted.len(),
             mean: mean(&sorted),
             p50: percentile(&sorted, 0.5),
             p95: percentile(&sorted, 0.95),
             p99: percentile(&sorted, 0.99),
-            p999: (sorted.len() >= P999_LEAST_COUNT).then(|| percentile(&sorted, 0.999)),
+            p999: (sorted.len() >= P999_MIN_COUNT).then(|| percentile(&sorted, 0.999)),
         }
     }
 }
 
-/// The middle and the extremes of repeated runs of the same work.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Median, minimum and maximum of repeated runs of the same work.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The middle run; the mean of the two in the middle where their number is even.
+    /// The mean of the two middle runs if their number is even.
     pub median: f64,
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 
 impl Spread {
-    /// Sums up runs, of which there is at least one.
-    pub fn of(runs: &[f64]) -> Spread {
-        let mut sorted = runs.to_vec();
-        sorted.sort_by(f64::total_cmp);
+    /// Summarizes at least one run.
+    pub fn of(runs: impl IntoIterator<Item = f64>) -> Spread {
+        let sorted = sorted(runs);
         let middle = sorted.len() / 2;
         let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
         Spread { median, least: sorted[0], most: sorted[sorted.len() - 1] }
     }
+
+    /// Median, minimum and maximum.
+    pub fn values(&self) -> [f64; 3] {
+        [self.median, self.least, self.most]
+    }
+
+    /// The spread of the rates of runs that took these times: the shortest time gives the highest rate.
+    pub fn rates(&self, count: f64) -> Spread {
+        Spread { median: count / self.median, least: count / self.most, most: count / self.least }
+    }
 }
 
-/// The least value that at least a share of `sorted` does not exceed (nearest rank).
-pub fn percentile(sorted: &[f64], share: f64) -> f64 {
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// Returns the smallest value that at least a share of `sorted` does not exceed (nearest rank).
+fn percentile(sorted: &[f64], share: f64) -> f64 {
     // A share such as 0.95 is not exact in binary: without the subtraction, 20 · 0.95 would round up to 20.
     let rank = (share * sorted.len() as f64 - 1e-9).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// The mean; not a number where there are no values.
+/// Returns the mean, or NaN if there are no values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Exponent and factor of the power law `factor · x^exponent` that fits the points best in logarithms.
-pub fn fit_power_law(points: &[(f64, f64)]) -> (f64, f64) {
+/// Returns the exponent of the power law `y ~ x^exponent` that fits the points best in logarithms.
+pub fn power_law_exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x.ln(), y.ln())).collect();
     let count = logs.len() as f64;
     let mean_x = logs.iter().map(|p| p.0).sum::<f64>() / count;
     let mean_y = logs.iter().map(|p| p.1).sum::<f64>() / count;
     let covariance: f64 = logs.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
     let variance: f64 = logs.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
-    let exponent = if variance > 0.0 { covariance / variance } else { 1.0 };
-    (exponent, (mean_y - exponent * mean_x).exp())
+    if variance > 0.0 { covariance / variance } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -99,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_does_not_depend_on_the_order() {
+    fn a_summary_does_not_depend_on_the_order_of_values() {
         let values: Vec<f64> = (0..1000).map(|n| f64::from(n * 7 % 1000)).collect();
-        let summary = Summary::of(&values);
+        let summary = Summary::of(values.iter().copied());
         assert_eq!((summary.count, summary.mean), (1000, 499.5));
         assert_eq!((summary.p50, summary.p95, summary.p99), (499.0, 949.0, 989.0));
     }
@@ -109,20 +115,24 @@ mod tests {
     #[test]
     fn the_rarest_percentile_needs_ten_thousand_values() {
         let values: Vec<f64> = (1..=10_000).map(f64::from).collect();
-        assert_eq!(Summary::of(&values).p999, Some(9990.0));
-        assert_eq!(Summary::of(&values[1..]).p999, None);
+        assert_eq!(Summary::of(values.iter().copied()).p999, Some(9990.0));
+        assert_eq!(Summary::of(values[1..].iter().copied()).p999, None);
     }
 
     #[test]
     fn the_median_of_an_even_number_of_runs_lies_between_two() {
-        assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
-        assert_eq!(Spread::of(&[5.0, 1.0, 3.0]).median, 3.0);
+        assert_eq!(Spread::of([4.0, 1.0, 3.0, 2.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
+        assert_eq!(Spread::of([5.0, 1.0, 3.0]).median, 3.0);
+    }
+
+    #[test]
+    fn the_longest_run_has_the_lowest_rate() {
+        assert_eq!(Spread::of([2.0, 1.0, 4.0]).rates(8.0), Spread { median: 4.0, least: 2.0, most: 8.0 });
     }
 
     #[test]
     fn a_power_law_is_found_again() {
         let points: Vec<(f64, f64)> = (1..10).map(|x| (f64::from(x), 3.0 * f64::from(x).powf(0.6))).collect();
-        let (exponent, factor) = fit_power_law(&points);
-        assert!((exponent - 0.6).abs() < 1e-9 && (factor - 3.0).abs() < 1e-9);
+        assert!((power_law_exponent(&points) - 0.6).abs() < 1e-9);
     }
 }

@@ -1,15 +1,18 @@
-//! A suite: one TOML file, one experiment.
+//! A suite: one TOML file that describes what to measure.
 
 use crate::error::BenchError;
 use crate::result::Measurement;
+use clap::ValueEnum;
 use lanner::{Mode, ScoreModel};
 use lanner_index::codec::Codecs;
+use lanner_index::text::Analyzer;
+use lanner_index::weight::Bm25;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// The suites that the program carries; others are given by path.
+/// The suites that are part of the program; others are given by path.
 const BUILT_IN: [(&str, &str); 7] = [
     ("codecs", include_str!("../suites/codecs.toml")),
     ("foundation", include_str!("../suites/foundation.toml")),
@@ -20,102 +23,92 @@ const BUILT_IN: [(&str, &str); 7] = [
     ("tiny-gpu", include_str!("../suites/tiny-gpu.toml")),
 ];
 
-/// One experiment.
+/// A suite. Each of its optional sections is one experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// Its name, which its result has too.
+    /// The name of the suite and of its result.
     #[serde(skip)]
     pub name: String,
-    /// What it is about.
     pub title: String,
-    /// What a reader must know to judge it.
+    /// How the measurement is done, for the reader of the result.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The folder of its results among those of all suites, if it is for one machine.
+    /// Folder of the results within the folder of all results, for suites of one machine.
     pub results: Option<String>,
-    /// The documents.
     pub collection: CollectionPart,
-    /// How fast indexes are built, and how large they are.
+    /// Build time and index size.
     pub build: Option<BuildPart>,
-    /// How fast they are opened.
+    /// Time to open an index.
     pub open: Option<OpenPart>,
-    /// How fast queries are answered.
+    /// Query time and throughput.
     pub query: Option<QueryPart>,
-    /// How fast the best engines answer, each with its own index.
+    /// Query time, list size and scaling against other engines.
     pub peers: Option<PeersPart>,
-    /// How small lists become, and how fast they are decoded.
+    /// Compression and decode speed of every codec.
     pub codecs: Option<CodecsPart>,
-    /// How fast a GPU answers, beside the CPU.
+    /// The GPU against the CPU.
     pub gpu: Option<GpuPart>,
-    /// What is claimed.
     #[serde(default)]
     pub targets: Vec<Target>,
 }
 
-/// The documents of a suite, and how all engines see them.
+/// The documents of a suite, and how all engines analyze and score them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionPart {
-    /// A file below the data folder.
+    /// A file in the data folder.
     pub file: Option<String>,
-    /// So many made-up documents instead.
+    /// Instead of a file: the number of synthetic documents.
     pub synthetic: Option<usize>,
-    /// Makes a larger collection of them first.
+    /// Scales the documents to a larger collection.
     pub scale: Option<ScalePart>,
-    /// What turns text into terms, for every engine.
     pub analyzer: String,
-    /// BM25: how soon repeated terms stop to count. Tantivy's is fixed at 1.2.
+    /// Tantivy's k1 is fixed at 1.2.
     pub k1: f64,
-    /// BM25: how much the length of a document counts. Tantivy's is fixed at 0.75.
+    /// Tantivy's b is fixed at 0.75.
     pub b: f64,
 }
 
-/// A larger collection made of a real one.
+/// A larger collection generated from a real one.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScalePart {
-    /// Documents.
     pub documents: u64,
-    /// Another seed gives other documents.
     pub seed: u64,
 }
 
-/// Builds to measure.
+/// Section `[build]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuildPart {
-    /// How often each is repeated, in turns.
+    /// Builds of each engine; the engines alternate.
     pub repetitions: usize,
-    /// Memory that each may use, such as `1GiB`.
+    /// Memory budget of a build, such as `1GiB`.
     pub memory: String,
-    /// Codecs that pack all lists of ours, none of them dense; the default index if absent.
+    /// Codecs for all lists of Lanner's index, without dense lists; the default index if absent.
     pub codecs: Option<Codecs>,
-    /// Who builds; ratios are to the one that is the baseline.
     pub engines: Vec<Builder>,
 }
 
-/// Who builds an index.
+/// An engine that builds an index.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Builder {
-    /// The engine and its way of building.
     pub engine: BuildEngine,
-    /// Threads.
     pub threads: usize,
-    /// Whether the process is kept on one processor.
+    /// Whether the process is pinned to one core.
     #[serde(default)]
     pub pinned: bool,
-    /// Whether the others are compared with it.
+    /// Whether ratios are relative to this builder.
     #[serde(default)]
     pub baseline: bool,
 }
 
 /// Ways to build an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildEngine {
-    /// Lanner.
     Lanner,
     /// Tantivy's writer of a single segment, which works in the calling thread.
     TantivySingle,
@@ -123,20 +116,19 @@ pub enum BuildEngine {
     TantivyWriter,
 }
 
-/// Engines that answer queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+/// Engines that answer queries in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueryEngine {
-    /// Lanner.
     Lanner,
-    /// Tantivy.
+    /// Tantivy with external ids from a fast field.
     Tantivy,
-    /// Tantivy with the external ids of all documents kept in an array by whoever uses it: the least it can take.
+    /// Tantivy with the external ids of all documents in an array: a lower bound of its time.
     TantivyIdsInMemory,
 }
 
 impl QueryEngine {
-    /// Whose index it reads.
+    /// The engine whose index it reads.
     pub fn index(self) -> QueryEngine {
         match self {
             QueryEngine::Lanner => QueryEngine::Lanner,
@@ -145,135 +137,121 @@ impl QueryEngine {
     }
 }
 
-/// Openings to measure.
+/// Section `[open]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenPart {
-    /// How often.
     pub repetitions: usize,
 }
 
-/// Queries to measure.
+/// Section `[query]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueryPart {
-    /// Who answers; ratios are to the last one.
+    /// Ratios are relative to the last engine.
     pub engines: Vec<QueryEngine>,
-    /// The query logs.
     pub logs: Vec<LogPart>,
-    /// How terms combine.
     pub modes: Vec<Mode>,
-    /// How many hits.
     pub k: Vec<usize>,
-    /// Runs over a log before those that count.
+    /// Runs over a log that are not counted.
     pub warm_up: usize,
-    /// Runs over a log that count, the engines in turns.
+    /// Runs over a log that are counted; the engines alternate.
     pub repetitions: usize,
-    /// How many queries of each log the oracle checks; all if absent.
+    /// Queries of each log that are checked against the oracle; all if absent.
     pub checked: Option<usize>,
-    /// Numbers of threads that answer at the same time, for throughput.
+    /// Numbers of threads for the throughput.
     #[serde(default)]
     pub threads: Vec<usize>,
 }
 
-/// Engines to race on one thread, each on its own index, all with the same terms.
+/// Section `[peers]`: engines on one thread, each with its own index, all with the same terms.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeersPart {
-    /// The collection of the suite, as it is or scaled.
+    /// The collection of the suite, unchanged or scaled.
     pub collections: Vec<NamedCollection>,
-    /// Who answers.
     pub engines: Vec<RaceEngine>,
-    /// The query logs.
     pub logs: Vec<LogPart>,
-    /// How terms combine.
     pub modes: Vec<Mode>,
-    /// How many hits.
     pub k: Vec<usize>,
-    /// Runs over a log that count, at most.
+    /// Maximal number of runs over a log.
     pub repetitions: usize,
-    /// An engine that has spent so long on a log, mode and k is not run there again, once it has run twice.
+    /// After two runs, an engine that has spent this time on a log, mode and k is not run there again.
     pub seconds: f64,
-    /// How many queries of each log the oracle checks.
+    /// Queries of each log that are checked against the oracle.
     pub checked: usize,
-    /// The codecs of the index whose lists are the smallest, for the comparison of sizes.
+    /// The codecs of the index with the smallest lists, for the comparison of sizes.
     pub smallest_codecs: Codecs,
-    /// Numbers of threads whose throughput is measured.
+    /// Numbers of threads for the throughput.
     #[serde(default)]
     pub threads: Vec<usize>,
 }
 
-/// A collection with the name that results give it.
+/// A collection with its name in results.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedCollection {
-    /// Its name.
     pub name: String,
-    /// Makes a larger one of it.
     pub scale: Option<ScalePart>,
 }
 
-/// Engines of a race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+/// Engines of `[peers]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum RaceEngine {
     /// Lanner with the default index.
     Lanner,
-    /// Lanner with documents ordered by recursive graph bisection.
+    /// Lanner with documents in the order of recursive graph bisection.
     LannerBisected,
-    /// Tantivy with ids from a fast field.
+    /// Tantivy with external ids from a fast field.
     Tantivy,
-    /// Tantivy with the ids of all documents in an array.
+    /// Tantivy with the external ids of all documents in an array.
     TantivyIdsInMemory,
-    /// PISA, the best of its algorithms.
+    /// PISA with the best of its algorithms.
     Pisa,
-    /// bm25s.
     Bm25s,
 }
 
-/// Codecs to measure on the lists of the collection.
+/// Section `[codecs]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodecsPart {
-    /// Lists of each length class that are decoded, spread over all; sizes are those of all lists.
+    /// Lists of each length class that are decoded; sizes are those of all lists.
     pub lists: usize,
-    /// How often each class is timed.
+    /// Timed runs of each length class.
     pub repetitions: usize,
-    /// A timed run decodes the lists again until it has decoded so many numbers.
+    /// A timed run decodes its lists repeatedly until it has decoded this many numbers.
     pub numbers: u64,
 }
 
-/// The GPU engine to measure beside the CPU engine, on an index of the collection with frequencies and impacts.
+/// Section `[gpu]`: the GPU and the CPU on an index with frequencies and impacts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuPart {
-    /// The queries. Those with the most postings are left out until the others have `postings` on average.
+    /// Queries with the most postings are left out until the others have `postings` on average.
     pub log: LogPart,
-    /// Postings of a query on average, where there are `of_documents` documents; in proportion where there are others.
+    /// Mean postings of a query in a collection of `of_documents` documents; proportional in others.
     pub postings: f64,
     /// See `postings`.
     pub of_documents: u64,
-    /// How hits are scored.
     pub scores: Vec<ScoreModel>,
-    /// How terms combine.
     pub modes: Vec<Mode>,
-    /// How many hits.
     pub k: Vec<usize>,
-    /// Runs that count, at most.
+    /// Maximal number of runs.
     pub repetitions: usize,
-    /// What has taken so long is not run again, once it has run three times.
+    /// After three runs, a measurement that has taken this long is not repeated.
     pub seconds: f64,
-    /// Queries that are asked one at a time.
+    /// Number of queries for the latency of single queries.
     pub alone: usize,
-    /// Queries that the CPU answers on one thread, spread over short and long ones.
+    /// Number of queries for the CPU on one thread, with short and long ones.
     pub one_thread: usize,
-    /// Sizes of batches, for OR and the least k.
+    /// Batch sizes for OR with the smallest k.
     pub batches: Vec<usize>,
-    /// Sizes of small batches whose commands are given together and otherwise, for OR and AND+OR and the least k.
+    /// Batch sizes for the comparison of ways to submit small batches, for OR and AND+OR with the smallest k.
     pub small: Vec<usize>,
-    /// Queries of a batch whose lists are sent with it, for OR and AND and the least k.
+    /// Number of queries in a batch whose lists are uploaded with it, for OR and AND with the smallest k.
     pub sent: usize,
-    /// Full blocks that are decoded, at least, where the collection has as many.
+    /// Minimal number of full blocks to decode, if the collection has as many.
     pub decoded_blocks: usize,
 }
 
@@ -281,44 +259,49 @@ pub struct GpuPart {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogPart {
-    /// Its name in results.
+    /// The name in results.
     pub name: String,
-    /// A file below the data folder; absent for queries made up from a synthetic collection.
+    /// A file in the data folder; absent for synthetic queries.
     pub file: Option<String>,
-    /// How many queries, spread over the half of the log that is kept for reporting.
+    /// Number of queries, spread over the half of the log that is kept for reporting.
     pub sample: usize,
-    /// Joins queries until they have so many different terms together.
+    /// Joins consecutive queries until they have this many different terms.
     pub terms: Option<usize>,
 }
 
-/// A claim about measured values.
+/// An upper limit for measured values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The claim in words.
     pub what: String,
-    /// The kind of measurement.
+    /// The kind of the measurements.
     pub kind: String,
-    /// Labels that the measurements have; each that fits must keep the claim.
+    /// Labels of the measurements; every measurement with these labels must meet the target.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// The name of the value.
     pub value: String,
-    /// The value may be this large.
     pub at_most: f64,
 }
 
-impl Suite {
-    /// The names and titles of the suites that the program carries.
-    pub fn list() -> Vec<(String, String)> {
-        BUILT_IN
-            .iter()
-            .map(|(name, text)| (*name, Suite::parse(name, text).map_or_else(|error| error.to_string(), |s| s.title)))
-            .map(|(name, title)| (name.to_owned(), title))
-            .collect()
+impl CollectionPart {
+    pub fn analyzer(&self) -> Result<Analyzer, BenchError> {
+        Ok(Analyzer::parse(&self.analyzer)?)
     }
 
-    /// A suite by name, or from a TOML file.
+    pub fn bm25(&self) -> Bm25 {
+        Bm25 { k1: self.k1, b: self.b }
+    }
+}
+
+impl Suite {
+    /// Names and titles of the built-in suites.
+    pub fn list() -> Vec<(String, String)> {
+        let title = |(name, text)| Suite::parse(name, text).map_or_else(|error| error.to_string(), |suite| suite.title);
+        BUILT_IN.into_iter().map(|suite| (suite.0.to_owned(), title(suite))).collect()
+    }
+
+    /// Loads a built-in suite by name, or a TOML file.
     pub fn load(name_or_path: &str) -> Result<Suite, BenchError> {
         if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
             return Suite::parse(name, text);
@@ -333,7 +316,7 @@ impl Suite {
         Suite::parse(&path.file_stem().unwrap_or_default().to_string_lossy(), &text)
     }
 
-    /// Reads a suite and checks that it makes sense.
+    /// Parses a suite and checks it.
     pub fn parse(name: &str, text: &str) -> Result<Suite, BenchError> {
         let wrong = |what: String| BenchError::Suite { name: name.to_owned(), what };
         let mut suite: Suite = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
@@ -344,12 +327,13 @@ impl Suite {
         }
     }
 
-    /// How large a value of a measurement may be, if something is claimed about it.
+    /// Returns the limit for a value of a measurement, if there is a target for it.
     pub fn limit(&self, measurement: &Measurement, value: &str) -> Option<f64> {
-        let claims = self.targets.iter().filter(|target| target.value == value);
-        claims.filter(|target| measurement.is(&target.kind, &target.labels)).map(|target| target.at_most).next()
+        let targets = self.targets.iter().filter(|target| target.value == value);
+        targets.filter(|target| measurement.is(&target.kind, &target.labels)).map(|target| target.at_most).next()
     }
 
+    /// Returns what contradicts itself in the suite.
     fn fault(&self) -> Option<&'static str> {
         let collection = &self.collection;
         let logs = self.query.iter().flat_map(|query| &query.logs);
@@ -383,15 +367,15 @@ impl BuildPart {
         } else if self.repetitions == 0 || self.engines.is_empty() {
             Some("[build] needs at least one engine and one repetition")
         } else if self.engines.iter().filter(|engine| engine.baseline).count() > 1 {
-            Some("[build] compares with one baseline at most")
+            Some("[build] can have only one baseline")
         } else {
             None
         }
     }
 
-    /// Memory that a build may use.
+    /// Memory budget of a build.
     pub fn memory_bytes(&self) -> usize {
-        parse_bytes(&self.memory).expect("checked when the suite was read")
+        parse_bytes(&self.memory).expect("checked when the suite was parsed")
     }
 }
 
@@ -408,47 +392,27 @@ impl GpuPart {
 }
 
 impl RaceEngine {
-    /// Whether it is a Python package that runs in a process of its own.
+    /// Whether it is a Python package, which runs in its own process.
     pub fn is_python(self) -> bool {
         matches!(self, RaceEngine::Pisa | RaceEngine::Bm25s)
     }
 }
 
-impl fmt::Display for RaceEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RaceEngine::Lanner => "lanner",
-            RaceEngine::LannerBisected => "lanner-bisected",
-            RaceEngine::Tantivy => "tantivy",
-            RaceEngine::TantivyIdsInMemory => "tantivy-ids-in-memory",
-            RaceEngine::Pisa => "pisa",
-            RaceEngine::Bm25s => "bm25s",
-        })
-    }
+/// Displays enums by the names that they have on the command line and in suites.
+macro_rules! display_by_name {
+    ($($name:ty),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.to_possible_value().expect("no value is skipped").get_name())
+            }
+        }
+    )*};
 }
 
-impl fmt::Display for BuildEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BuildEngine::Lanner => "lanner",
-            BuildEngine::TantivySingle => "tantivy-single",
-            BuildEngine::TantivyWriter => "tantivy-writer",
-        })
-    }
-}
+display_by_name!(BuildEngine, QueryEngine, RaceEngine);
 
-impl fmt::Display for QueryEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            QueryEngine::Lanner => "lanner",
-            QueryEngine::Tantivy => "tantivy",
-            QueryEngine::TantivyIdsInMemory => "tantivy-ids-in-memory",
-        })
-    }
-}
-
-/// Bytes of a size such as `256MiB`.
-pub fn parse_bytes(text: &str) -> Option<usize> {
+/// Parses a size such as `256MiB`.
+fn parse_bytes(text: &str) -> Option<usize> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let (number, shift) = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))?;
     number.trim().parse::<usize>().ok()?.checked_mul(1 << shift)
@@ -459,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_suite_of_the_program_is_well_formed() {
+    fn every_built_in_suite_is_well_formed() {
         for (name, _) in BUILT_IN {
             let suite = Suite::load(name).unwrap();
             assert_eq!(suite.name, name);

@@ -1,26 +1,29 @@
-//! Tables of text: for the terminal and for Markdown.
+//! Tables as text for the terminal and as Markdown, and the numbers in them.
+//!
+//! Tables are part of the result files and of the report, so their layout and the three significant digits of their numbers
+//! are fixed here instead of following a crate for tables.
 
+use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 
 /// A table with a title.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// What it shows.
     pub title: String,
-    /// What a reader must know to judge it.
+    /// Remarks below the table.
     pub notes: Vec<String>,
-    /// The heads of the columns; the first column is text, the others are numbers unless `text_columns` says more.
+    /// The headings.
     pub columns: Vec<String>,
-    /// How many columns, from the left, are aligned as text.
+    /// The number of columns, from the left, that are aligned to the left; the others hold numbers.
     pub text_columns: usize,
-    /// The rows, as many cells as there are columns.
+    /// Rows with one cell for each column.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty table whose first `text_columns` columns are text.
-    pub fn new(title: impl Into<String>, text_columns: usize, columns: &[&str]) -> Table {
-        let columns = columns.iter().map(|&name| name.to_owned()).collect();
+    /// Creates an empty table whose first `text_columns` columns are text.
+    pub fn new<T: AsRef<str>>(title: impl Into<String>, text_columns: usize, columns: &[T]) -> Table {
+        let columns = columns.iter().map(|name| name.as_ref().to_owned()).collect();
         Table { title: title.into(), columns, text_columns, ..Table::default() }
     }
 
@@ -30,7 +33,12 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// For the terminal.
+    /// Adds a row of a label and numbers.
+    pub fn numbers(&mut self, label: &str, values: impl IntoIterator<Item = f64>) {
+        self.row([label.to_owned()].into_iter().chain(values.into_iter().map(number)).collect());
+    }
+
+    /// Formats the table for the terminal.
     pub fn to_text(&self) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|at| self.rows.iter().chain([&self.columns]).map(|row| row[at].chars().count()).max().unwrap_or(0))
@@ -47,7 +55,7 @@ impl Table {
         format!("\n{}\n{}{rule}{rows}{notes}", self.title, line(&self.columns))
     }
 
-    /// For a page.
+    /// Formats the table as Markdown.
     pub fn to_markdown(&self) -> String {
         let line = |cells: &Vec<String>| {
             format!("| {} |\n", cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | "))
@@ -60,11 +68,11 @@ impl Table {
     }
 }
 
-/// A number with as many decimals as make three significant digits, and thousands apart.
+/// Stands for a number that was not measured.
+pub const DASH: &str = "–";
+
+/// Formats a number with three significant digits and separators; whole numbers from 100 on.
 pub fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return "–".to_owned();
-    }
     let decimals = match value.abs() {
         0.0 => 0,
         size if size < 0.01 => 5,
@@ -74,17 +82,20 @@ pub fn number(value: f64) -> String {
         size if size < 100.0 => 1,
         _ => 0,
     };
-    let text = format!("{value:.decimals$}");
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    format!("{}{fraction}", thousands(whole))
+    match value {
+        _ if !value.is_finite() => DASH.to_owned(),
+        _ if value <= -100.0 => format!("-{}", number(-value)),
+        _ if decimals == 0 => count(value.round_ties_even() as u64),
+        _ => format!("{value:.decimals$}"),
+    }
 }
 
-/// A whole number with thousands apart.
+/// Formats a whole number with separators.
 pub fn count(value: u64) -> String {
-    thousands(&value.to_string())
+    HumanCount(value).to_string()
 }
 
-/// Bytes in the unit that suits them.
+/// Formats a number of bytes in B, kB or MB.
 pub fn bytes(value: u64) -> String {
     match value {
         0..10_000 => format!("{} B", count(value)),
@@ -93,27 +104,15 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
-fn thousands(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
-    let mut out = sign.to_owned();
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_significant_digits_and_thousands_apart() {
+    fn numbers_have_three_significant_digits_and_separators() {
         let shown: Vec<String> = [0.0, 0.00123, 0.0456, 0.5, 1.234, 56.78, 999.6, 1234567.0].map(number).to_vec();
         assert_eq!(shown, ["0", "0.00123", "0.0456", "0.500", "1.23", "56.8", "1,000", "1,234,567"]);
-        assert_eq!(number(f64::NAN), "–");
+        assert_eq!([number(f64::NAN), number(-0.25), number(-1234.0)], [DASH, "-0.250", "-1,234"]);
         assert_eq!([bytes(900), bytes(12_345), bytes(24_009_805)], ["900 B", "12.3 kB", "24.0 MB"]);
     }
 

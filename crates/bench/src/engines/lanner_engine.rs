@@ -1,31 +1,30 @@
-//! Lanner as it is measured: through its library, as a user would call it.
+//! Lanner through its library, as a user would call it.
 
 use super::{BuildTask, Engine, files};
 use crate::error::BenchError;
 use lanner::{Mode, Query, Searcher};
-use lanner_index::build::{BuildOptions, Order, Quiet};
+use lanner_index::build::{BuildOptions, Order, Quiet, build as build_index};
 use lanner_index::codec::Codecs;
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Ids, Index};
 use std::path::Path;
 
-/// Indexes of ours that are compared.
+/// Lanner's indexes that are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LannerVariant {
-    /// As built without options.
+    /// Default options.
     Default,
-    /// With documents in the order of recursive graph bisection.
+    /// Documents in the order of recursive graph bisection.
     Bisected,
-    /// With codecs named by the user, which pack all lists: none is dense.
+    /// All lists packed by these codecs, none of them dense.
     Codecs(Codecs),
-    /// With codecs named by the user and documents in the order of recursive graph bisection.
+    /// These codecs, and documents in the order of recursive graph bisection.
     BisectedCodecs(Codecs),
-    /// With impacts, and long lists again in the order of impacts.
+    /// Impacts, and a copy of long lists in the order of impacts.
     ImpactOrdered,
 }
 
 impl LannerVariant {
-    /// How it is built.
     fn options(self, options: BuildOptions) -> BuildOptions {
         let order = Order::Bisection;
         match self {
@@ -38,7 +37,7 @@ impl LannerVariant {
     }
 }
 
-/// Builds an index.
+/// Builds an index and returns its number of documents.
 pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, BenchError> {
     let options = BuildOptions {
         analyzer: task.analyzer.clone(),
@@ -48,16 +47,15 @@ pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, Bench
         ..BuildOptions::default()
     };
     let options = variant.options(options);
-    Ok(lanner_index::build::build(task.folder, task.corpus()?, &options, &Quiet)?.documents)
+    Ok(build_index(task.folder, task.corpus()?, &options, &Quiet)?.documents)
 }
 
-/// An opened index of Lanner.
+/// An open index of Lanner.
 pub struct LannerEngine {
     searcher: Searcher,
 }
 
 impl LannerEngine {
-    /// Opens the index in a folder.
     pub fn open(folder: &Path) -> Result<LannerEngine, BenchError> {
         Ok(LannerEngine { searcher: Searcher::open(folder)? })
     }
@@ -70,7 +68,7 @@ impl Engine for LannerEngine {
     }
 }
 
-/// The sections of the segment, and what else is in the folder.
+/// Returns the sizes of the sections of the segment, and of the rest of the folder.
 pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
     let index = Index::open(folder)?;
     let segment = index.segment();

@@ -1,9 +1,10 @@
-//! The engines under measurement: how each builds an index and answers a query, on the same terms.
+//! The engines that run in this process: how they build an index and answer a query.
 
 mod lanner_engine;
 mod tantivy_engine;
 
 use crate::error::BenchError;
+use crate::machine::cores;
 use crate::suite::{BuildEngine, QueryEngine};
 use lanner::Mode;
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -12,40 +13,39 @@ use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::path::Path;
 
-pub use lanner_engine::{LannerEngine, LannerVariant, build as build_lanner};
-pub use tantivy_engine::TantivyEngine;
+pub use lanner_engine::{LannerVariant, build as build_lanner};
 
-/// An opened index that answers queries.
+/// An open index that answers queries.
 pub trait Engine: Sync {
-    /// The external ids of the best k documents, best first.
+    /// Returns the external ids of the best k documents, best first.
     fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError>;
 }
 
 /// What to build, the same for every engine.
 #[derive(Clone, Debug)]
 pub struct BuildTask<'a> {
-    /// The documents.
     pub input: &'a Path,
-    /// Where the index goes.
     pub folder: &'a Path,
-    /// What turns text into terms.
     pub analyzer: Analyzer,
-    /// How documents are scored, where the engine lets one choose.
+    /// The parameters of BM25, for engines that let the user choose them.
     pub bm25: Bm25,
-    /// Threads.
     pub threads: usize,
-    /// Memory that the build may use.
     pub memory_bytes: usize,
 }
 
-impl BuildTask<'_> {
-    /// The reader that every engine uses: title and text are indexed, nothing is stored.
-    pub fn corpus(&self) -> Result<Corpus, BenchError> {
+impl<'a> BuildTask<'a> {
+    /// A build on all cores with 1 GiB of memory.
+    pub fn new(input: &'a Path, folder: &'a Path, analyzer: Analyzer, bm25: Bm25) -> BuildTask<'a> {
+        BuildTask { input, folder, analyzer, bm25, threads: cores(), memory_bytes: 1 << 30 }
+    }
+
+    /// Opens the documents; every engine indexes title and text, and stores nothing.
+    fn corpus(&self) -> Result<Corpus, BenchError> {
         Ok(Corpus::open(self.input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?)
     }
 }
 
-/// Builds an index, of ours the variant that is wanted, and returns how many documents it has.
+/// Builds an index and returns its number of documents; `variant` applies to Lanner.
 pub fn build(engine: BuildEngine, task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, BenchError> {
     match engine {
         BuildEngine::Lanner => lanner_engine::build(task, variant),
@@ -57,13 +57,15 @@ pub fn build(engine: BuildEngine, task: &BuildTask<'_>, variant: &LannerVariant)
 /// Opens an index.
 pub fn open(engine: QueryEngine, folder: &Path, analyzer: &Analyzer) -> Result<Box<dyn Engine>, BenchError> {
     Ok(match engine {
-        QueryEngine::Lanner => Box::new(LannerEngine::open(folder)?),
-        QueryEngine::Tantivy => Box::new(TantivyEngine::open(folder, analyzer)?),
-        QueryEngine::TantivyIdsInMemory => Box::new(TantivyEngine::open(folder, analyzer)?.with_ids_in_memory()?),
+        QueryEngine::Lanner => Box::new(lanner_engine::LannerEngine::open(folder)?),
+        QueryEngine::Tantivy => Box::new(tantivy_engine::TantivyEngine::open(folder, analyzer)?),
+        QueryEngine::TantivyIdsInMemory => {
+            Box::new(tantivy_engine::TantivyEngine::open(folder, analyzer)?.with_ids_in_memory()?)
+        }
     })
 }
 
-/// The engine that reads what a builder wrote.
+/// Returns the engine that reads the index of a builder.
 pub fn reader_of(engine: BuildEngine) -> QueryEngine {
     match engine {
         BuildEngine::Lanner => QueryEngine::Lanner,
@@ -71,7 +73,7 @@ pub fn reader_of(engine: BuildEngine) -> QueryEngine {
     }
 }
 
-/// The bytes of every part of an index: sections of ours, files of Tantivy's by kind; together the whole folder.
+/// Returns the sizes of the parts of an index: sections of Lanner's, files of Tantivy's by kind. They sum to the folder.
 pub fn parts(engine: QueryEngine, folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
     match engine {
         QueryEngine::Lanner => lanner_engine::parts(folder),
@@ -79,7 +81,7 @@ pub fn parts(engine: QueryEngine, folder: &Path) -> Result<Vec<(String, u64)>, B
     }
 }
 
-/// Every file of a folder with its size.
+/// Returns the files of a folder with their sizes.
 fn files(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
     let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! Tantivy as it is measured: its crate, one segment, our analyzer behind its tokenizer trait.
+//! Tantivy through its crate, with one segment and our analyzer as its tokenizer.
 
 use super::{BuildTask, Engine, files};
 use crate::error::BenchError;
@@ -20,7 +20,7 @@ use tantivy::{
 
 const TOKENIZER: &str = "lanner";
 
-/// Terms with frequencies and lengths, no positions; the id in a fast field of strings; nothing stored.
+/// Terms with frequencies and lengths but no positions; external ids in a fast field; nothing stored.
 fn schema() -> Schema {
     let indexing = TextFieldIndexing::default()
         .set_tokenizer(TOKENIZER)
@@ -39,7 +39,7 @@ fn tokenizers(analyzer: &Analyzer) -> TokenizerManager {
 }
 
 fn builder(task: &BuildTask<'_>) -> IndexBuilder {
-    // Nothing is stored: a thread that compresses nothing would only be in the way of a one-thread build.
+    // Nothing is stored, so the thread that compresses stored fields would only disturb a build on one thread.
     let settings = IndexSettings { docstore_compress_dedicated_thread: false, ..IndexSettings::default() };
     Index::builder().schema(schema()).settings(settings).tokenizers(tokenizers(&task.analyzer))
 }
@@ -49,7 +49,7 @@ fn directory(folder: &Path) -> Result<MmapDirectory, BenchError> {
     Ok(MmapDirectory::open(folder).map_err(tantivy::TantivyError::from)?)
 }
 
-/// Builds an index in the calling thread alone.
+/// Builds an index with the writer of a single segment, in the calling thread.
 pub fn build_single(task: &BuildTask<'_>) -> Result<u64, BenchError> {
     let mut writer: SingleSegmentIndexWriter =
         builder(task).single_segment_index_writer(directory(task.folder)?, task.memory_bytes)?;
@@ -68,7 +68,7 @@ pub fn build_with_writer(task: &BuildTask<'_>) -> Result<u64, BenchError> {
     Ok(count)
 }
 
-/// Reads all documents and hands them over.
+/// Reads all documents and adds them to a writer; returns their number.
 fn feed(task: &BuildTask<'_>, mut add: impl FnMut(TantivyDocument) -> tantivy::Result<()>) -> Result<u64, BenchError> {
     let (text_field, id_field) = fields(&schema());
     let mut corpus = task.corpus()?;
@@ -92,23 +92,22 @@ fn feed(task: &BuildTask<'_>, mut add: impl FnMut(TantivyDocument) -> tantivy::R
 }
 
 fn fields(schema: &Schema) -> (Field, Field) {
-    let field = |name| schema.get_field(name).expect("it is in the schema");
+    let field = |name| schema.get_field(name).expect("the field is in the schema");
     (field("text"), field("id"))
 }
 
-/// An opened index of Tantivy.
+/// An open index of Tantivy.
 pub struct TantivyEngine {
     searcher: tantivy::Searcher,
     /// The external ids of each segment.
     ids: Vec<StrColumn>,
-    /// The same by segment and document, if they were asked for; else empty.
+    /// The external ids by segment and document; empty unless requested.
     ids_in_memory: Vec<Vec<String>>,
     text_field: Field,
     analyzer: Analyzer,
 }
 
 impl TantivyEngine {
-    /// Opens the index in a folder.
     pub fn open(folder: &Path, analyzer: &Analyzer) -> Result<TantivyEngine, BenchError> {
         let index = Index::open_in_dir(folder)?;
         let searcher = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?.searcher();
@@ -119,7 +118,7 @@ impl TantivyEngine {
         Ok(TantivyEngine { searcher, ids, ids_in_memory: Vec::new(), text_field, analyzer })
     }
 
-    /// Reads the external ids of all documents, so that answers need no dictionary.
+    /// Reads the external ids of all documents, so that answers need no dictionary lookups.
     pub fn with_ids_in_memory(mut self) -> Result<TantivyEngine, BenchError> {
         let segments = (0u32..).zip(self.searcher.segment_readers());
         let addresses = segments.map(|(segment, reader)| {
@@ -130,19 +129,19 @@ impl TantivyEngine {
         Ok(self)
     }
 
-    /// The external ids of hits, read in one pass over the dictionary of ids.
+    /// Looks up the external ids of hits in one pass over the dictionary of ids.
     fn external_ids(&self, hits: &[DocAddress]) -> Result<Vec<String>, BenchError> {
         let mut ids = vec![String::new(); hits.len()];
         for (segment, column) in self.ids.iter().enumerate() {
-            let places = (0..hits.len()).filter(|&place| hits[place].segment_ord as usize == segment);
+            let ranks = (0..hits.len()).filter(|&rank| hits[rank].segment_ord as usize == segment);
             let mut ordinals: Vec<(u64, usize)> =
-                places.map(|place| (column.ords().first(hits[place].doc_id).unwrap_or(0), place)).collect();
+                ranks.map(|rank| (column.ords().first(hits[rank].doc_id).unwrap_or(0), rank)).collect();
             ordinals.sort_unstable();
             let sorted: Vec<u64> = ordinals.iter().map(|&(ordinal, _)| ordinal).collect();
             let mut next = ordinals.iter();
             let found = column.dictionary().sorted_ords_to_term_cb(&sorted, |id| {
-                if let Some(&(_, place)) = next.next() {
-                    ids[place] = String::from_utf8_lossy(id).into_owned();
+                if let Some(&(_, rank)) = next.next() {
+                    ids[rank] = String::from_utf8_lossy(id).into_owned();
                 }
             });
             found.map_err(tantivy::TantivyError::from)?;
@@ -179,7 +178,7 @@ impl Engine for TantivyEngine {
     }
 }
 
-/// The files by what follows the point in their names.
+/// Returns the sizes of the files by extension.
 pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
     let mut parts: BTreeMap<String, u64> = BTreeMap::new();
     for (file, bytes) in files(folder)? {
@@ -192,15 +191,14 @@ pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
     Ok(parts.into_iter().filter(|(_, bytes)| *bytes > 0).collect())
 }
 
-/// Our analyzer as a tokenizer of Tantivy.
-///
-/// Our analyzer hands terms out, Tantivy's tokenizers are asked for them: the terms of a text wait in one string.
+/// Our analyzer as a tokenizer of Tantivy. Our analyzer pushes terms and Tantivy pulls them, so the terms of a text are
+/// buffered in one string.
 #[derive(Clone)]
 struct AnalyzerTokenizer {
     analyzer: Analyzer,
     scratch: Scratch,
     terms: String,
-    /// `ends[n]`: where the n-th term ends in `terms`.
+    /// `ends[n]`: end of the n-th term in `terms`.
     ends: Vec<usize>,
     token: Token,
 }

@@ -1,48 +1,33 @@
-//! How small every codec makes real lists, and how fast it decodes them, by the length of the list.
+//! Compression and decode speed of every codec by list length.
 //!
-//! Everything is measured on indexes, through the lists that queries read: for each codec one index whose documents it
-//! packs and one whose frequencies it packs, the other stream being raw. A raw stream has four bytes a posting, so the
-//! difference of two indexes is the difference of one stream.
+//! Everything is measured on indexes, through the lists that queries read. For each codec there is one index whose documents
+//! it packs and one whose frequencies it packs; the other column is raw. A raw column has four bytes per posting, so the
+//! difference in size of two indexes is the difference of one column.
 
-use super::Findings;
-use crate::cache::{Cache, fingerprint};
+use super::{Context, Findings};
 use crate::collection;
 use crate::engines::{self, BuildTask, LannerVariant};
 use crate::error::BenchError;
-use crate::plot::{Line, LineChart, Picture};
+use crate::plot::{Line, LineChart};
 use crate::query_log::spread;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use crate::suite::{CodecsPart, Suite};
+use crate::suite::CodecsPart;
 use crate::table::{Table, count, number};
 use lanner_index::codec::{BLOCK, CodecName, Codecs};
 use lanner_index::open::{Column, Index, List};
-use lanner_index::text::Analyzer;
-use lanner_index::weight::Bm25;
-use std::path::Path;
 use std::time::Instant;
 
 /// Length classes are powers of four.
 const CLASSES: usize = 16;
-const MEMORY_BYTES: usize = 1 << 30;
 
 /// Codecs to measure.
 pub struct CodecLists<'a> {
-    /// The suite.
-    pub suite: &'a Suite,
-    /// Its part about codecs.
+    pub context: Context<'a>,
     pub part: &'a CodecsPart,
-    /// Where the files of suites are.
-    pub data: &'a Path,
-    /// Where indexes are kept.
-    pub cache: &'a Cache,
-    /// This program, whose code decides what indexes hold.
-    pub program: &'a Path,
-    /// Is told what happens.
-    pub say: &'a dyn Fn(&str),
 }
 
-/// The two streams of a list.
+/// The measured columns of a list; `stream` in result files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Documents,
@@ -59,7 +44,7 @@ impl Part {
         }
     }
 
-    /// This stream packed by a codec, the other one raw.
+    /// This column packed by a codec, the other one raw.
     fn codecs(self, codec: CodecName) -> Codecs {
         match self {
             Part::Documents => Codecs { documents: codec, weights: CodecName::Raw },
@@ -67,13 +52,13 @@ impl Part {
         }
     }
 
-    /// Bytes of this stream where it is raw.
+    /// Bytes of this column when it is raw.
     fn raw_bytes(self, list: &List<'_>) -> u64 {
         let is_short = (list.postings() as usize) < BLOCK;
         let stored = match self {
-            // The first document of a short list is not in its stream.
+            // The first document of a short list is stored elsewhere.
             Part::Documents if is_short => list.postings() - 1,
-            // Nor are frequencies that are all one.
+            // Frequencies that are all 1 are not stored.
             Part::Weights if is_short && is_all_ones(list) => 0,
             _ => list.postings(),
         };
@@ -94,7 +79,7 @@ fn is_all_ones(list: &List<'_>) -> bool {
     numbers[..count].iter().all(|&number| number == 1)
 }
 
-/// The terms of each length class, and their postings together.
+/// The terms of each length class, and the sum of their postings.
 struct Classes {
     terms: Vec<Vec<u64>>,
     postings: Vec<u64>,
@@ -108,7 +93,7 @@ impl CodecLists<'_> {
         let mut rows = Vec::new();
         for codec in CodecName::ALL {
             for part in Part::BOTH {
-                (self.say)(&format!("{codec}, {}", part.name()));
+                (self.context.say)(&format!("{codec}, {}", part.name()));
                 let index = self.index(part, codec)?;
                 for class in (0..CLASSES).filter(|&class| !classes.terms[class].is_empty()) {
                     rows.push(self.measure((codec, part), (&raw, &index), &classes, class)?);
@@ -119,18 +104,15 @@ impl CodecLists<'_> {
     }
 
     fn index(&self, part: Part, codec: CodecName) -> Result<Index, BenchError> {
-        let suite = &self.suite.collection;
-        let cache = self.cache.within("codecs");
+        let (options, part_of) = (self.context.options, &self.context.suite.collection);
         let codecs = part.codecs(codec);
-        let stamp = format!("{suite:?}\n{codecs:?}\n{}", fingerprint(self.program)?);
+        let stamp = format!("{}\n{codecs:?}", collection::stamp(part_of, &options.data)?);
         let name = format!("{}-{}", codecs.documents, codecs.weights);
-        let folder = cache.folder(&name, &stamp, |folder| {
+        let folder = self.context.cache("codecs").index((&name, &stamp), &options.program, |folder| {
             let temporary = tempfile::tempdir().map_err(BenchError::io(folder))?;
-            let input = collection::prepare(suite, self.data, temporary.path())?;
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let (analyzer, bm25) = (Analyzer::parse(&suite.analyzer)?, Bm25 { k1: suite.k1, b: suite.b });
-            let task = BuildTask { input: &input, folder, analyzer, bm25, threads, memory_bytes: MEMORY_BYTES };
-            engines::build_lanner(&task, &LannerVariant::Codecs(codecs)).map(|_| ())
+            let input = collection::prepare(part_of, &options.data, temporary.path())?;
+            let task = BuildTask::new(&input, folder, part_of.analyzer()?, part_of.bm25());
+            engines::build_lanner(&task, &LannerVariant::Codecs(codecs))
         })?;
         Ok(Index::open(folder)?)
     }
@@ -143,23 +125,22 @@ impl CodecLists<'_> {
         class: usize,
     ) -> Result<Measurement, BenchError> {
         let bytes = |index: &Index, term| index.segment().list_bytes(term).unwrap_or(0) as i64;
-        let mut stream_bytes = 0;
+        let mut column_bytes = 0;
         for &term in &classes.terms[class] {
-            let of_stream = part.raw_bytes(&raw.segment().list(term)?) as i64;
-            stream_bytes += of_stream + bytes(index, term) - bytes(raw, term);
+            let raw_bytes = part.raw_bytes(&raw.segment().list(term)?) as i64;
+            column_bytes += raw_bytes + bytes(index, term) - bytes(raw, term);
         }
         let lists = spread(&classes.terms[class], self.part.lists);
         let lists = lists.iter().map(|&term| index.segment().list(term)).collect::<Result<Vec<_>, _>>()?;
-        let runs: Vec<f64> =
-            (0..self.part.repetitions.max(1)).map(|_| nanoseconds(&lists, part, self.part.numbers)).collect();
-        let ns = Spread::of(&runs).median;
+        let runs = (0..self.part.repetitions.max(1)).map(|_| nanoseconds(&lists, part, self.part.numbers));
+        let ns = Spread::of(runs).median;
         let (codec, at_least) = (codec.to_string(), 4u64.pow(class as u32).to_string());
         let postings = classes.postings[class] as f64;
         Ok(Measurement::new("codec", &[("codec", &codec), ("stream", part.name()), ("at_least", &at_least)])
             .with("lists", classes.terms[class].len() as f64)
             .with("postings", postings)
-            .with("stream_bytes", stream_bytes as f64)
-            .with("bits_a_posting", stream_bytes as f64 * 8.0 / postings)
+            .with("stream_bytes", column_bytes as f64)
+            .with("bits_a_posting", column_bytes as f64 * 8.0 / postings)
             .with("values_a_ns", 1.0 / ns)
             .with("gb_a_second", 4.0 / ns))
     }
@@ -176,7 +157,7 @@ fn classes(index: &Index) -> Result<Classes, BenchError> {
     Ok(classes)
 }
 
-/// The time to decode one number, over all of the lists, again and again until enough are decoded.
+/// Returns the time to decode one number. The lists are decoded repeatedly until `numbers_wanted` are decoded.
 fn nanoseconds(lists: &[List<'_>], part: Part, numbers_wanted: u64) -> f64 {
     let mut numbers = [0; BLOCK];
     let (start, mut decoded) = (Instant::now(), 0);
@@ -191,84 +172,106 @@ fn nanoseconds(lists: &[List<'_>], part: Part, numbers_wanted: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / decoded as f64
 }
 
-/// The rows of a stream and codec; all codecs in the order they were measured.
-pub fn rows_of<'a>(rows: &'a [Measurement], codec: &'a str, stream: &'a str) -> impl Iterator<Item = &'a Measurement> {
-    rows.iter().filter(move |row| row.label("codec") == codec && row.label("stream") == stream)
+/// Returns the rows of a codec and column, one for each length class.
+pub fn rows_of<'a>(rows: &'a [Measurement], codec: &'a str, column: &'a str) -> impl Iterator<Item = &'a Measurement> {
+    rows.iter().filter(move |row| row.label("codec") == codec && row.label("stream") == column)
 }
 
-/// Bits a posting over all lists of at least so many postings; not a number where there are none.
-pub fn bits_from(rows: &[Measurement], codec: &str, stream: &str, at_least: f64) -> f64 {
-    let long =
-        || rows_of(rows, codec, stream).filter(|row| row.label("at_least").parse().is_ok_and(|n: f64| n >= at_least));
-    let bytes: f64 = long().map(|row| row.value("stream_bytes")).sum();
-    bytes * 8.0 / long().map(|row| row.value("postings")).sum::<f64>()
+/// Returns the smallest number of postings in the length class of a row.
+pub fn class_start(row: &Measurement) -> u64 {
+    row.label("at_least").parse().unwrap_or(1)
 }
 
-/// Numbers a nanosecond over the same lists, each class counting by its postings.
-pub fn values_a_ns_from(rows: &[Measurement], codec: &str, stream: &str, at_least: f64) -> f64 {
-    let long =
-        || rows_of(rows, codec, stream).filter(|row| row.label("at_least").parse().is_ok_and(|n: f64| n >= at_least));
-    let ns: f64 = long().map(|row| row.value("postings") / row.value("values_a_ns")).sum();
-    long().map(|row| row.value("postings")).sum::<f64>() / ns
+/// Sums a value over the rows of lists with at least `at_least` postings.
+fn sum(rows: &[Measurement], (codec, column): (&str, &str), at_least: u64, value: fn(&Measurement) -> f64) -> f64 {
+    rows_of(rows, codec, column).filter(|row| class_start(row) >= at_least).map(value).sum()
 }
+
+/// Returns the bits per posting of all lists with at least `at_least` postings; NaN if there are none.
+pub fn bits_per_posting(rows: &[Measurement], of: (&str, &str), at_least: u64) -> f64 {
+    let bytes = sum(rows, of, at_least, |row| row.value("stream_bytes"));
+    bytes * 8.0 / sum(rows, of, at_least, |row| row.value("postings"))
+}
+
+/// Returns the decoded numbers per nanosecond of all lists with at least `at_least` postings, weighted by postings.
+pub fn numbers_per_ns(rows: &[Measurement], of: (&str, &str), at_least: u64) -> f64 {
+    let ns = sum(rows, of, at_least, |row| row.value("postings") / row.value("values_a_ns"));
+    sum(rows, of, at_least, |row| row.value("postings")) / ns
+}
+
+/// A value by list length: its name in results, its description, its unit, and the suffix of its chart.
+struct Figure {
+    value: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    better: &'static str,
+    suffix: &'static str,
+}
+
+const FIGURES: [Figure; 2] = [
+    Figure { value: "bits_a_posting", title: "bits per posting", unit: "bits", better: "lower", suffix: "bits" },
+    Figure {
+        value: "values_a_ns",
+        title: "decoded numbers per nanosecond",
+        unit: "1/ns",
+        better: "higher",
+        suffix: "speed",
+    },
+];
 
 fn findings(rows: Vec<Measurement>) -> Findings {
     let mut findings = Findings::default();
     let codecs: Vec<String> = CodecName::ALL.iter().map(CodecName::to_string).collect();
     for part in Part::BOTH {
-        let stream = part.name();
-        for (what, value) in [("bits a posting", "bits_a_posting"), ("decoded numbers a nanosecond", "values_a_ns")] {
-            findings.tables.push(class_table(&rows, &codecs, stream, (what, value)));
+        let column = part.name();
+        for figure in &FIGURES {
             let line = |codec: &String| {
-                let points = rows_of(&rows, codec, stream).map(|row| {
-                    let x = row.label("at_least").parse().unwrap_or(1.0);
-                    (x, row.value(value))
-                });
-                Line { label: codec.clone(), points: points.collect() }
+                let points =
+                    rows_of(&rows, codec, column).map(|row| (class_start(row) as f64, row.value(figure.value)));
+                Line::new(codec, points)
             };
-            let chart = LineChart {
-                title: format!("{}: {what}", if part == Part::Documents { "Documents" } else { "Frequencies" }),
-                subtitle: format!(
-                    "by the length of the list; {} is better",
-                    if value == "values_a_ns" { "higher" } else { "lower" }
-                ),
-                x_label: "postings in the list, at least".to_owned(),
-                unit: if value == "values_a_ns" { "1/ns".to_owned() } else { "bits".to_owned() },
-                is_logarithmic: false,
-                lines: codecs.iter().map(line).collect(),
-            };
-            let ending = if value == "values_a_ns" { "speed" } else { "bits" };
-            findings.charts.push((format!("{stream}-{ending}"), Picture::Lines(chart)));
+            let name = if part == Part::Documents { "Documents" } else { "Frequencies" };
+            let subtitle = format!("by the length of the list; {} is better", figure.better);
+            let axes = ["postings in the list, at least", figure.unit];
+            let chart = LineChart::new(format!("{name}: {}", figure.title), subtitle, axes);
+            findings = findings
+                .table(class_table(&rows, &codecs, column, figure))
+                .chart(format!("{column}-{}", figure.suffix), chart.lines(codecs.iter().map(line)));
         }
-        findings.tables.push(whole_table(&rows, &codecs, stream));
+        findings = findings.table(whole_table(&rows, &codecs, column));
     }
     findings.measurements = rows;
     findings
 }
 
-fn class_table(rows: &[Measurement], codecs: &[String], stream: &str, (what, value): (&str, &str)) -> Table {
-    let columns = ["postings", "lists"].into_iter().chain(codecs.iter().map(String::as_str));
-    let mut table = Table::new(format!("{stream}: {what}, by the length of the list"), 1, &columns.collect::<Vec<_>>());
-    for row in rows_of(rows, &codecs[0], stream) {
-        let least: u64 = row.label("at_least").parse().unwrap_or(1);
+fn class_table(rows: &[Measurement], codecs: &[String], column: &str, figure: &Figure) -> Table {
+    let columns: Vec<&str> = ["postings", "lists"].into_iter().chain(codecs.iter().map(String::as_str)).collect();
+    let mut table = Table::new(format!("{column}: {}, by the length of the list", figure.title), 1, &columns);
+    for row in rows_of(rows, &codecs[0], column) {
         let of = |codec: &String| {
-            let same = rows_of(rows, codec, stream).find(|other| other.label("at_least") == row.label("at_least"));
-            number(same.map_or(f64::NAN, |other| other.value(value)))
+            let same = rows_of(rows, codec, column).find(|other| class_start(other) == class_start(row));
+            number(same.map_or(f64::NAN, |other| other.value(figure.value)))
         };
-        let head = [format!("{} – {}", count(least), count(4 * least - 1)), count(row.value("lists") as u64)];
+        let head = [class_name(row), count(row.value("lists") as u64)];
         table.row(head.into_iter().chain(codecs.iter().map(of)).collect());
     }
     table
 }
 
-fn whole_table(rows: &[Measurement], codecs: &[String], stream: &str) -> Table {
-    let columns = ["codec", "bits a posting", "x raw", "numbers/ns", "GB/s"];
-    let mut table = Table::new(format!("{stream}: all lists"), 1, &columns);
+/// Formats the length class of a row.
+pub fn class_name(row: &Measurement) -> String {
+    format!("{} – {}", count(class_start(row)), count(4 * class_start(row) - 1))
+}
+
+fn whole_table(rows: &[Measurement], codecs: &[String], column: &str) -> Table {
+    let columns = ["codec", "bits per posting", "x raw", "numbers/ns", "GB/s"];
+    let mut table = Table::new(format!("{column}: all lists"), 1, &columns);
     for codec in codecs {
-        let (bits, speed) = (bits_from(rows, codec, stream, 1.0), values_a_ns_from(rows, codec, stream, 1.0));
-        let cells = [bits, bits / 32.0, speed, speed * 4.0].map(number);
-        table.row([vec![codec.clone()], cells.to_vec()].concat());
+        let of = (codec.as_str(), column);
+        let (bits, speed) = (bits_per_posting(rows, of, 1), numbers_per_ns(rows, of, 1));
+        table.numbers(codec, [bits, bits / 32.0, speed, speed * 4.0]);
     }
-    table.notes = vec!["GB of decoded numbers, four bytes each; every class counts by its postings.".to_owned()];
+    table.notes =
+        vec!["GB/s of decoded numbers with four bytes each; classes are weighted by their postings.".to_owned()];
     table
 }

@@ -1,4 +1,4 @@
-//! How long it takes until an index can be asked, and until it has answered for the first time.
+//! Time to open an index, and to answer a first query.
 
 use super::Findings;
 use super::build::Indexes;
@@ -7,14 +7,14 @@ use crate::error::BenchError;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::OpenPart;
-use crate::table::{Table, number};
+use crate::table::Table;
 use lanner::Mode;
 use lanner_index::text::Analyzer;
 use std::time::Instant;
 
-/// Opens every index as often as the suite says. The files are in memory: they were written a moment ago.
+/// Opens every index repeatedly. The files are in the page cache, because they were just written.
 pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Findings, BenchError> {
-    let mut findings = Findings::default();
+    let mut measurements = Vec::new();
     let columns = ["engine", "open, median ms", "least", "most", "open and answer once, median ms"];
     let mut table = Table::new("Opening the index", 1, &columns);
     for (&reader, folder) in indexes {
@@ -26,19 +26,15 @@ pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Fi
             engine.answer("the first query", Mode::Or, 10)?;
             answered.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        let (opened, answered) = (Spread::of(&opened), Spread::of(&answered));
+        let (opened, answered) = (Spread::of(opened), Spread::of(answered));
         let engine = reader.to_string();
-        findings.measurements.push(
+        measurements.push(
             Measurement::new("open", &[("engine", &engine)])
-                .with("median_ms", opened.median)
-                .with("least_ms", opened.least)
-                .with("most_ms", opened.most)
+                .with_spread(["median_ms", "least_ms", "most_ms"], opened)
                 .with("first_answer_ms", answered.median),
         );
-        let cells = [opened.median, opened.least, opened.most, answered.median].map(number);
-        table.row([vec![engine], cells.to_vec()].concat());
+        table.numbers(&engine, opened.values().into_iter().chain([answered.median]));
     }
-    table.notes = vec![format!("{} openings each, files in memory.", part.repetitions.max(1))];
-    findings.tables.push(table);
-    Ok(findings)
+    table.notes = vec![format!("Each index was opened {} times, with files in memory.", part.repetitions.max(1))];
+    Ok(Findings::new(measurements).table(table))
 }

@@ -1,24 +1,24 @@
-//! The virtual environment of the peers, made once and kept.
+//! The Python virtual environment of the peers, which is made once and kept.
 
 use crate::error::BenchError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const REQUIREMENTS: &str = include_str!("../../peers/requirements.txt");
-/// The drivers that the program carries, and what they share.
+/// The drivers of the peers and their shared module.
 const DRIVERS: [(&str, &str); 3] = [
     ("protocol.py", include_str!("../../peers/protocol.py")),
     ("pisa_peer.py", include_str!("../../peers/pisa_peer.py")),
     ("bm25s_peer.py", include_str!("../../peers/bm25s_peer.py")),
 ];
 
-/// A virtual environment with the pinned packages, and the drivers beside it.
+/// A virtual environment with pinned packages, and the drivers.
 pub struct Environment {
     folder: PathBuf,
 }
 
 impl Environment {
-    /// Makes the environment in a folder, unless it is there with the same packages.
+    /// Installs the packages into a folder, unless it has the same ones already.
     pub fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<Environment, BenchError> {
         std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
         let folder = std::path::absolute(folder).map_err(BenchError::io(folder))?;
@@ -45,7 +45,7 @@ impl Environment {
         self.folder.join("python/bin/python")
     }
 
-    /// The command that starts the driver of a peer on postings, with a folder for its index.
+    /// Returns the command that starts the driver of a peer on postings, with a folder for its index.
     pub fn command(&self, peer: &str, postings: &Path, index: &Path) -> Command {
         let mut command = Command::new(self.python());
         command.arg(self.folder.join(format!("{peer}_peer.py"))).arg(postings).arg(index);
@@ -61,5 +61,5 @@ fn run(command: &mut Command) -> Result<(), BenchError> {
     }
     let said = [&output.stderr[..], &output.stdout].concat();
     let said = String::from_utf8_lossy(&said);
-    Err(failed(said.trim().lines().last().unwrap_or("no reason was given")))
+    Err(failed(said.trim().lines().last().unwrap_or("no reason given")))
 }

@@ -1,4 +1,4 @@
-//! Peers that are Python packages: where they are installed, what their indexes are made of, how they are asked.
+//! Peers that are Python packages: their installation, the postings they index, and the processes that answer queries.
 
 mod environment;
 mod postings;
@@ -6,4 +6,4 @@ mod process;
 
 pub use environment::Environment;
 pub use postings::write_postings;
-pub use process::{About, Overhead, Peer, Request, Times};
+pub use process::{Overhead, Peer, Request, Times};

@@ -1,9 +1,9 @@
-//! The postings of an index as the files that PISA builds from, for every peer.
+//! Writes the postings of an index as the files that PISA builds its index from; the other peers read them too.
 //!
-//! `inv.docs` and `inv.freqs` hold one sequence for each term in the order of their bytes: its length, then numbers of
-//! 32 bits; `inv.docs` begins with a sequence of one, the number of documents. `inv.sizes` is one sequence of document
-//! lengths; `fwd.terms` and `fwd.documents` name terms and documents, one a line. `list_lengths`, which PISA does not
-//! know, repeats the lengths of all lists, so that a reader need not walk through them.
+//! `inv.docs` and `inv.freqs` hold one sequence for each term, sorted by term: a length, then numbers of 32 bits. The first
+//! sequence of `inv.docs` has length 1 and holds the number of documents. `inv.sizes` is one sequence of document lengths;
+//! `fwd.terms` and `fwd.documents` name terms and documents, one per line. `list_lengths`, which is not a file of PISA,
+//! holds the lengths of all lists, so that a reader does not have to walk through them.
 
 use crate::error::BenchError;
 use lanner_index::DocId;
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A file of 32-bit numbers or of lines.
+/// A file of 32-bit numbers, or of lines.
 struct Output {
     path: PathBuf,
     file: BufWriter<File>,
@@ -42,7 +42,7 @@ impl Output {
     }
 }
 
-/// Writes the postings of an index into a folder.
+/// Writes the postings of an index to a folder.
 pub fn write_postings(index: &Index, folder: &Path) -> Result<(), BenchError> {
     std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
     write_lists(index, folder)?;
@@ -63,7 +63,7 @@ fn write_lists(index: &Index, folder: &Path) -> Result<(), BenchError> {
     let (mut lengths, mut terms) = (create("list_lengths")?, create("fwd.terms")?);
     documents.numbers(&[1, index.documents()])?;
     let segment = index.segment();
-    let mut room = ([0; BLOCK], [0; BLOCK]);
+    let mut block_buffers = ([0; BLOCK], [0; BLOCK]);
     let mut lexicon = segment.terms();
     while let Some((number, term)) = lexicon.read()? {
         let list = segment.list(number)?;
@@ -72,10 +72,10 @@ fn write_lists(index: &Index, folder: &Path) -> Result<(), BenchError> {
             output.numbers(&[list.postings()])?;
         }
         for block in 0..list.blocks() {
-            let count = list.decode_documents(block, &mut room.0);
-            list.decode_weights(Column::Frequency, block, &mut room.1);
-            documents.numbers(&room.0[..count])?;
-            frequencies.numbers(&room.1[..count])?;
+            let count = list.decode_documents(block, &mut block_buffers.0);
+            list.decode_weights(Column::Frequency, block, &mut block_buffers.1);
+            documents.numbers(&block_buffers.0[..count])?;
+            frequencies.numbers(&block_buffers.1[..count])?;
         }
     }
     [documents, frequencies, lengths, terms].into_iter().try_for_each(Output::finish)

@@ -1,4 +1,4 @@
-//! A peer in a process of its own: lines of JSON to it and back, as `peers/protocol.py` describes them.
+//! A peer in its own process. Requests and replies are lines of JSON, as described in `peers/protocol.py`.
 
 use crate::error::BenchError;
 use lanner::Mode;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A peer that waits for requests.
+/// A running peer.
 pub struct Peer {
     name: String,
     child: Child,
@@ -17,34 +17,30 @@ pub struct Peer {
     about: About,
 }
 
-/// What a peer says of itself once its index is open.
+/// What a peer reports once its index is open.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct About {
-    /// The version of the package.
     pub version: String,
-    /// Bytes of its lists.
     pub list_bytes: u64,
-    /// Bytes of the bounds that it keeps beside them.
+    /// Bytes of the score bounds, which are stored outside of the lists.
     #[serde(default)]
     pub bound_bytes: u64,
-    /// The algorithms by mode; empty for a mode it does not have.
+    /// The algorithms of each mode; empty for a mode that is not supported.
     pub algorithms: BTreeMap<String, Vec<String>>,
 }
 
 /// Queries for a peer.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Request<'a> {
-    /// How terms combine.
     pub mode: Mode,
-    /// How many hits.
     pub k: usize,
-    /// One of the algorithms that the peer has for the mode.
+    /// One of the peer's algorithms for the mode.
     pub algorithm: &'a str,
     /// The terms of each query.
     pub queries: &'a [&'a [String]],
 }
 
-/// A request with what is wanted of it.
+/// A request and what to return for it.
 #[derive(Serialize)]
 struct Envelope<'a> {
     what: &'a str,
@@ -55,18 +51,18 @@ struct Envelope<'a> {
 /// The times of queries.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Times {
-    /// Microseconds of each.
+    /// Microseconds of each query.
     pub us: Vec<f64>,
-    /// Hits of each.
+    /// Number of hits of each query.
     pub rows: Vec<usize>,
 }
 
-/// What the times of a peer contain that an engine without Python would not spend.
+/// The share of Python in the times of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Overhead {
     /// Microseconds of a query without terms.
     pub empty_us: f64,
-    /// Microseconds of handing one hit to Python.
+    /// Microseconds to pass one hit to Python.
     pub row_us: f64,
 }
 
@@ -81,13 +77,13 @@ struct Failure {
 }
 
 impl Peer {
-    /// Starts a driver and waits until its index is open.
+    /// Starts a driver, and waits until its index is open.
     pub fn start(name: &str, mut command: Command) -> Result<Peer, BenchError> {
         let failed = |message: String| BenchError::Peer { peer: name.to_owned(), message };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         let (Some(requests), Some(replies)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed("it has no input or output".to_owned()));
+            return Err(failed("the process has no input or output".to_owned()));
         };
         let (requests, replies) = (Some(requests), BufReader::new(replies));
         let mut peer = Peer { name: name.to_owned(), child, requests, replies, about: About::default() };
@@ -95,17 +91,16 @@ impl Peer {
         Ok(peer)
     }
 
-    /// What it said of itself.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// The algorithms it has for a mode.
+    /// The algorithms for a mode.
     pub fn algorithms(&self, mode: Mode) -> &[String] {
         self.about.algorithms.get(&mode.to_string()).map_or(&[], Vec::as_slice)
     }
 
-    /// Asks every query once and returns the times.
+    /// Runs every query once and returns the times.
     pub fn times(&mut self, request: &Request<'_>) -> Result<Times, BenchError> {
         let times: Times = self.ask(&Envelope { what: "times", request: *request })?;
         if times.us.len() == request.queries.len() && times.rows.len() == request.queries.len() {
@@ -115,12 +110,12 @@ impl Peer {
         }
     }
 
-    /// The external ids and scores of each query's hits, best first.
+    /// Returns the external ids and scores of the hits of each query, best first.
     pub fn answers(&mut self, request: &Request<'_>) -> Result<Vec<Vec<(String, f64)>>, BenchError> {
         Ok(self.ask::<Answers>(&Envelope { what: "answers", request: *request })?.answers)
     }
 
-    /// What to subtract from its times.
+    /// Measures what to subtract from the times.
     pub fn overhead(&mut self, k: usize) -> Result<Overhead, BenchError> {
         self.ask(&serde_json::json!({ "what": "overhead", "k": k }))
     }
@@ -128,7 +123,8 @@ impl Peer {
     fn ask<T: DeserializeOwned>(&mut self, request: &impl Serialize) -> Result<T, BenchError> {
         let mut line = serde_json::to_string(request).expect("a request is plain data");
         line.push('\n');
-        let sent = self.requests.as_mut().expect("open until it is dropped").write_all(line.as_bytes());
+        let sent =
+            self.requests.as_mut().expect("the input is open until the peer is dropped").write_all(line.as_bytes());
         sent.map_err(|error| self.failed(error.to_string()))?;
         self.reply()
     }
@@ -137,7 +133,7 @@ impl Peer {
         let mut line = String::new();
         let read = self.replies.read_line(&mut line).map_err(|error| self.failed(error.to_string()))?;
         if read == 0 {
-            return Err(self.failed("it ended without an answer".to_owned()));
+            return Err(self.failed("the process ended without a reply".to_owned()));
         }
         if let Ok(Failure { error }) = serde_json::from_str(&line) {
             return Err(self.failed(error));
@@ -152,7 +148,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Without input it ends by itself; what it says then interests nobody.
+        // The process exits when its input is closed; its status does not matter.
         self.requests = None;
         let _ = self.child.wait();
     }
@@ -162,9 +158,9 @@ impl Drop for Peer {
 mod tests {
     use super::*;
 
-    /// A peer that says these lines, one at the start and one for each request.
+    /// A peer that prints these lines, one at the start and one for each request.
     fn fake(lines: &[&str]) -> Result<Peer, BenchError> {
-        let [first, others @ ..] = lines else { unreachable!("a peer says something") };
+        let [first, others @ ..] = lines else { unreachable!("there is at least one line") };
         let others = others.iter().map(|line| format!("read request && echo '{line}'"));
         let script = [vec![format!("echo '{first}'")], others.collect()].concat().join("\n");
         let mut command = Command::new("sh");
@@ -175,7 +171,7 @@ mod tests {
     const ABOUT: &str = r#"{"version": "1.0", "list_bytes": 12, "algorithms": {"or": ["wand"]}}"#;
 
     #[test]
-    fn a_peer_says_what_it_is_and_answers_requests() {
+    fn a_peer_describes_itself_and_answers_requests() {
         let times = r#"{"us": [1.5, 2.5], "rows": [1, 0]}"#;
         let answers = r#"{"answers": [[["d1", 2.0]], []]}"#;
         let mut peer = fake(&[ABOUT, times, answers, r#"{"empty_us": 1.0, "row_us": 0.25}"#]).unwrap();
@@ -200,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_fails_says_why() {
+    fn a_failing_peer_gives_its_reason() {
         let error = fake(&[r#"{"error": "no such file"}"#]).err().unwrap().to_string();
         assert_eq!(error, "fake: no such file");
         let mut peer = fake(&[ABOUT, r#"{"us": [], "rows": []}"#]).unwrap();

@@ -1,19 +1,18 @@
-//! Bars in groups, with the spread of the runs behind each.
+//! Horizontal bars in groups, each with the spread of its runs.
 
-use super::letters;
-use super::scene::{Anchor, INK, PALE_INK, RULE, SERIES, Scene, Shape};
-use crate::table::number;
+use super::font;
+use super::scene::{Anchor, INK, LABEL, MARGIN, PALE_INK, RULE, SERIES, Scene, Shape, TICK, WIDTH};
+use crate::result::Measurement;
+use crate::table::{count, number};
 
 /// A bar chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What it shows.
     pub title: String,
-    /// How it was measured and how to read it.
+    /// What the bars show and which direction is better.
     pub subtitle: String,
-    /// What the colours stand for.
+    /// The names of the series, in the order of their colours.
     pub series: Vec<String>,
-    /// The unit of the values.
     pub unit: String,
     /// The groups from top to bottom.
     pub groups: Vec<Group>,
@@ -22,60 +21,87 @@ pub struct Chart {
 /// Bars that belong together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// What they have in common.
     pub label: String,
     /// The bars from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// One bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// Which series it belongs to.
     pub series: usize,
-    /// How long it is.
     pub value: f64,
-    /// The least and the most of the runs.
+    /// The minimum and the maximum of the runs.
     pub range: Option<(f64, f64)>,
 }
 
-const WIDTH: f64 = 820.0;
-const MARGIN: f64 = 28.0;
 const BAR: f64 = 18.0;
 const BAR_GAP: f64 = 4.0;
 const GROUP_GAP: f64 = 16.0;
-const LABEL: f64 = 13.0;
-/// Room for the value behind the longest bar.
-const VALUE_ROOM: f64 = 78.0;
+/// Space for the number behind the longest bar.
+const NUMBER_WIDTH: f64 = 78.0;
+
+impl Bar {
+    pub fn new(series: usize, value: f64) -> Bar {
+        Bar { series, value, range: None }
+    }
+
+    /// Takes median, minimum and maximum from a measurement.
+    pub fn with_range(series: usize, row: &Measurement, [value, least, most]: [&str; 3]) -> Bar {
+        Bar { series, value: row.value(value), range: Some((row.value(least), row.value(most))) }
+    }
+}
+
+impl Group {
+    pub fn new(label: impl Into<String>, bars: impl IntoIterator<Item = Bar>) -> Group {
+        Group { label: label.into(), bars: bars.into_iter().collect() }
+    }
+
+    /// One bar for each series, in their order.
+    pub fn of_series(label: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Group {
+        Group::new(label, (0..).zip(values).map(|(series, value)| Bar::new(series, value)))
+    }
+
+    fn height(&self) -> f64 {
+        self.bars.len() as f64 * (BAR + BAR_GAP) - BAR_GAP
+    }
+}
 
 impl Chart {
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>, unit: &str) -> Chart {
+        Chart { title: title.into(), subtitle: subtitle.into(), unit: unit.to_owned(), ..Chart::default() }
+    }
+
+    pub fn series<T: ToString>(self, names: &[T]) -> Chart {
+        Chart { series: names.iter().map(T::to_string).collect(), ..self }
+    }
+
+    pub fn groups(self, groups: impl IntoIterator<Item = Group>) -> Chart {
+        Chart { groups: groups.into_iter().collect(), ..self }
+    }
+
     /// Lays the chart out.
-    pub fn scene(&self) -> Scene {
-        let mut scene = Scene { width: WIDTH, ..Scene::default() };
-        scene.text(MARGIN, MARGIN + 14.0, 19.0, &self.title).is_bold = true;
-        scene.text(MARGIN, MARGIN + 36.0, LABEL, &self.subtitle).colour = PALE_INK;
+    pub(super) fn scene(&self) -> Scene {
+        let mut scene = Scene::titled(&self.title, &self.subtitle);
         let mut top = MARGIN + 56.0;
         if self.series.len() > 1 {
             top = self.draw_legend(&mut scene, top) + 28.0;
         }
-        let widest = self.groups.iter().map(|group| letters::width(&group.label, LABEL)).fold(0.0, f64::max);
+        let widest = self.groups.iter().map(|group| font::width(&group.label, LABEL)).fold(0.0, f64::max);
         let left = MARGIN + widest + 14.0;
-        let right = WIDTH - MARGIN - VALUE_ROOM;
-        let heights = self.groups.iter().map(|group| group.bars.len() as f64 * (BAR + BAR_GAP) - BAR_GAP);
-        let bottom = top + heights.map(|height| height + GROUP_GAP).sum::<f64>();
+        let right = WIDTH - MARGIN - NUMBER_WIDTH;
+        let bottom = top + self.groups.iter().map(|group| group.height() + GROUP_GAP).sum::<f64>();
         let step = tick_step(self.largest());
         let scale = (right - left) / ((self.largest() / step).ceil().max(1.0) * step);
         let axis = Axis { left, scale };
         self.draw_axis(&mut scene, &axis, step, [top - 6.0, bottom - 4.0]);
         let mut y = top + GROUP_GAP / 2.0 - 4.0;
         for group in &self.groups {
-            let height = group.bars.len() as f64 * (BAR + BAR_GAP) - BAR_GAP;
-            let label = scene.text(left - 12.0, y + height / 2.0 + LABEL * 0.34, LABEL, &group.label);
+            let label = scene.text(left - 12.0, y + group.height() / 2.0 + LABEL * 0.34, LABEL, &group.label);
             label.anchor = Anchor::End;
             for (at, bar) in group.bars.iter().enumerate() {
                 self.draw_bar(&mut scene, bar, &axis, y + at as f64 * (BAR + BAR_GAP));
             }
-            y += height + GROUP_GAP;
+            y += group.height() + GROUP_GAP;
         }
         scene.height = bottom + 38.0;
         scene
@@ -87,16 +113,16 @@ impl Chart {
         if largest > 0.0 && largest.is_finite() { largest } else { 1.0 }
     }
 
-    /// Draws it in as many rows as it takes, and returns where the last one is.
+    /// Draws the legend in as many rows as needed; returns the position of the last row.
     fn draw_legend(&self, scene: &mut Scene, mut y: f64) -> f64 {
         let mut x = MARGIN;
         for (at, name) in self.series.iter().enumerate() {
-            if x > MARGIN && x + 18.0 + letters::width(name, LABEL) > WIDTH - MARGIN {
+            if x > MARGIN && x + 18.0 + font::width(name, LABEL) > WIDTH - MARGIN {
                 (x, y) = (MARGIN, y + 22.0);
             }
             scene.shapes.push(Shape::Rectangle([x, y - 3.0, 12.0, 12.0], SERIES[at % SERIES.len()]));
             scene.text(x + 18.0, y + 7.6, LABEL, name);
-            x += 18.0 + letters::width(name, LABEL) + 24.0;
+            x += 18.0 + font::width(name, LABEL) + 24.0;
         }
         y
     }
@@ -109,7 +135,7 @@ impl Chart {
             let colour = if tick == 0 { PALE_INK } else { RULE };
             scene.shapes.push(Shape::Line([x, top, x, bottom], 1.0, colour));
             let words = if tick == ticks { format!("{} {}", tick_label(value), self.unit) } else { tick_label(value) };
-            let label = scene.text(x, bottom + 18.0, 12.0, words);
+            let label = scene.text(x, bottom + 18.0, TICK, words);
             (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
         }
     }
@@ -144,7 +170,7 @@ impl Axis {
     }
 }
 
-/// The distance of ticks that gives four to eight of them: 1, 2 or 5 and zeros.
+/// Returns a distance of 1, 2 or 5 times a power of ten that gives four to eight ticks.
 pub(super) fn tick_step(largest: f64) -> f64 {
     let rough = largest / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -152,10 +178,10 @@ pub(super) fn tick_step(largest: f64) -> f64 {
     nice.unwrap_or(10.0) * power
 }
 
-/// The number at a tick.
+/// Formats the number at a tick.
 pub(super) fn tick_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
-    if rounded >= 1000.0 { crate::table::count(rounded as u64) } else { rounded.to_string() }
+    if rounded >= 1000.0 { count(rounded as u64) } else { rounded.to_string() }
 }
 
 #[cfg(test)]
@@ -170,9 +196,7 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_values() {
-        let bar = |value| Bar { series: 0, value, range: None };
-        let groups = vec![Group { label: "a".to_owned(), bars: vec![bar(1.0), bar(3.0)] }];
-        let scene = Chart { groups, ..Chart::default() }.scene();
+        let scene = Chart::default().groups([Group::of_series("a", [1.0, 3.0])]).scene();
         let widths: Vec<f64> = scene
             .shapes
             .iter()

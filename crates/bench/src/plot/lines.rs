@@ -1,73 +1,97 @@
-//! Lines over a logarithmic axis, one for each series.
+//! Lines over a logarithmic x axis.
 
-use super::letters;
-use super::scene::{Anchor, PALE_INK, RULE, SERIES, Scene, Shape};
+use super::bars::{tick_label, tick_step};
+use super::font;
+use super::scene::{Anchor, LABEL, MARGIN, PALE_INK, RULE, SERIES, Scene, Shape, TICK, WIDTH};
+use crate::result::Measurement;
 
 /// A line chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChart {
-    /// What it shows.
     pub title: String,
-    /// How it was measured and how to read it.
+    /// What the lines show and which direction is better.
     pub subtitle: String,
-    /// What the horizontal axis shows, in powers.
     pub x_label: String,
-    /// The unit of the values.
     pub unit: String,
-    /// Whether the vertical axis is logarithmic too; values that are not above zero are left out then.
+    /// Whether the y axis is logarithmic too; values that are not positive are left out then.
     pub is_logarithmic: bool,
-    /// The lines.
     pub lines: Vec<Line>,
 }
 
-/// One line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// What it stands for.
     pub label: String,
-    /// Its points from left to right; x is at least 1.
+    /// Points from left to right; x is at least 1.
     pub points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 820.0;
-const MARGIN: f64 = 28.0;
 const HEIGHT: f64 = 300.0;
-const LABEL: f64 = 13.0;
-const TICK: f64 = 12.0;
-/// Between the axis and its values.
+/// Distance between the y axis and its numbers.
 const GAP: f64 = 8.0;
-/// Room for values left of the axis, and for labels right of the lines' ends.
-const ROOM: [f64; 2] = [48.0, 120.0];
+/// Minimal space left of the y axis for its numbers, and right of the lines for their labels.
+const SIDES: [f64; 2] = [48.0, 120.0];
+
+impl Line {
+    pub fn new(label: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Line {
+        Line { label: label.into(), points: points.into_iter().collect() }
+    }
+}
+
+/// Makes one line for each value of a label, with a point for each of its rows.
+pub fn lines_by<T: AsRef<str>>(
+    rows: &[Measurement],
+    label: &str,
+    values: &[T],
+    point: impl Fn(&Measurement) -> (f64, f64),
+) -> Vec<Line> {
+    let line = |value: &T| {
+        let of_value = rows.iter().filter(|row| row.label(label) == value.as_ref());
+        Line::new(value.as_ref(), of_value.map(&point))
+    };
+    values.iter().map(line).collect()
+}
 
 impl LineChart {
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>, [x_label, unit]: [&str; 2]) -> LineChart {
+        let (x_label, unit) = (x_label.to_owned(), unit.to_owned());
+        LineChart { title: title.into(), subtitle: subtitle.into(), x_label, unit, ..LineChart::default() }
+    }
+
+    pub fn logarithmic(self, is_logarithmic: bool) -> LineChart {
+        LineChart { is_logarithmic, ..self }
+    }
+
+    pub fn lines(self, lines: impl IntoIterator<Item = Line>) -> LineChart {
+        LineChart { lines: lines.into_iter().collect(), ..self }
+    }
+
     /// Lays the chart out.
-    pub fn scene(&self) -> Scene {
-        let mut scene = Scene { width: WIDTH, height: MARGIN * 2.0 + 60.0 + HEIGHT + 40.0, ..Scene::default() };
-        scene.text(MARGIN, MARGIN + 14.0, 19.0, &self.title).is_bold = true;
-        scene.text(MARGIN, MARGIN + 36.0, LABEL, &self.subtitle).colour = PALE_INK;
+    pub(super) fn scene(&self) -> Scene {
+        let mut scene = Scene::titled(&self.title, &self.subtitle);
+        scene.height = MARGIN * 2.0 + 60.0 + HEIGHT + 40.0;
         let frame = self.frame();
         self.draw_axes(&mut scene, &frame);
         let mut ends = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
             let colour = SERIES[at % SERIES.len()];
             let is_shown = |point: &&(f64, f64)| !self.is_logarithmic || point.1 > 0.0;
-            let places: Vec<(f64, f64)> =
-                line.points.iter().filter(is_shown).map(|&point| frame.place(point)).collect();
-            for pair in places.windows(2) {
+            let points: Vec<(f64, f64)> =
+                line.points.iter().filter(is_shown).map(|&point| frame.position(point)).collect();
+            for pair in points.windows(2) {
                 scene.shapes.push(Shape::Line([pair[0].0, pair[0].1, pair[1].0, pair[1].1], 2.0, colour));
             }
-            for (x, y) in &places {
+            for (x, y) in &points {
                 scene.shapes.push(Shape::Rectangle([x - 2.5, y - 2.5, 5.0, 5.0], colour));
             }
-            ends.extend(places.last().map(|&(_, y)| (y, at)));
+            ends.extend(points.last().map(|&(_, y)| (y, at)));
         }
-        // Names stand beside the ends of their lines, pushed apart where lines end close together.
+        // Labels stand at the ends of their lines, pushed apart where lines end close together.
         ends.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut lowest = f64::NEG_INFINITY;
         for (y, at) in ends {
             lowest = (y + LABEL * 0.34).max(lowest + LABEL + 3.0);
-            let name = scene.text(frame.right + 12.0, lowest, LABEL, &self.lines[at].label);
-            name.colour = SERIES[at % SERIES.len()];
+            let label = scene.text(frame.right + 12.0, lowest, LABEL, &self.lines[at].label);
+            label.colour = SERIES[at % SERIES.len()];
         }
         scene
     }
@@ -76,25 +100,24 @@ impl LineChart {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let widest = points().map(|point| point.0).fold(2.0, f64::max);
         let largest = points().map(|point| point.1).filter(|y| y.is_finite()).fold(0.0, f64::max);
-        let step = super::bars::tick_step(if largest > 0.0 { largest } else { 1.0 });
+        let step = tick_step(if largest > 0.0 { largest } else { 1.0 });
         let ticks = (largest / step).ceil().max(1.0);
         let least = points().map(|point| point.1).filter(|&y| y > 0.0).fold(f64::INFINITY, f64::min);
         let powers = (self.is_logarithmic && least.is_finite()).then(|| {
             let low = least.log10().floor();
             (low, largest.log10().ceil().max(low + 1.0))
         });
-        let names = self.lines.iter().map(|line| letters::width(&line.label, LABEL)).fold(ROOM[1], f64::max);
+        let names = self.lines.iter().map(|line| font::width(&line.label, LABEL)).fold(SIDES[1], f64::max);
         let (right, top) = (WIDTH - MARGIN - names, MARGIN + 60.0);
-        let mut frame = Frame { left: MARGIN + ROOM[0], right, top, widest: widest.log2(), step, ticks, powers };
-        let labels = self.tick_labels(&frame).into_iter().map(|(_, words)| letters::width(&words, TICK));
+        let mut frame = Frame { left: MARGIN + SIDES[0], right, top, widest: widest.log2(), step, ticks, powers };
+        let labels = self.tick_labels(&frame).into_iter().map(|(_, words)| font::width(&words, TICK));
         frame.left = labels.map(|width| width + 2.0 * GAP).fold(frame.left, f64::max);
         frame
     }
 
-    /// Values of the vertical axis, and the words beside them; the uppermost has the unit.
+    /// Returns the ticks of the y axis and their texts; the topmost text has the unit.
     fn tick_labels(&self, frame: &Frame) -> Vec<(f64, String)> {
-        let mut labels: Vec<_> =
-            frame.values().into_iter().map(|value| (value, super::bars::tick_label(value))).collect();
+        let mut labels: Vec<_> = frame.values().into_iter().map(|value| (value, tick_label(value))).collect();
         if let Some((_, words)) = labels.last_mut() {
             *words = format!("{words} {}", self.unit);
         }
@@ -105,25 +128,25 @@ impl LineChart {
         let bottom = frame.top + HEIGHT;
         let ticks = self.tick_labels(frame);
         for (tick, (value, words)) in ticks.iter().enumerate() {
-            let (_, y) = frame.place((1.0, *value));
+            let (_, y) = frame.position((1.0, *value));
             let colour = if tick == 0 { PALE_INK } else { RULE };
             scene.shapes.push(Shape::Line([frame.left, y, frame.right, y], 1.0, colour));
             let label = scene.text(frame.left - GAP, y + 4.0, TICK, words.as_str());
             (label.anchor, label.colour) = (Anchor::End, PALE_INK);
         }
-        // Every power where there is room, every second one otherwise.
+        // Every power of two if they fit, every second one otherwise.
         let lowest = ticks[0].0;
         for power in (0..=frame.widest as i32).step_by(if frame.widest > 6.0 { 2 } else { 1 }) {
             let x = 2f64.powi(power);
-            let label = scene.text(frame.place((x, lowest)).0, bottom + 18.0, 12.0, super::bars::tick_label(x));
+            let label = scene.text(frame.position((x, lowest)).0, bottom + 18.0, TICK, tick_label(x));
             (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
         }
-        let label = scene.text((frame.left + frame.right) / 2.0, bottom + 38.0, 12.0, &self.x_label);
+        let label = scene.text((frame.left + frame.right) / 2.0, bottom + 38.0, TICK, &self.x_label);
         (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
     }
 }
 
-/// Where the lines are drawn, and how values become places.
+/// The area of the lines, which maps values to positions.
 struct Frame {
     left: f64,
     right: f64,
@@ -132,12 +155,12 @@ struct Frame {
     widest: f64,
     step: f64,
     ticks: f64,
-    /// The powers of ten at both ends of a logarithmic axis.
+    /// The powers of ten at both ends of a logarithmic y axis.
     powers: Option<(f64, f64)>,
 }
 
 impl Frame {
-    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+    fn position(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let across = self.left + (self.right - self.left) * x.max(1.0).log2() / self.widest;
         let up = match self.powers {
             Some((low, high)) => (y.log10() - low) / (high - low),
@@ -146,7 +169,7 @@ impl Frame {
         (across, self.top + HEIGHT * (1.0 - up))
     }
 
-    /// Where the vertical axis has ticks, from below.
+    /// Returns the ticks of the y axis, from below.
     fn values(&self) -> Vec<f64> {
         match self.powers {
             Some((low, high)) => (low as i32..=high as i32).map(|power| 10f64.powi(power)).collect(),
@@ -161,8 +184,8 @@ mod tests {
 
     #[test]
     fn points_lie_by_the_logarithm_of_x() {
-        let line = Line { label: "raw".to_owned(), points: vec![(1.0, 1.0), (16.0, 4.0), (256.0, 4.0)] };
-        let scene = LineChart { lines: vec![line], ..LineChart::default() }.scene();
+        let line = Line::new("raw", [(1.0, 1.0), (16.0, 4.0), (256.0, 4.0)]);
+        let scene = LineChart::default().lines([line]).scene();
         let points: Vec<(f64, f64)> = scene
             .shapes
             .iter()
@@ -177,12 +200,12 @@ mod tests {
 
     #[test]
     fn a_logarithmic_axis_goes_from_power_to_power() {
-        let line = Line { label: "raw".to_owned(), points: vec![(1.0, 0.2), (2.0, 2.0), (4.0, 20.0), (8.0, 0.0)] };
-        let chart = LineChart { lines: vec![line], is_logarithmic: true, ..LineChart::default() };
+        let line = Line::new("raw", [(1.0, 0.2), (2.0, 2.0), (4.0, 20.0), (8.0, 0.0)]);
+        let chart = LineChart::default().lines([line]).logarithmic(true);
         assert_eq!(chart.frame().values(), [0.1, 1.0, 10.0, 100.0]);
-        let heights: Vec<f64> = [0.2, 2.0, 20.0].iter().map(|&y| chart.frame().place((1.0, y)).1).collect();
+        let heights: Vec<f64> = [0.2, 2.0, 20.0].iter().map(|&y| chart.frame().position((1.0, y)).1).collect();
         assert!((heights[0] - heights[1] - (heights[1] - heights[2])).abs() < 1e-9, "{heights:?}");
         let points = chart.scene().shapes.iter().filter(|shape| matches!(shape, Shape::Rectangle(..))).count();
-        assert_eq!(points, 3, "zero has no place");
+        assert_eq!(points, 3, "zero has no position");
     }
 }

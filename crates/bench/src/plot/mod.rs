@@ -1,42 +1,56 @@
-//! Charts as PNG and SVG, drawn alike on any machine: no font files are needed.
+//! Charts as PNG and SVG. The font comes with the program, so that charts look the same on every machine.
 
 mod bars;
-mod letters;
+mod font;
 mod lines;
 mod paint;
 mod scene;
 
 pub use bars::{Bar, Chart, Group};
-pub use lines::{Line, LineChart};
+pub use lines::{Line, LineChart, lines_by};
 
 use crate::error::BenchError;
+use scene::Scene;
 use std::path::Path;
 
 /// A chart of either kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Picture {
-    /// Bars in groups.
     Bars(Chart),
-    /// Lines over a logarithmic axis.
     Lines(LineChart),
 }
 
 impl Picture {
-    /// What it shows.
     pub fn title(&self) -> &str {
         match self {
             Picture::Bars(chart) => &chart.title,
             Picture::Lines(chart) => &chart.title,
         }
     }
+
+    fn scene(&self) -> Scene {
+        match self {
+            Picture::Bars(chart) => chart.scene(),
+            Picture::Lines(chart) => chart.scene(),
+        }
+    }
+
+    /// Writes `NAME.png` and `NAME.svg` to a folder.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<(), BenchError> {
+        let scene = self.scene();
+        paint::write_png(&scene, &folder.join(format!("{name}.png")))?;
+        paint::write_svg(&scene, &folder.join(format!("{name}.svg")))
+    }
 }
 
-/// Writes a chart as `NAME.png` and `NAME.svg` into a folder.
-pub fn write(picture: &Picture, folder: &Path, name: &str) -> Result<(), BenchError> {
-    let scene = match picture {
-        Picture::Bars(chart) => chart.scene(),
-        Picture::Lines(chart) => chart.scene(),
-    };
-    paint::write_png(&scene, &folder.join(format!("{name}.png")))?;
-    paint::write_svg(&scene, &folder.join(format!("{name}.svg")))
+impl From<Chart> for Picture {
+    fn from(chart: Chart) -> Picture {
+        Picture::Bars(chart)
+    }
+}
+
+impl From<LineChart> for Picture {
+    fn from(chart: LineChart) -> Picture {
+        Picture::Lines(chart)
+    }
 }

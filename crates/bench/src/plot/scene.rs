@@ -1,61 +1,58 @@
-//! A picture as a list of shapes, in points from the upper left corner, before it is painted.
+//! A chart as a list of shapes. Coordinates are points from the upper left corner.
 
-/// A colour: red, green, blue.
+/// Red, green, blue.
 pub type Colour = (u8, u8, u8);
 
-/// Where a text stands relative to its point.
+/// Which part of a text lies at its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
     Start,
-    /// It is centred there.
     Middle,
-    /// It ends there.
     End,
 }
 
-/// A line of text; `y` is its baseline.
+/// A line of text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
-    /// Where it is anchored.
     pub x: f64,
-    /// Its baseline.
+    /// The baseline.
     pub y: f64,
-    /// The height of its capitals and the depth of its descenders together.
+    /// Points per em.
     pub size: f64,
-    /// How it is anchored.
     pub anchor: Anchor,
-    /// Whether it is bold.
     pub is_bold: bool,
-    /// Its colour.
     pub colour: Colour,
-    /// The words.
     pub words: String,
 }
 
-/// What a picture consists of.
+/// An element of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// A filled rectangle: left, top, width, height.
     Rectangle([f64; 4], Colour),
-    /// A line from (x, y) to (x, y) of a width.
+    /// A line: the coordinates of both ends, and its width.
     Line([f64; 4], f64, Colour),
-    /// A text.
     Text(Text),
 }
 
-/// A picture.
+/// A chart that is laid out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scene {
-    /// Its width.
     pub width: f64,
-    /// Its height.
     pub height: f64,
-    /// Its shapes, later ones over earlier ones.
+    /// Later shapes cover earlier ones.
     pub shapes: Vec<Shape>,
 }
 
 impl Scene {
+    /// Creates a scene with a title and a subtitle.
+    pub fn titled(title: &str, subtitle: &str) -> Scene {
+        let mut scene = Scene { width: WIDTH, ..Scene::default() };
+        scene.text(MARGIN, MARGIN + 14.0, 19.0, title).is_bold = true;
+        scene.text(MARGIN, MARGIN + 36.0, LABEL, subtitle).colour = PALE_INK;
+        scene
+    }
+
     /// Adds a text and returns it for changes.
     pub fn text(&mut self, x: f64, y: f64, size: f64, words: impl Into<String>) -> &mut Text {
         let (anchor, is_bold, colour) = (Anchor::Start, false, INK);
@@ -67,13 +64,21 @@ impl Scene {
     }
 }
 
-/// What words are written in.
+/// The width of every chart.
+pub const WIDTH: f64 = 820.0;
+pub const MARGIN: f64 = 28.0;
+/// The size of labels.
+pub const LABEL: f64 = 13.0;
+/// The size of the numbers at axes.
+pub const TICK: f64 = 12.0;
+
+/// The colour of texts.
 pub const INK: Colour = (31, 41, 55);
-/// What lesser words are written in.
+/// The colour of subtitles and axes.
 pub const PALE_INK: Colour = (107, 114, 128);
-/// What lines behind the data are drawn in.
+/// The colour of grid lines.
 pub const RULE: Colour = (229, 231, 235);
-/// What series are drawn in; the first is ours.
+/// The colours of series; the first is Lanner's.
 pub const SERIES: [Colour; 8] = [
     (13, 116, 110),
     (148, 163, 184),

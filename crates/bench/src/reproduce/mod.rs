@@ -1,21 +1,20 @@
-//! The papers' tables and figures, each beside ours: one module a paper.
+//! Tables and figures of papers, with our measurements next to the paper's numbers. Each paper has a module.
 
 mod cooperative;
 mod gpu_ir;
 mod griffin;
-mod on_device;
 mod saat;
+mod setup;
 
-use crate::cache::Cache;
 use crate::error::BenchError;
-use crate::experiments::Findings;
 use crate::experiments::codecs::CodecLists;
 use crate::experiments::gpu::DeviceName;
-use crate::machine::Provenance;
-use crate::result::{Measurement, Processor, SuiteResult};
-use crate::run::{RunOptions, write_result};
+use crate::experiments::{Context, Findings, RunOptions, Say};
+use crate::machine::cores;
+use crate::result::{Measurement, SuiteResult};
+use crate::run::{About, Origin};
 use crate::suite::{Suite, Target};
-use on_device::Ground;
+use setup::Setup;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
@@ -23,26 +22,34 @@ use std::path::PathBuf;
 pub struct Entry {
     /// `paper/table`.
     pub name: &'static str,
-    /// What the paper shows there.
     pub title: &'static str,
-    /// What it runs on.
     pub side: Side,
-    /// What is claimed of ours.
+    run: Run,
     targets: Vec<Target>,
-    run: fn(&Reproduction<'_>) -> Result<Findings, BenchError>,
 }
 
-/// What a table or figure is measured on.
+/// How the findings of an entry are made.
+#[derive(Clone, Copy)]
+enum Run {
+    /// From the measurements of all codecs on the lists of suite `codecs`.
+    Codecs(fn(Vec<Measurement>) -> Findings),
+    /// From the queries of saat.
+    Saat(fn(&saat::Workload, &Choice) -> Result<Findings, BenchError>),
+    /// On a GPU.
+    Gpu(fn(&Setup) -> Result<Findings, BenchError>),
+    /// From the batches of cooperative, which are measured on a GPU.
+    Batches(fn(&Setup, &[Measurement]) -> Findings),
+}
+
+/// What an entry runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The processor alone.
     Cpu,
-    /// A GPU, with the processor beside it.
+    /// A GPU, compared with the CPU.
     Gpu,
 }
 
 impl Side {
-    /// Its name, which stands for all its entries.
     pub fn name(self) -> &'static str {
         match self {
             Side::Cpu => "cpu",
@@ -51,137 +58,116 @@ impl Side {
     }
 }
 
-/// What to measure on, where that can be chosen.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Choice {
-    /// The collection of saat; the Wikipedia passages of the data folder if absent.
-    #[arg(long)]
-    pub input: Option<PathBuf>,
-    /// The query log of saat; the Terabyte-2005 queries of the data folder if absent.
-    #[arg(long)]
-    pub queries: Option<PathBuf>,
-    /// How many queries of the log's half that is kept for reporting (every second one); saat has 20,000, gpu-ir 1,000.
-    #[arg(long, default_value_t = 1000)]
-    pub count: usize,
-    /// The most threads; as many as there are processors if absent.
-    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
-    pub threads: usize,
-    /// Runs of saat that count.
-    #[arg(long, default_value_t = 5)]
-    pub runs: usize,
-    /// Ends the names of the results, so that those of another machine or collection stand beside the others.
-    #[arg(long)]
-    pub label: Option<String>,
-    /// The suite whose collection and query log the figures about a GPU have.
-    #[arg(long, default_value = "gpu")]
-    pub suite: String,
-    /// Scales that collection to so many documents instead of the suite's number.
-    #[arg(long)]
-    pub documents: Option<u64>,
+impl Entry {
+    fn new(name: &'static str, title: &'static str, run: Run) -> Entry {
+        let side = if matches!(run, Run::Gpu(_) | Run::Batches(_)) { Side::Gpu } else { Side::Cpu };
+        Entry { name, title, side, run, targets: Vec::new() }
+    }
+
+    fn paper(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether a name of the command line selects the entry.
+    fn has_name(&self, name: &str) -> bool {
+        self.name == name || self.paper() == name || (name == "gpu" && self.side == Side::Gpu)
+    }
 }
 
-/// Every table and figure that can be reproduced. A paper's module gives its own entries.
+/// Returns all tables and figures that can be reproduced.
 pub fn entries() -> Vec<Entry> {
     let papers = [griffin::entries(), gpu_ir::entries(), cooperative::entries(), saat::entries()];
     papers.into_iter().flatten().collect()
 }
 
-/// What reproductions work with, and what they share.
-pub struct Reproduction<'a> {
-    options: &'a RunOptions,
-    choice: &'a Choice,
-    /// Is told what happens.
-    say: &'a dyn Fn(&str),
-    codecs: OnceCell<Vec<Measurement>>,
-    saat: OnceCell<saat::Workload>,
-    ground: OnceCell<Ground>,
-    batches: OnceCell<Vec<Measurement>>,
-}
-
-impl Reproduction<'_> {
-    /// Every codec on the lists of the suite `codecs`.
-    fn codecs(&self) -> Result<Vec<Measurement>, BenchError> {
-        if let Some(rows) = self.codecs.get() {
-            return Ok(rows.clone());
-        }
-        let suite = Suite::load("codecs")?;
-        let part = suite.codecs.as_ref().expect("the suite is about codecs");
-        let (cache, options) = (Cache::new(&self.options.cache), self.options);
-        let (data, program, say) = (&options.data, &options.program, self.say);
-        let rows = CodecLists { suite: &suite, part, data, cache: &cache, program, say }.run()?.measurements;
-        Ok(self.codecs.get_or_init(|| rows).clone())
-    }
-
-    /// The device, with an index and its lists.
-    fn ground(&self) -> Result<&Ground, BenchError> {
-        if let Some(ground) = self.ground.get() {
-            return Ok(ground);
-        }
-        let ground = Ground::prepare(self)?;
-        Ok(self.ground.get_or_init(|| ground))
-    }
-
-    /// The batches of cooperative.
-    fn batches(&self) -> Result<&[Measurement], BenchError> {
-        if let Some(rows) = self.batches.get() {
-            return Ok(rows);
-        }
-        let rows = cooperative::measure(self)?;
-        Ok(self.batches.get_or_init(|| rows))
-    }
-
-    /// The queries of saat, planned and with checked answers.
-    fn saat(&self) -> Result<&saat::Workload, BenchError> {
-        if let Some(workload) = self.saat.get() {
-            return Ok(workload);
-        }
-        let workload = saat::prepare(self)?;
-        Ok(self.saat.get_or_init(|| workload))
-    }
+/// Options of the measurements.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Choice {
+    /// Collection of saat [default: the Wikipedia passages in the data folder]
+    #[arg(long)]
+    pub input: Option<PathBuf>,
+    /// Query log of saat [default: the Terabyte-2005 queries in the data folder]
+    #[arg(long)]
+    pub queries: Option<PathBuf>,
+    /// Number of queries, from the half of the log that is kept for reporting; saat has 20,000, gpu-ir 1,000.
+    #[arg(long, default_value_t = 1000)]
+    pub count: usize,
+    /// Maximal number of threads that answer queries.
+    #[arg(long, default_value_t = cores())]
+    pub threads: usize,
+    /// Number of runs of saat.
+    #[arg(long, default_value_t = 5)]
+    pub runs: usize,
+    /// Suffix for the names of the results, to keep them apart from those of another collection or machine.
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The suite with the collection and query log for entries that need a GPU.
+    #[arg(long, default_value = "gpu")]
+    pub suite: String,
+    /// Scales the collection of that suite to this many documents instead.
+    #[arg(long)]
+    pub documents: Option<u64>,
 }
 
 impl Choice {
-    /// The options that say this on the command line, files by name alone, with a space before each.
+    /// Returns the options of an entry as they are written on the command line, with a space before each. Files are
+    /// given by name only.
     fn to_arguments(&self, entry: &Entry, device: DeviceName) -> String {
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let count = ("count", Some(self.count.to_string()));
-        let threads = ("threads", Some(self.threads.to_string()));
-        let (label, documents) = (("label", self.label.clone()), self.documents.map(|documents| documents.to_string()));
-        let options = if entry.side == Side::Gpu {
-            let device = (device != DeviceName::Cuda).then(|| device.to_string());
-            let suite = (self.suite != "gpu").then(|| self.suite.clone());
-            vec![("suite", suite), ("documents", documents), count, threads, ("device", device), label]
-        } else if entry.name.starts_with("saat/") {
-            let files = [("input", self.input.as_ref().map(name)), ("queries", self.queries.as_ref().map(name))];
-            files.into_iter().chain([count, threads, ("runs", Some(self.runs.to_string())), label]).collect()
-        } else {
-            Vec::new()
+        let (count, threads) = (Some(self.count.to_string()), Some(self.threads.to_string()));
+        let options = match entry.run {
+            Run::Codecs(_) => Vec::new(),
+            Run::Saat(_) => vec![
+                ("input", self.input.as_ref().map(name)),
+                ("queries", self.queries.as_ref().map(name)),
+                ("count", count),
+                ("threads", threads),
+                ("runs", Some(self.runs.to_string())),
+                ("label", self.label.clone()),
+            ],
+            Run::Gpu(_) | Run::Batches(_) => vec![
+                ("suite", (self.suite != "gpu").then(|| self.suite.clone())),
+                ("documents", self.documents.map(|documents| documents.to_string())),
+                ("count", count),
+                ("threads", threads),
+                ("device", (device != DeviceName::Cuda).then(|| device.to_string())),
+                ("label", self.label.clone()),
+            ],
         };
         options.into_iter().filter_map(|(option, value)| Some(format!(" --{option} {}", value?))).collect()
     }
+
+    /// Loads the suite for entries that need a GPU.
+    fn gpu_suite(&self) -> Result<Suite, BenchError> {
+        let mut suite = Suite::load(&self.suite)?;
+        if let (Some(documents), Some(scale)) = (self.documents, &mut suite.collection.scale) {
+            scale.documents = documents;
+        }
+        Ok(suite)
+    }
 }
 
-/// Measures what each of some entries needs, writes the results beside those of the suites, and shows each as it comes.
-/// A paper's name stands for all its entries, and `gpu` for all that need one. Where an entry fails, the others are
-/// measured all the same, and the first failure is returned.
+/// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of its
+/// entries, and `gpu` for all that need one. If an entry fails, the others run all the same, and the first error is returned.
 pub fn reproduce(
     names: &[String],
     options: &RunOptions,
     choice: &Choice,
-    say: &dyn Fn(&str),
+    say: Say<'_>,
     show: &mut dyn FnMut(&SuiteResult),
 ) -> Result<(), BenchError> {
     if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
-        return Err(BenchError::Usage("--count, --threads and --runs take at least 1".to_owned()));
+        return Err(BenchError::Usage("--count, --threads and --runs must be at least 1".to_owned()));
     }
-    let (codecs, saat, ground, batches) = (OnceCell::new(), OnceCell::new(), OnceCell::new(), OnceCell::new());
-    let shared = Reproduction { options, choice, say, codecs, saat, ground, batches };
+    let shared = Shared { options, choice, say, cells: Cells::default() };
     let mut outcome = Ok(());
     for entry in wanted(names, options)? {
         match shared.run(&entry) {
             Ok(result) => show(&result),
-            // Without a device or an index there is nothing to go on with.
-            Err(error) if entry.side == Side::Gpu && shared.ground.get().is_none() => return outcome.and(Err(error)),
+            // Without a device or an index, the other entries that need a GPU would fail too.
+            Err(error) if entry.side == Side::Gpu && shared.cells.setup.get().is_none() => {
+                return outcome.and(Err(error));
+            }
             Err(error) => {
                 say(&format!("{} failed: {error}", entry.name));
                 outcome = outcome.and(Err(error));
@@ -191,64 +177,109 @@ pub fn reproduce(
     outcome
 }
 
-impl Reproduction<'_> {
+/// What entries share.
+struct Shared<'a> {
+    options: &'a RunOptions,
+    choice: &'a Choice,
+    say: Say<'a>,
+    cells: Cells,
+}
+
+/// What is made when the first entry needs it.
+#[derive(Default)]
+struct Cells {
+    codecs: OnceCell<Vec<Measurement>>,
+    saat: OnceCell<saat::Workload>,
+    setup: OnceCell<Setup>,
+    batches: OnceCell<Vec<Measurement>>,
+}
+
+impl Shared<'_> {
     fn run(&self, entry: &Entry) -> Result<SuiteResult, BenchError> {
         let (options, choice) = (self.options, self.choice);
         let arguments = choice.to_arguments(entry, options.device);
-        let mut provenance = Provenance::start(format!("lanner-bench reproduce {}{arguments}", entry.name));
+        let mut origin = Origin::start(format!("lanner-bench reproduce {}{arguments}", entry.name));
         (self.say)(entry.name);
-        let findings = (entry.run)(self)?;
-        provenance.finish();
-        let mut about = (entry.name.replace('/', "-"), format!("{}: {}", entry.name, entry.title));
+        let findings = match entry.run {
+            Run::Codecs(findings) => findings(self.codecs()?.clone()),
+            Run::Saat(findings) => findings(self.saat()?, choice)?,
+            Run::Gpu(findings) => findings(self.setup()?)?,
+            Run::Batches(findings) => findings(self.setup()?, self.batches()?),
+        };
+        let (mut name, mut title) = (entry.name.replace('/', "-"), format!("{}: {}", entry.name, entry.title));
         if let Some(label) = &choice.label {
-            about = (format!("{}-{label}", about.0), format!("{} ({label})", about.1));
+            (name, title) = (format!("{name}-{label}"), format!("{title} ({label})"));
         }
-        let (mut out, mut ran_on) = (options.out.clone(), Processor::Cpu);
+        let mut out = options.out.clone();
         if entry.side == Side::Gpu {
-            let limits = self.ground()?.gpu.limits();
-            ran_on = if limits.is_simulated { Processor::Simulator } else { Processor::Gpu };
-            provenance.device.add_gpu(&limits.name);
+            origin.add_gpu(self.setup()?.gpu.limits());
             out.extend(choice.gpu_suite()?.results);
         }
-        write_result(about, &[], &entry.targets, (provenance, ran_on), findings, &out)
+        About { name, title, notes: Vec::new() }.write(origin, &entry.targets, findings, &out)
+    }
+
+    fn codecs(&self) -> Result<&Vec<Measurement>, BenchError> {
+        get_or_try_init(&self.cells.codecs, || {
+            let suite = Suite::load("codecs")?;
+            let part = suite.codecs.as_ref().expect("the suite has a section [codecs]");
+            let context = Context { suite: &suite, options: self.options, say: self.say };
+            Ok(CodecLists { context, part }.run()?.measurements)
+        })
+    }
+
+    fn saat(&self) -> Result<&saat::Workload, BenchError> {
+        get_or_try_init(&self.cells.saat, || saat::prepare(self))
+    }
+
+    fn setup(&self) -> Result<&Setup, BenchError> {
+        get_or_try_init(&self.cells.setup, || Setup::prepare(self))
+    }
+
+    fn batches(&self) -> Result<&Vec<Measurement>, BenchError> {
+        get_or_try_init(&self.cells.batches, || cooperative::measure(self.setup()?, self.say))
     }
 }
 
-/// What is named, without what `--only` leaves out.
+fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, BenchError>) -> Result<&T, BenchError> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = make()?;
+    Ok(cell.get_or_init(|| value))
+}
+
+/// Returns the named entries that `--only` keeps.
 fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchError> {
-    let keeps = |entry: &Entry| {
-        let (paper, part) = entry.name.split_once('/').unwrap_or_default();
-        let keeps = |key, value| options.only.keeps(key, value);
+    let keeps = |key: &str, value: &str| options.only.keeps(key, value);
+    let is_kept = |entry: &Entry| {
+        let part = entry.name.split('/').nth(1).unwrap_or_default();
         let is_named = keeps("entry", part) || keeps("entry", entry.name);
-        is_named && keeps("paper", paper) && keeps("side", entry.side.name())
+        is_named && keeps("paper", entry.paper()) && keeps("side", entry.side.name())
     };
-    let wanted: Vec<Entry> = named(names)?.into_iter().filter(keeps).collect();
+    let wanted: Vec<Entry> = named(names)?.into_iter().filter(is_kept).collect();
     if wanted.is_empty() {
         let known: Vec<&str> = named(names)?.iter().map(|entry| entry.name).collect();
-        return Err(BenchError::Usage(format!("--only leaves nothing of {}", known.join(", "))));
+        return Err(BenchError::Usage(format!("--only selects nothing of {}", known.join(", "))));
     }
     Ok(wanted)
 }
 
 fn named(names: &[String]) -> Result<Vec<Entry>, BenchError> {
-    let is_meant = |name: &str, entry: &Entry| {
-        entry.name == name || entry.name.split('/').next() == Some(name) || (name == "gpu" && entry.side == Side::Gpu)
-    };
-    if let Some(unknown) = names.iter().find(|name| !entries().iter().any(|entry| is_meant(name, entry))) {
+    if let Some(unknown) = names.iter().find(|name| !entries().iter().any(|entry| entry.has_name(name))) {
         let known: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
-        let what = format!("nothing to reproduce is called {unknown}; there are {}", known.join(", "));
-        return Err(BenchError::Usage(what));
+        return Err(BenchError::Usage(format!("unknown entry {unknown}; there are {}", known.join(", "))));
     }
-    Ok(entries().into_iter().filter(|entry| names.iter().any(|name| is_meant(name, entry))).collect())
+    Ok(entries().into_iter().filter(|entry| names.iter().any(|name| entry.has_name(name))).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn every_entry_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<&str> = entries().iter().map(|entry| entry.name).collect();
+    fn entry_names_are_unique() {
+        let names: BTreeSet<&str> = entries().iter().map(|entry| entry.name).collect();
         assert_eq!(names.len(), entries().len());
         assert!(names.iter().all(|name| name.split('/').count() == 2));
     }

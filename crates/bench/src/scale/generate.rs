@@ -1,28 +1,28 @@
-//! One document of the scaled collection from its number and the seed.
+//! Generates one document of a scaled collection from its number and the seed.
 
 use super::names::{Names, push_suffix};
 use super::random::{Random, mix};
 use super::source::{DocumentView, Source};
 
-/// Documents that stay together in every copy: neighbours share topics, as in the source.
+/// Consecutive documents that stay together in every copy, because neighbours share topics.
 const GROUP: u32 = 16;
-/// The share, of 2^32, of terms that are swapped with a neighbour's.
+/// Probability, times 2^32, that a term is swapped with one of a neighbour.
 const SWAPPED: u64 = (1 << 32) / 10;
-/// Words in more documents than one of so many are never swapped: that would wear long lists away.
+/// Words in more than 1/16 of the documents are never swapped; otherwise long lists would become shorter.
 const COMMON_SHARE: u32 = 16;
 
-/// Makes the documents of a scaled collection.
+/// Generates the documents of a scaled collection.
 #[derive(Clone, Debug)]
 pub struct Generator {
     source: Source,
     names: Names,
     seed: u64,
     documents: u64,
-    /// How each copy visits the whole groups of the source.
+    /// The order in which each copy visits the full groups of the source.
     walks: Vec<Walk>,
 }
 
-/// Visits `groups` groups, each once: from `start` on in steps of `stride`, which has no divisor in common with them.
+/// Visits each of `groups` groups once: starts at `start` and advances by `stride`, which is coprime to `groups`.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
     start: u64,
@@ -31,28 +31,28 @@ struct Walk {
 }
 
 impl Walk {
-    fn group(&self, place: u64) -> u64 {
-        (self.start + self.stride * place) % self.groups
+    fn group(&self, position: u64) -> u64 {
+        (self.start + self.stride * position) % self.groups
     }
 }
 
-/// A document that was made, and memory to make the next one in.
+/// A generated document, with buffers for the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Made {
-    /// Its external id.
+    /// The external id.
     pub id: String,
     /// Words of the title, separated by spaces.
     pub title: Vec<u8>,
     /// Words of the text, separated by spaces.
     pub text: Vec<u8>,
-    /// For each term of the source document: the word that stands for it, and its new frequency.
+    /// For each term of the source document: the word that replaces it, and its new frequency.
     drawn: Vec<(u32, u32)>,
-    /// For each term: how many of its tokens the source document had so far.
+    /// For each term of the source document: its tokens so far.
     seen: Vec<u32>,
 }
 
 impl Generator {
-    /// Makes `documents` documents of a source.
+    /// Prepares to generate `documents` documents from a source.
     pub fn new(source: Source, documents: u64, seed: u64) -> Generator {
         let copies = documents.div_ceil(u64::from(source.documents()));
         let names = Names::new(&source, copies as usize, seed);
@@ -60,12 +60,12 @@ impl Generator {
         Generator { names, seed, documents, walks, source }
     }
 
-    /// How many documents it makes.
+    /// The number of documents to generate.
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// The collection they are made of.
+    #[cfg(test)]
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -75,18 +75,18 @@ impl Generator {
         self.names.exponent()
     }
 
-    /// The copy that a document belongs to, and the source document that it is made of.
+    /// Returns the copy that a document belongs to, and its source document.
     pub fn source_of(&self, number: u64) -> (u32, u32) {
         let documents = u64::from(self.source.documents());
         let (copy, within) = (number / documents, number % documents);
-        let (place, offset) = (within / u64::from(GROUP), within % u64::from(GROUP));
+        let (position, offset) = (within / u64::from(GROUP), within % u64::from(GROUP));
         let walk = &self.walks[copy as usize];
-        // The last group of the source may be smaller: every copy leaves it at its end.
-        let group = if place < walk.groups { walk.group(place) } else { place };
+        // The last group of the source may be smaller; it stays at the end of every copy.
+        let group = if position < walk.groups { walk.group(position) } else { position };
         (copy as u32, (group * u64::from(GROUP) + offset) as u32)
     }
 
-    /// Makes a document.
+    /// Generates a document.
     pub fn make(&self, number: u64, made: &mut Made) {
         let (copy, source_number) = self.source_of(number);
         let document = self.source.document(source_number);
@@ -101,14 +101,14 @@ impl Generator {
         made.seen.clear();
         made.seen.resize(document.terms.len(), 0);
         let Made { title, text, drawn, seen, .. } = made;
-        for (at, &place) in document.tokens.iter().enumerate() {
-            let place = usize::from(place);
-            let (word, frequency) = drawn[place];
-            let before = document.terms[place].1;
-            seen[place] += 1;
-            // Tokens beyond the new frequency are left out; if it is higher, the last token is repeated.
-            let times = if seen[place] < before {
-                u32::from(seen[place] <= frequency)
+        for (at, &term) in document.tokens.iter().enumerate() {
+            let term = usize::from(term);
+            let (word, frequency) = drawn[term];
+            let before = document.terms[term].1;
+            seen[term] += 1;
+            // Drop tokens beyond the new frequency; if it is higher than before, repeat the last token.
+            let times = if seen[term] < before {
+                u32::from(seen[term] <= frequency)
             } else {
                 (frequency + 1).saturating_sub(before)
             };
@@ -119,7 +119,7 @@ impl Generator {
         }
     }
 
-    /// Draws the words and frequencies that stand for the terms of a document.
+    /// Draws a word and a frequency for each term of a document.
     fn draw(&self, number: u32, document: DocumentView<'_>, random: &mut Random, made: &mut Made) {
         let neighbour = self.source.document(neighbour(number, self.source.documents(), random));
         made.drawn.clear();
@@ -154,8 +154,8 @@ impl Generator {
     }
 }
 
-/// A walk for each copy. It begins half way round from where the one before has ended, so that no document stands
-/// beside its copy.
+/// Returns a walk for each copy. It starts half a round after the end of the previous walk, so that a document is never next
+/// to its own copy.
 fn walks(groups: u64, copies: u64, seed: u64) -> Vec<Walk> {
     let mut last = mix(seed, 0) >> 32;
     let mut next_walk = |copy| {
@@ -168,13 +168,13 @@ fn walks(groups: u64, copies: u64, seed: u64) -> Vec<Walk> {
     (0..copies).map(&mut next_walk).collect()
 }
 
-/// A document beside that one.
+/// Returns the document before or after a document.
 fn neighbour(number: u32, documents: u32, random: &mut Random) -> u32 {
     let forward = random.next() & 1 == 0;
     if (forward && number + 1 < documents) || number == 0 { (number + 1) % documents } else { number - 1 }
 }
 
-/// A frequency with the given mean, at least 1: one plus as many heads as twice the rest of coins show.
+/// Draws a frequency of at least 1 with the given mean: 1 plus the heads of `2 * (frequency - 1)` coins.
 #[inline]
 fn redrawn(frequency: u32, random: &mut Random) -> u32 {
     let mut coins = u64::from(frequency - 1) * 2;
@@ -189,7 +189,7 @@ fn redrawn(frequency: u32, random: &mut Random) -> u32 {
 
 fn push_number(number: u32, out: &mut String) {
     use std::fmt::Write;
-    write!(out, "{number}").expect("a string takes everything");
+    write!(out, "{number}").expect("writing to a string does not fail");
 }
 
 fn greatest_common_divisor(first: u64, second: u64) -> u64 {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_never_stand_side_by_side_and_every_copy_is_whole() {
+    fn copies_are_never_adjacent_and_every_copy_is_complete() {
         for documents in [2, 15, 16, 17, 32, 33, 64, 400, 1001] {
             let generator = Generator::new(source(documents), 7 * documents as u64, 3);
             let made_of: Vec<(u32, u32)> = (0..generator.documents()).map(|n| generator.source_of(n)).collect();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vocabulary_grows_as_the_law_of_the_source_says() {
+    fn the_vocabulary_grows_by_heaps_law() {
         let generator = Generator::new(source(2000), 16_000, 1);
         let words: std::collections::HashSet<String> = texts(&generator, 0..16_000)
             .iter()

@@ -1,9 +1,9 @@
-//! Large collections made of a real one, so that they keep its lengths, its lists and its topics.
+//! Generates large collections that keep the document lengths, list lengths and topics of a real one.
 //!
-//! Document number i is made of source document [`Generator::source_of`]`(i)` and the seed alone: any part can be made
-//! on any thread. Each pass over the source, a *copy*, visits groups of neighbouring documents in an order of its own.
-//! A document keeps most of its terms, swaps some with a neighbour's, and its frequencies are redrawn around those it
-//! has. Rare words get new names at the rate at which Heaps' law wants new words (`names`).
+//! Document i depends only on source document [`Generator::source_of`]`(i)` and the seed, so that documents can be generated
+//! in any order on any thread. Each pass over the source, a *copy*, visits groups of neighbouring documents in its own
+//! order. A document keeps most of its terms, swaps some with those of a neighbour, and gets new frequencies with the same
+//! mean. Rare words get new names at the rate of new words that Heaps' law predicts (`names`).
 
 mod generate;
 mod names;
@@ -12,7 +12,7 @@ pub(crate) mod random;
 mod source;
 mod write;
 
-pub use generate::{Generator, Made};
+pub use generate::Generator;
 pub use profile::{Profile, compare};
 pub use source::Source;
-pub use write::{build_index, documents, write_jsonl};
+pub use write::{build_index, write_jsonl};

@@ -1,36 +1,34 @@
-//! New names for rare words, so that the vocabulary grows as Heaps' law says.
+//! New names for rare words, so that the vocabulary grows by Heaps' law.
 //!
-//! The law, words = K · tokens^β, is fitted to the source; c copies then need `words · c^β` different words. In each
-//! copy every rare word takes a new name with the probability that makes up for the growth; otherwise it takes the name
-//! it had in an earlier copy chosen at random. That is Simon's process (1955), which gives the names, like real words,
-//! frequencies with a power law.
+//! The law, words = K · tokens^β, is fitted to the source; c copies then have `words · c^β` distinct words. In each copy,
+//! every rare word takes a new name with the probability that yields this growth; otherwise it takes the name that it had
+//! in a random earlier copy. This is Simon's process (1955); its names have power-law frequencies, as real words do.
 
 use super::random::mix;
 use super::source::Source;
-use crate::statistics::fit_power_law;
+use crate::statistics::power_law_exponent;
 
-/// A word is rare that occurs in fewer documents than one of so many, or in at most two.
+/// A word is rare if it occurs in at most 1/5,000 of the documents, or in at most two.
 const RARE_SHARE: u32 = 5_000;
-/// Longer words keep their name.
+/// Longer words keep their names.
 const LONGEST_BYTES: usize = 60;
 
-/// Which rare word has which name in which copy.
+/// The names of rare words in each copy.
 #[derive(Clone, Debug)]
 pub struct Names {
     seed: u64,
     exponent: f64,
     is_rare: Vec<bool>,
-    /// `renamed[copy]`: the share, of 2^32, of rare words that take a new name.
+    /// `renamed[copy]`: probability, times 2^32, that a rare word takes a new name.
     renamed: Vec<u64>,
 }
 
 impl Names {
-    /// Names for so many copies of a source.
+    /// Fits Heaps' law to a source and prepares names for its copies.
     pub fn new(source: &Source, copies: usize, seed: u64) -> Names {
-        // The beginning of a collection is about few topics: the law shows later.
+        // The first documents of a collection cover few topics and do not follow the law.
         let growth = source.growth();
-        let (exponent, _) = fit_power_law(&growth[growth.len() / 4..]);
-        let exponent = exponent.clamp(0.0, 1.0);
+        let exponent = power_law_exponent(&growth[growth.len() / 4..]).clamp(0.0, 1.0);
         let most = (source.documents() / RARE_SHARE).max(2);
         let is_rare: Vec<bool> =
             (0..source.words()).map(|word| source.frequency(word) <= most && takes_suffix(source.word(word))).collect();
@@ -50,7 +48,7 @@ impl Names {
         self.exponent
     }
 
-    /// The copy in which the name of a word in a copy was new; 0 is the word itself.
+    /// Returns the copy in which the name of a word in `copy` was introduced; 0 stands for the word itself.
     #[inline]
     pub fn origin(&self, word: u32, copy: u32) -> u32 {
         if !self.is_rare[word as usize] {
@@ -62,14 +60,14 @@ impl Names {
             if bits >> 32 < self.renamed[at as usize] {
                 return at;
             }
-            // The name it had in an earlier copy.
+            // Take the name of an earlier copy.
             at = (((bits & 0xffff_ffff) * u64::from(at)) >> 32) as u32;
         }
         0
     }
 }
 
-/// Appends what makes a new name of a word: a letter and the copy in letters.
+/// Appends the suffix of a new name: the letter x, then the number of the copy in letters.
 pub fn push_suffix(origin: u32, out: &mut Vec<u8>) {
     out.push(b'x');
     let mut rest = origin;
@@ -79,7 +77,7 @@ pub fn push_suffix(origin: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether letters after the word make one longer word of it: not so after ideographs.
+/// Whether a word with letters appended is still a single word, which is not the case for ideographs.
 fn takes_suffix(word: &str) -> bool {
     let last = word.chars().next_back();
     last.is_some_and(|last| last < '\u{590}' && last.is_alphanumeric()) && word.len() <= LONGEST_BYTES

@@ -1,4 +1,4 @@
-//! What a collection looks like from its index: vocabulary, list lengths, bits a posting.
+//! Statistics of a collection from its index: vocabulary, list lengths, bits per posting.
 
 use crate::error::BenchError;
 use crate::table::{Table, count, number};
@@ -6,30 +6,25 @@ use lanner_index::TermId;
 use lanner_index::format::segment::Section;
 use lanner_index::open::Index;
 
-/// List lengths are sorted into classes of powers of four.
+/// List lengths are counted in classes of powers of four.
 const CLASSES: usize = 16;
 
-/// What a collection looks like.
+/// Statistics of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// Documents.
     pub documents: u64,
-    /// Tokens of all documents.
     pub tokens: u64,
-    /// Different terms.
     pub terms: u64,
-    /// Pairs of term and document.
     pub postings: u64,
-    /// Bytes of all lists.
     pub list_bytes: u64,
-    /// `terms_by_length[c]`: terms whose lists have 4^c up to 4^(c+1) postings.
+    /// `terms_by_length[c]`: terms with 4^c up to 4^(c+1) - 1 postings.
     pub terms_by_length: [u64; CLASSES],
-    /// `postings_by_share[c]`: postings in lists of terms that 1/4^c down to 1/4^(c+1) of all documents have.
+    /// `postings_by_share[c]`: postings of terms that occur in 1/4^(c+1) to 1/4^c of the documents.
     pub postings_by_share: [u64; CLASSES],
 }
 
 impl Profile {
-    /// Looks at every list of an index.
+    /// Reads the lengths of all lists of an index.
     pub fn of(index: &Index) -> Result<Profile, BenchError> {
         let segment = index.segment();
         let header = segment.header();
@@ -51,23 +46,23 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Bits of the lists for each posting, directories included.
-    pub fn bits_a_posting(&self) -> f64 {
+    /// Bits of the lists per posting, with directories.
+    fn bits_per_posting(&self) -> f64 {
         self.list_bytes as f64 * 8.0 / self.postings as f64
     }
 
-    /// Tokens of the average document.
-    pub fn mean_length(&self) -> f64 {
+    /// Mean number of tokens of a document.
+    fn mean_length(&self) -> f64 {
         self.tokens as f64 / self.documents as f64
     }
 }
 
-/// Half the position of the highest bit: the power of four below a number that is at least 1.
+/// Returns the logarithm to base 4, rounded down.
 fn class(number: u32) -> usize {
     (number.max(1).ilog2() / 2) as usize
 }
 
-/// A source and what was made of it, side by side.
+/// Returns tables that compare a source with its scaled collection.
 pub fn compare(source: &Profile, scaled: &Profile, heaps_exponent: f64) -> Vec<Table> {
     let expected = source.terms as f64 * (scaled.tokens as f64 / source.tokens as f64).powf(heaps_exponent);
     let mut whole = Table::new("The collections", 1, &["", "source", "scaled"]);
@@ -75,19 +70,19 @@ pub fn compare(source: &Profile, scaled: &Profile, heaps_exponent: f64) -> Vec<T
         whole.row(vec![name.to_owned(), of(source), of(scaled)]);
     };
     row("documents", &|profile| count(profile.documents));
-    row("tokens a document", &|profile| number(profile.mean_length()));
+    row("tokens per document", &|profile| number(profile.mean_length()));
     row("postings", &|profile| count(profile.postings));
-    row("postings a document", &|profile| number(profile.postings as f64 / profile.documents as f64));
-    row("different terms", &|profile| count(profile.terms));
-    row("bits a posting", &|profile| number(profile.bits_a_posting()));
+    row("postings per document", &|profile| number(profile.postings as f64 / profile.documents as f64));
+    row("distinct terms", &|profile| count(profile.terms));
+    row("bits per posting", &|profile| number(profile.bits_per_posting()));
     whole.notes = vec![format!(
-        "Heaps' law of the source, words ~ tokens^{heaps_exponent:.3}, says {} terms at that size.",
+        "Heaps' law of the source, words ~ tokens^{heaps_exponent:.3}, predicts {} terms for this size.",
         count(expected as u64)
     )];
 
     let mut lengths = Table::new("Terms by the length of their lists", 1, &["postings", "source", "scaled"]);
     let mut shares =
-        Table::new("Postings by the share of documents that have the term", 1, &["documents", "source", "scaled"]);
+        Table::new("Postings by the share of documents that contain the term", 1, &["documents", "source", "scaled"]);
     let percent = |part: u64, whole: u64| format!("{:.1} %", 100.0 * part as f64 / whole as f64);
     for class in 0..CLASSES {
         let power = 4u64.pow(class as u32);
@@ -123,8 +118,8 @@ mod tests {
         source.postings_by_share[1] = 80;
         let scaled = Profile { documents: 40, tokens: 400, terms: 40, ..source.clone() };
         let tables = compare(&source, &scaled, 0.5);
-        assert!(tables[0].notes[0].contains("says 40 terms"), "{}", tables[0].notes[0]);
-        assert_eq!(tables[0].rows[5], ["bits a posting", "10.0", "10.0"]);
+        assert!(tables[0].notes[0].contains("predicts 40 terms"), "{}", tables[0].notes[0]);
+        assert_eq!(tables[0].rows[5], ["bits per posting", "10.0", "10.0"]);
         assert_eq!((tables[1].rows.len(), tables[2].rows.len()), (1, 1));
     }
 }

@@ -1,13 +1,15 @@
-//! Random numbers that are functions of what they are for, so that no order of work changes them.
+//! Random numbers that depend only on a seed and a key, so that the order of work does not change them.
+//!
+//! SplitMix64 is written out here because generated collections must not change with the version of a crate.
 
-/// A stream of random numbers.
+/// A sequence of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of two numbers.
-    pub fn new(seed: u64, number: u64) -> Random {
-        Random(mix(seed, number))
+    /// The sequence for a seed and a key.
+    pub fn new(seed: u64, key: u64) -> Random {
+        Random(mix(seed, key))
     }
 
     /// The next 64 bits.
@@ -17,26 +19,26 @@ impl Random {
         finish(self.0)
     }
 
-    /// A number below `bound`, which is at least 1.
+    /// Returns a number below `bound`, which is at least 1.
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// Whether an event of that probability happens; the probability is a share of 2^32.
+    /// Draws an event; `share` is its probability times 2^32.
     #[inline]
     pub fn happens(&mut self, share: u64) -> bool {
         self.next() >> 32 < share
     }
 }
 
-/// A random number for two numbers.
+/// Returns a random number for a pair of numbers.
 #[inline]
 pub fn mix(first: u64, second: u64) -> u64 {
     finish(finish(first.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ second.wrapping_mul(0xd6e8_feb8_6659_fd93))
 }
 
-/// Spreads every bit over all bits (the finalizer of Steele, Lea and Flood's SplitMix64).
+/// Mixes every bit into all others (the finalizer of Steele, Lea and Flood's SplitMix64).
 #[inline]
 fn finish(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,28 +1,28 @@
-//! The real collection in memory: words as numbers, documents as the order of their terms.
+//! The real collection in memory: words as numbers, documents as sequences of their terms.
 
 use crate::error::BenchError;
 use lanner_index::corpus::Corpus;
 use lanner_index::text::{Analyzer, Scratch};
 use std::collections::HashMap;
 
-/// The most different terms that are kept of a document.
+/// Maximal number of distinct terms of a document; further terms are dropped.
 const MOST_TERMS: usize = u16::MAX as usize;
 
 /// A collection in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     words: String,
-    /// `word_ends[word]`: where it ends in `words`.
+    /// `word_ends[word]`: end of the word in `words`.
     word_ends: Vec<u32>,
-    /// `frequencies[word]`: how many documents have it.
+    /// `frequencies[word]`: number of documents that contain the word.
     frequencies: Vec<u32>,
     documents: Vec<SourceDocument>,
     ids: Vec<String>,
-    /// Words and frequencies of all documents' terms.
+    /// The terms of all documents, each with its frequency in the document.
     terms: Vec<(u32, u32)>,
-    /// Every token of every document: the place of its term among the document's.
+    /// The tokens of all documents: positions in the terms of the document.
     tokens: Vec<u16>,
-    /// (tokens, different words) after 1/16, 2/16 … of the documents: how the vocabulary grew.
+    /// Growth of the vocabulary: (tokens, distinct words) after 1/16, 2/16 … of the documents.
     growth: Vec<(f64, f64)>,
 }
 
@@ -30,25 +30,23 @@ pub struct Source {
 struct SourceDocument {
     first_term: usize,
     first_token: usize,
-    /// How many tokens belong to the title.
     title_tokens: u32,
 }
 
 /// One document of the source.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentView<'a> {
-    /// Its external id.
     pub id: &'a str,
-    /// Its terms: word and frequency.
+    /// Words and their frequencies.
     pub terms: &'a [(u32, u32)],
-    /// Its tokens: places in `terms`.
+    /// Positions in `terms`.
     pub tokens: &'a [u16],
-    /// How many tokens belong to the title.
+    /// The first tokens belong to the title.
     pub title_tokens: usize,
 }
 
 impl Source {
-    /// Reads a collection of titles and texts with an analyzer that gives words as they are or in lower case.
+    /// Reads a collection with an analyzer that keeps words or changes them to lower case.
     pub fn read(mut corpus: Corpus, analyzer: &Analyzer) -> Result<Source, BenchError> {
         let mut source = Source::default();
         let mut numbers: HashMap<String, u32> = HashMap::new();
@@ -61,7 +59,7 @@ impl Source {
                 let mut title_tokens = 0;
                 for (field, text) in document.indexed.iter().enumerate() {
                     analyzer.analyze(text, &mut scratch, &mut |word| words.push(source.number(word, &mut numbers)));
-                    // With a single field there is no title.
+                    // A single field is the text.
                     if field == 0 && document.indexed.len() > 1 {
                         title_tokens = words.len();
                     }
@@ -70,8 +68,8 @@ impl Source {
                 sizes.push((source.tokens.len(), source.word_ends.len()));
             });
         }
-        let quarters = (1..=16).filter_map(|part| sizes.get((sizes.len() * part / 16).checked_sub(1)?));
-        source.growth = quarters.map(|&(tokens, words)| (tokens as f64, words as f64)).collect();
+        let sixteenths = (1..=16).filter_map(|part| sizes.get((sizes.len() * part / 16).checked_sub(1)?));
+        source.growth = sixteenths.map(|&(tokens, words)| (tokens as f64, words as f64)).collect();
         if source.documents.len() < 2 {
             return Err(BenchError::Usage("the collection to scale needs at least two documents".to_owned()));
         }
@@ -82,7 +80,7 @@ impl Source {
         if let Some(&number) = numbers.get(word) {
             return number;
         }
-        // Quotation marks within a word, which Hebrew has, would have to be escaped in every copy.
+        // Quotation marks occur within Hebrew words; dropping them avoids escaping in every copy.
         let number = self.word_ends.len() as u32;
         self.words.extend(word.chars().filter(|character| !matches!(character, '"' | '\\' | '\0'..' ')));
         self.word_ends.push(self.words.len() as u32);
@@ -94,62 +92,59 @@ impl Source {
     fn add(&mut self, id: &str, words: &[u32], title_tokens: usize) {
         let first_term = self.terms.len();
         let first_token = self.tokens.len();
-        let mut places: HashMap<u32, u16> = HashMap::with_capacity(words.len());
+        let mut positions: HashMap<u32, u16> = HashMap::with_capacity(words.len());
         let mut kept_title = 0;
         for (at, &word) in words.iter().enumerate() {
             let next = self.terms.len() - first_term;
-            let place = match places.get(&word) {
-                Some(&place) => place,
+            let position = match positions.get(&word) {
+                Some(&position) => position,
                 None if next == MOST_TERMS => continue,
                 None => {
-                    places.insert(word, next as u16);
+                    positions.insert(word, next as u16);
                     self.terms.push((word, 0));
                     self.frequencies[word as usize] += 1;
                     next as u16
                 }
             };
-            self.terms[first_term + usize::from(place)].1 += 1;
-            self.tokens.push(place);
+            self.terms[first_term + usize::from(position)].1 += 1;
+            self.tokens.push(position);
             kept_title += u32::from(at < title_tokens);
         }
         self.ids.push(id.to_owned());
         self.documents.push(SourceDocument { first_term, first_token, title_tokens: kept_title });
     }
 
-    /// Documents.
     pub fn documents(&self) -> u32 {
         self.documents.len() as u32
     }
 
-    /// Different words.
+    /// The number of distinct words.
     pub fn words(&self) -> u32 {
         self.word_ends.len() as u32
     }
 
-    /// Tokens of all documents.
+    #[cfg(test)]
     pub fn tokens(&self) -> u64 {
         self.tokens.len() as u64
     }
 
-    /// A word.
     #[inline]
     pub fn word(&self, word: u32) -> &str {
         let start = if word == 0 { 0 } else { self.word_ends[word as usize - 1] };
         &self.words[start as usize..self.word_ends[word as usize] as usize]
     }
 
-    /// How many documents have a word.
+    /// The number of documents that contain a word.
     #[inline]
     pub fn frequency(&self, word: u32) -> u32 {
         self.frequencies[word as usize]
     }
 
-    /// (tokens, different words) on the way through the collection.
+    /// Growth of the vocabulary: (tokens, distinct words).
     pub fn growth(&self) -> &[(f64, f64)] {
         &self.growth
     }
 
-    /// A document.
     #[inline]
     pub fn document(&self, number: u32) -> DocumentView<'_> {
         let document = self.documents[number as usize];

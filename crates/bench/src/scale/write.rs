@@ -1,4 +1,4 @@
-//! Scaled documents on their way out: as lines of JSON, or straight to a build; made on several threads, in order.
+//! Writes scaled documents as JSON lines, or feeds them to a build. Threads generate chunks, which are taken in order.
 
 use super::generate::{Generator, Made};
 use crate::error::BenchError;
@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// Documents that one thread makes at a time.
+/// Documents in a chunk.
 const CHUNK: u64 = 2048;
-/// Chunks that a thread may be ahead.
+/// Finished chunks that may wait in the channel of a thread.
 const AHEAD: usize = 2;
-/// Text of this kind is large and read once: what counts is the speed.
+/// The text is large and read once, so speed matters more than size.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Chunks made on `threads` threads, in order: thread t makes chunks t, t + threads, and so on.
+/// An iterator over chunks in order: thread t generates chunks t, t + threads, and so on.
 struct Chunks<T> {
     receivers: Vec<Receiver<T>>,
     next: usize,
@@ -36,7 +36,7 @@ impl<T: Send + 'static> Chunks<T> {
                 let firsts = (thread as u64 * CHUNK..generator.documents()).step_by(threads * CHUNK as usize);
                 for first in firsts {
                     let last = (first + CHUNK).min(generator.documents());
-                    // Nobody listens any more: the other side has failed and says so itself.
+                    // The receiver is gone because it failed; it reports the error itself.
                     if sender.send(make(&generator, first..last)).is_err() {
                         break;
                     }
@@ -58,8 +58,8 @@ impl<T> Iterator for Chunks<T> {
     }
 }
 
-/// All documents as (id, title, text), made on `threads` threads while they are taken.
-pub fn documents(
+/// Returns an iterator over all documents (id, title, text), which are generated on `threads` threads.
+fn documents(
     generator: &Arc<Generator>,
     threads: usize,
 ) -> impl Iterator<Item = (String, String, String)> + Send + 'static {
@@ -76,22 +76,21 @@ pub fn documents(
     chunks.flatten()
 }
 
-/// Builds an index of all documents, of which nothing is stored, without writing them.
-pub fn build_index(generator: &Arc<Generator>, folder: &Path, options: &BuildOptions) -> Result<(), BenchError> {
+/// Builds an index of all documents without writing them; nothing is stored.
+pub fn build_index(generator: &Arc<Generator>, folder: &Path, options: &BuildOptions) -> Result<u64, BenchError> {
     let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents(documents(generator, options.threads), nothing_stored)?;
-    build(folder, corpus, options, &Quiet)?;
-    Ok(())
+    Ok(build(folder, corpus, options, &Quiet)?.documents)
 }
 
-/// Writes all documents as JSON lines, compressed if the name ends in `.zst`, and returns the bytes written.
+/// Writes all documents as JSON lines, compressed if the name ends in `.zst`, and returns their size.
 pub fn write_jsonl(generator: &Arc<Generator>, path: &Path, threads: usize) -> Result<u64, BenchError> {
     let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
     let mut file = std::fs::File::create(path).map_err(BenchError::io(path))?;
     let mut written = 0;
     let chunks = Chunks::start(generator, threads, move |generator, numbers| {
         let lines = json_lines(generator, numbers);
-        // Frames one after the other are a stream again, so each thread compresses its own.
+        // Concatenated frames are a valid file, so each thread compresses its own chunks.
         if is_compressed { zstd::bulk::compress(&lines, ZSTD_LEVEL) } else { Ok(lines) }
     });
     for chunk in chunks {
@@ -108,8 +107,8 @@ fn json_lines(generator: &Generator, numbers: std::ops::Range<u64>) -> Vec<u8> {
     for number in numbers {
         generator.make(number, &mut made);
         lines.extend_from_slice(b"{\"id\":");
-        serde_json::to_writer(&mut lines, &made.id).expect("memory takes everything");
-        // Words hold nothing that JSON would want escaped.
+        serde_json::to_writer(&mut lines, &made.id).expect("writing to memory does not fail");
+        // Words contain nothing that JSON would have to escape.
         lines.extend_from_slice(b",\"title\":\"");
         lines.extend_from_slice(&made.title);
         lines.extend_from_slice(b"\",\"text\":\"");
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_from_a_file_is_what_a_build_would_get_directly() {
+    fn a_file_has_the_documents_that_a_build_gets_directly() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("scaled.jsonl.zst");
         write_jsonl(&generator(), &path, 2).unwrap();

@@ -124,7 +124,10 @@ fn memory_that_is_too_small_is_said_and_the_cpu_answers() {
     let place = birds();
     if has_simulator() {
         let outcome = place.run("search --index birds --json --executor simulator --gpu-memory 1KiB falcon");
-        assert!(outcome.stderr.starts_with("warning: the memory budget of the GPU has 1024 of 1024 bytes left"), "{outcome:?}");
+        assert!(
+            outcome.stderr.starts_with("warning: the memory budget of the GPU has 1024 of 1024 bytes left"),
+            "{outcome:?}"
+        );
         assert_eq!(outcome.json()["hits"].as_array().unwrap().len(), 2);
     }
     let error = place.run("search --index birds --gpu-memory 1GiB falcon").error();

@@ -1,4 +1,4 @@
-//! How fast kernels decode: full blocks of real lists, packed again by each codec, in the device's memory.
+//! Decode speed of kernels: full blocks of real lists, packed by each codec, in device memory.
 
 use super::GpuRun;
 use super::tables::runs_of;
@@ -16,68 +16,68 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_index::codec::{BLOCK, CodecName, LONGEST_COLUMN_BYTES};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 const CODECS: [CodecName; 4] = [CodecName::Bitpack, CodecName::EliasFano, CodecName::Pfor, CodecName::Rice];
-/// What is done with the decoded numbers: all are stored, or they are summed up.
+/// What kernels do with the decoded numbers: store all, or sum them up.
 const OUTPUTS: [(&str, DecodeOutput); 2] = [("written", DecodeOutput::Numbers), ("read", DecodeOutput::Sum)];
 
-/// A list is long from so many full blocks on.
+/// Minimal number of full blocks of a list.
 const LONG_BLOCKS: usize = 16;
-/// Thread blocks of a launch for each processor of the device.
-const GRID_A_PROCESSOR: u32 = 16;
-/// Decoders may read this many bytes after the last column.
+/// Thread blocks of a launch per SM.
+const THREAD_BLOCKS_PER_SM: u32 = 16;
+/// Decoders may read up to this many bytes beyond the last payload.
 const PADDING: usize = LONGEST_COLUMN_BYTES;
-/// Streams of full blocks start at multiples of this.
+/// Alignment of payloads.
 const ALIGNMENT: usize = 16;
-/// The stream of all measurements but those of queries.
-pub(crate) const STREAM: Stream = Stream(0);
+/// The CUDA stream of all measurements except those of queries.
+pub const STREAM: Stream = Stream(0);
 
 /// The documents of the full blocks of some lists.
 struct Blocks {
     documents: Vec<u32>,
-    /// Where each list lies in `documents`.
+    /// The range of each list in `documents`.
     lists: Vec<Range<usize>>,
 }
 
-/// Blocks as a codec packs them.
+/// Blocks packed by a codec.
 #[derive(Default)]
-pub(crate) struct Encoded {
-    /// The streams and shared parts.
+pub struct Encoded {
+    /// Payloads and shared parts, aligned.
     pub bytes: Vec<u8>,
-    /// A row for each stream.
+    /// A row for each block.
     pub rows: Vec<DecodeRow>,
-    /// Bytes of the streams and shared parts alone.
+    /// Bytes of payloads and shared parts, without padding.
     pub packed: usize,
 }
 
-/// Blocks on the device.
-pub(crate) struct Uploaded {
+/// Packed blocks on the device.
+pub struct Uploaded {
     gpu: Gpu,
     rows: Memory,
     bytes: Memory,
-    /// What is decoded, 128 numbers a block.
+    /// The decoded numbers, 128 per block.
     pub out: Memory,
     sink: Memory,
     blocks: u32,
 }
 
-/// Measures every codec that has a kernel of its own.
+/// Measures every codec of [`CODECS`].
 pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<Findings, BenchError> {
     let blocks = Blocks::of(index, run.part.decoded_blocks)?;
     if blocks.lists.is_empty() {
-        let what = format!("no sparse list of the collection has {LONG_BLOCKS} full blocks; leave out part=decode");
+        let what = format!("no sparse list of the collection has {LONG_BLOCKS} full blocks; leave part=decode out");
         return Err(BenchError::Usage(what));
     }
     let memory = device.limits().memory;
     let gpu = Gpu::new(device, memory);
     let mut rows = Vec::new();
     for codec in CODECS {
-        let kernel = decoder(codec).expect("a codec with a GPU decoder");
-        let encoded = blocks.encode(codec);
-        (run.say)(&format!("decoding {codec}"));
+        let (encoded, kernel) = (blocks.encode(codec), kernel(codec));
+        (run.context.say)(&format!("decoding {codec}"));
         let uploaded = Uploaded::new(&gpu, &encoded)?;
         uploaded.check(codec, kernel, &blocks.documents)?;
         for (name, output) in OUTPUTS {
@@ -89,15 +89,15 @@ pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<F
 }
 
 impl Blocks {
-    /// Full blocks of long lists that are not bitmaps: every so many-th list from the longest on, so that there are at
-    /// least as many blocks as wanted, where the index has them.
+    /// Takes full blocks of long sparse lists. Lists are taken at equal distances, from the longest on, so that there are at
+    /// least as many blocks as wanted if the index has as many.
     fn of(index: &Index, wanted: usize) -> Result<Blocks, BenchError> {
         let mut long = Vec::new();
         for term in 0..index.segment().header().terms {
             if index.segment().span(term).is_some_and(|span| span.is_long) {
                 let list = index.segment().list(term)?;
                 let full = list.postings() as usize / BLOCK;
-                if list.dense().is_none() && full >= LONG_BLOCKS {
+                if full >= LONG_BLOCKS && list.dense().is_none() {
                     long.push((full, term));
                 }
             }
@@ -122,66 +122,51 @@ impl Blocks {
         self.documents.len() / BLOCK
     }
 
-    /// Packs all lists on all threads.
+    /// Packs all lists.
     fn encode(&self, codec: CodecName) -> Encoded {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = self.documents.len().div_ceil(threads);
-        let parts = self.lists.chunk_by(|one, other| one.start / share == other.start / share);
-        let parts: Vec<Encoded> = std::thread::scope(|scope| {
-            let workers: Vec<_> = parts.map(|lists| scope.spawn(move || self.encode_lists(codec, lists))).collect();
-            workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
-        });
+        let lists: Vec<Encoded> =
+            self.lists.par_iter().map(|list| Encoded::list(codec, &self.documents[list.clone()])).collect();
         let mut all = Encoded::default();
-        for part in parts {
+        for part in lists {
             let start = all.align() as u64;
             all.bytes.extend(part.bytes);
-            let moved = part.rows.into_iter();
-            all.rows.extend(moved.map(|row| DecodeRow {
-                start: row.start + start,
-                shared_start: row.shared_start + start,
-                ..row
-            }));
+            let moved =
+                |row: DecodeRow| DecodeRow { start: row.start + start, shared_start: row.shared_start + start, ..row };
+            all.rows.extend(part.rows.into_iter().map(moved));
             all.packed += part.packed;
         }
         all
     }
-
-    fn encode_lists(&self, codec: CodecName, lists: &[Range<usize>]) -> Encoded {
-        let mut encoded = Encoded::default();
-        for list in lists {
-            encoded.add_list(codec, &self.documents[list.clone()]);
-        }
-        encoded
-    }
 }
 
 impl Encoded {
-    /// Adds a list of full blocks as it would lie in a file: a shared part, then the streams.
-    pub fn add_list(&mut self, name: CodecName, documents: &[u32]) {
-        let (codec, mut shared) = (name.codec(), Vec::new());
+    /// Packs a list as in an index: a shared part, then the payloads of its blocks.
+    pub fn list(name: CodecName, documents: &[u32]) -> Encoded {
+        let (codec, mut shared, mut list) = (name.codec(), Vec::new(), Encoded::default());
         let before = std::iter::once(0).chain(documents.iter().map(|document| document + 1));
         codec.encode_shared(&mut documents.iter().zip(before).map(|(document, before)| document - before), &mut shared);
-        let shared_start = self.align() as u64;
-        self.bytes.extend(&shared);
-        self.packed += shared.len();
+        let shared_start = list.align() as u64;
+        list.bytes.extend(&shared);
+        list.packed += shared.len();
         let mut base = 0;
         for (block, numbers) in documents.chunks(BLOCK).enumerate() {
-            let start = self.align();
-            let byte = u32::from(codec.encode_documents(&shared, base, numbers, &mut self.bytes));
-            self.packed += self.bytes.len() - start;
+            let start = list.align();
+            let byte = u32::from(codec.encode_documents(&shared, base, numbers, &mut list.bytes));
+            list.packed += list.bytes.len() - start;
             let (count, shared_bytes, block) = (numbers.len() as u32, shared.len() as u32, block as u32);
             let start = start as u64;
-            self.rows.push(DecodeRow { start, shared_start, shared_bytes, base, count, byte, block, reserved: 0 });
+            list.rows.push(DecodeRow { start, shared_start, shared_bytes, base, count, byte, block, reserved: 0 });
             base = numbers[numbers.len() - 1] + 1;
         }
+        list
     }
 
-    /// The bytes of the rows.
+    /// Returns the rows as bytes.
     pub fn row_bytes(&self) -> Vec<u8> {
         self.rows.iter().flat_map(|row| row.bytes().to_vec()).collect()
     }
 
-    /// Fills up to where a stream may start, and returns that.
+    /// Pads to the next position where a payload may start, and returns it.
     fn align(&mut self) -> usize {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
         self.bytes.len()
@@ -189,7 +174,7 @@ impl Encoded {
 }
 
 impl Uploaded {
-    /// Uploads them.
+    /// Uploads blocks and allocates the buffers of the kernels.
     pub fn new(gpu: &Gpu, encoded: &Encoded) -> Result<Uploaded, GpuError> {
         let rows = encoded.row_bytes();
         let uploaded = Uploaded {
@@ -200,21 +185,21 @@ impl Uploaded {
             sink: gpu.allocate(4)?,
             blocks: encoded.rows.len() as u32,
         };
-        let behind = uploaded.bytes.address().plus(encoded.bytes.len());
+        let padding = uploaded.bytes.address().plus(encoded.bytes.len());
         uploaded.send(&rows, &encoded.bytes)?;
-        gpu.submit(STREAM, Command::Clear { at: behind, bytes: PADDING })?;
+        gpu.submit(STREAM, Command::Clear { at: padding, bytes: PADDING })?;
         gpu.submit(STREAM, Command::Clear { at: uploaded.sink.address(), bytes: 4 })?;
         gpu.wait(STREAM)?;
         Ok(uploaded)
     }
 
-    /// Writes rows and bytes again.
+    /// Copies rows and bytes to the device.
     pub fn send(&self, rows: &[u8], bytes: &[u8]) -> Result<(), GpuError> {
         self.gpu.submit(STREAM, Command::Write { from: rows, to: self.rows.address() })?;
         self.gpu.submit(STREAM, Command::Write { from: bytes, to: self.bytes.address() })
     }
 
-    /// Decodes all of them.
+    /// Launches a kernel that decodes all blocks.
     pub fn launch(
         &self,
         kernel: &TypedKernel<DecodeArguments>,
@@ -231,12 +216,12 @@ impl Uploaded {
             output,
             sink: self.sink.address(),
         };
-        let most = self.blocks.div_ceil(DECODE_THREADS / 32);
-        let grid = (GRID_A_PROCESSOR * self.gpu.limits().multiprocessors).min(most);
+        let needed = self.blocks.div_ceil(DECODE_THREADS / 32);
+        let grid = (THREAD_BLOCKS_PER_SM * self.gpu.limits().multiprocessors).min(needed);
         self.gpu.launch(STREAM, kernel, Shape { grid, block: DECODE_THREADS, shared: DECODE_SHARED }, &argument)
     }
 
-    /// What is decoded must be what was encoded, and its sum the sum. This warms the kernel up, too.
+    /// Compares the decoded numbers and their sum with the documents. This also warms the kernel up.
     fn check(
         &self,
         codec: CodecName,
@@ -249,7 +234,7 @@ impl Uploaded {
         let decoded = numbers.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
         let sum = documents.iter().fold(0, |sum: u32, document| sum.wrapping_add(*document));
         if !decoded.eq(documents.iter().copied()) || self.download(&self.sink)?[..4] != sum.to_le_bytes() {
-            let what = format!("the GPU decodes blocks of {codec} into other documents than the CPU has encoded");
+            let what = format!("the GPU decodes other documents from blocks of {codec} than the CPU has encoded");
             return Err(BenchError::Device { what });
         }
         Ok(())
@@ -263,7 +248,7 @@ impl Uploaded {
         Ok(pinned)
     }
 
-    /// The time of a launch on the device.
+    /// Measures the time of a launch on the device.
     fn seconds(&self, kernel: &TypedKernel<DecodeArguments>, output: DecodeOutput) -> Result<f64, GpuError> {
         self.gpu.submit(STREAM, Command::Mark)?;
         self.launch(kernel, DecodeKind::Documents, output)?;
@@ -272,9 +257,16 @@ impl Uploaded {
     }
 }
 
+/// Returns the kernel that decodes a codec.
+pub fn kernel(codec: CodecName) -> &'static TypedKernel<DecodeArguments> {
+    decoder(codec).expect("measurements on a GPU use codecs with a GPU decoder")
+}
+
+const RATE: [&str; 3] = ["g_values_a_second", "g_values_a_second_least", "g_values_a_second_most"];
+
 fn measurement(codec: CodecName, output: &str, runs: &[f64], blocks: &Blocks, packed: usize) -> Measurement {
     let values = blocks.documents.len() as f64;
-    let seconds = Spread::of(runs);
+    let seconds = Spread::of(runs.iter().copied());
     Measurement::new("decode", &[("codec", &codec.to_string()), ("output", output)])
         .with("lists", blocks.lists.len() as f64)
         .with("blocks", blocks.count() as f64)
@@ -282,33 +274,36 @@ fn measurement(codec: CodecName, output: &str, runs: &[f64], blocks: &Blocks, pa
         .with("bits_a_value", packed as f64 * 8.0 / values)
         .with("runs", runs.len() as f64)
         .with("ps_a_value", seconds.median * 1e12 / values)
-        .with("g_values_a_second", values / 1e9 / seconds.median)
-        .with("g_values_a_second_least", values / 1e9 / seconds.most)
-        .with("g_values_a_second_most", values / 1e9 / seconds.least)
+        .with_spread(RATE, seconds.rates(values / 1e9))
 }
 
 fn findings(rows: Vec<Measurement>) -> Findings {
-    let columns =
-        ["codec", "bits a value", "ids written, G values/s", "least", "most", "read only, G values/s", "least", "most"];
+    let columns = [
+        "codec",
+        "bits per value",
+        "ids written, G values/s",
+        "least",
+        "most",
+        "read only, G values/s",
+        "least",
+        "most",
+    ];
     let mut table = Table::new("Decoding on the device", 1, &columns);
     for pair in rows.chunks(OUTPUTS.len()) {
         let mut cells = vec![pair[0].label("codec").to_owned(), number(pair[0].value("bits_a_value"))];
-        for row in pair {
-            let names = ["g_values_a_second", "g_values_a_second_least", "g_values_a_second_most"];
-            cells.extend(names.map(|name| number(row.value(name))));
-        }
+        cells.extend(pair.iter().flat_map(|row| row.cells(&[], &RATE)));
         table.row(cells);
     }
     if let Some(row) = rows.first() {
         table.notes = vec![format!(
-            "{} full blocks of {} sparse lists, of 4 bytes a value when decoded; the time of a launch on the device, the \
-             median of {} runs, after the numbers were compared.",
+            "{} full blocks of {} sparse lists; a decoded value has 4 bytes. Time of a launch on the device, median of {} \
+             runs, after the numbers were compared.",
             count(row.value("blocks") as u64),
             count(row.value("lists") as u64),
             runs_of(&rows.iter().collect::<Vec<_>>())
         )];
     }
-    Findings { measurements: rows, tables: vec![table], charts: Vec::new() }
+    Findings::new(rows).table(table)
 }
 
 #[cfg(test)]
@@ -317,7 +312,7 @@ mod tests {
     use lanner_index::codec::Packed;
 
     #[test]
-    fn blocks_packed_on_several_threads_are_read_again() {
+    fn packed_blocks_decode_to_the_same_documents() {
         let list = |first: u32, gap: u32| (0..3 * BLOCK as u32).map(move |number| first + number * gap + number % 3);
         let documents: Vec<u32> = list(5, 7).chain(list(0, 1000)).chain(list(99, 4)).collect();
         let lists = (0..3).map(|number| number * 3 * BLOCK..(number + 1) * 3 * BLOCK).collect();

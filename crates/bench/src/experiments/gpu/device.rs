@@ -1,6 +1,7 @@
-//! The device under measurement, and an executor on it that must answer everything itself.
+//! The measured device, and an executor on it that must not fall back to the CPU.
 
 use crate::error::BenchError;
+use clap::ValueEnum;
 use lanner::internals::executors::{Executor, GpuExecutor};
 use lanner::internals::query::answer::Place;
 use lanner::{Answer, Index, Plan};
@@ -14,17 +15,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Devices by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// Devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DeviceName {
     /// The first device of NVIDIA's driver.
     Cuda,
-    /// The simulator: for tests.
+    /// The simulator, for tests.
     Simulator,
 }
 
 impl DeviceName {
-    /// Opens it.
     pub fn open(self) -> Result<Arc<dyn Device>, GpuError> {
         Ok(match self {
             DeviceName::Cuda => Arc::new(Cuda::open(0)?),
@@ -35,61 +35,59 @@ impl DeviceName {
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DeviceName::Cuda => "cuda",
-            DeviceName::Simulator => "simulator",
-        })
+        f.write_str(self.to_possible_value().expect("no value is skipped").get_name())
     }
 }
 
-/// An executor whose answers are all the device's.
+/// An executor whose answers all come from the device.
 pub struct OnDevice {
     executor: GpuExecutor,
-    /// The last failure it has told of.
-    told: Arc<Mutex<String>>,
+    /// The last failure that the executor reported.
+    reported: Arc<Mutex<String>>,
 }
 
 impl OnDevice {
-    /// Uploads what stays on the device, for an executor that uses it so.
+    /// Uploads the resident lists for an executor, which `usage` configures.
     pub fn connect(
         index: &Arc<Index>,
         device: &Arc<dyn Device>,
         usage: impl FnOnce(GpuExecutor) -> GpuExecutor,
     ) -> Result<OnDevice, BenchError> {
-        let (device, told) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
+        let (device, reported) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
         let executor = usage(GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device)))));
-        let teller = Arc::clone(&told);
-        let tell = move |what: &str| what.clone_into(&mut teller.lock().unwrap_or_else(PoisonError::into_inner));
-        let executor = executor.report(Box::new(tell));
+        let last = Arc::clone(&reported);
+        let report = move |what: &str| what.clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner));
+        let executor = executor.report(Box::new(report));
         executor.connect()?;
-        Ok(OnDevice { executor, told })
+        Ok(OnDevice { executor, reported })
     }
 
-    /// Answers plans; that the processor has answered one of them is an error.
+    /// Answers plans; it is an error if the CPU answered one of them.
     pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer>, BenchError> {
         let answers = self.executor.run(plans)?;
         let counters = self.executor.counters();
         let [unsupported, fallen_back, failures] = [&counters.unsupported, &counters.fallen_back, &counters.failures]
             .map(|count| count.load(Ordering::Relaxed));
         if unsupported + fallen_back + failures > 0 {
-            let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
             let what = format!(
-                "the CPU answered for the GPU: {unsupported} plans of a kind that it does not know, {fallen_back} after \
+                "the CPU answered for the GPU: {unsupported} plans that the GPU does not support, {fallen_back} after \
                  {failures} failures; {}",
-                if told.is_empty() { "it told of none" } else { told.as_str() }
+                if reported.is_empty() { "no failure was reported" } else { reported.as_str() }
             );
             return Err(BenchError::Device { what });
         }
         Ok(answers)
     }
 
-    /// Plans that the device has answered.
+    /// Number of plans that the device has answered.
     pub fn answered(&self) -> u64 {
         self.executor.counters().answered.load(Ordering::Relaxed)
     }
 }
 
-/// Seconds that kernels took for the answers of one call. All answers of a batch have its steps: each batch counts once.
+/// Returns the seconds of kernels for the answers of one call. All answers of a batch carry its steps, so that each batch is
+/// counted once.
 pub fn kernel_seconds(answers: &[Answer]) -> f64 {
     let steps_of = |answer: &Answer| {
         let on_device = answer.trace.steps.iter().filter(|step| step.place != Place::Cpu);

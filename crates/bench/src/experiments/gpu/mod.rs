@@ -1,58 +1,41 @@
-//! The GPU engine beside the CPU engine on one index: batches, single queries, small batches, lists that are sent,
-//! decoding.
+//! The GPU against the CPU on one index: batches, single queries, small batches, uploaded lists, decoding.
 //!
-//! Every answer of the device must be the CPU's, and the device must have given it: otherwise no time is printed. The
-//! oracle, which the CPU's answers are compared with in tests, would take hours for collections of this size.
+//! Every answer of the device must equal the CPU's, and the device must have computed it; otherwise the run fails without
+//! printing times. Tests compare the CPU with the oracle, which would take hours on collections of this size.
 
-pub(crate) mod decode;
-pub(crate) mod device;
+pub mod decode;
+pub mod device;
 mod small;
 mod tables;
 mod timing;
-pub(crate) mod workload;
+pub mod workload;
 
 pub use device::DeviceName;
-pub(crate) use timing::plan_all;
+pub use timing::plan_all;
 
-use super::Findings;
-use crate::cache::Cache;
+use super::{Context, Findings};
 use crate::error::BenchError;
-use crate::only::Only;
 use crate::result::Measurement;
-use crate::suite::{GpuPart, Suite};
+use crate::suite::GpuPart;
+use clap::ValueEnum;
 use lanner::{Mode, ScoreModel};
 use lanner_gpu::device::{Device, Limits};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use timing::Executors;
 use workload::Workload;
 
-/// Runs that everything makes, however slow it is.
-const LEAST_RUNS: usize = 3;
+/// Minimal number of runs of a measurement.
+const MIN_RUNS: usize = 3;
 
-/// What to measure.
+/// The experiment of section `[gpu]`.
 pub struct GpuRun<'a> {
-    /// The suite.
-    pub suite: &'a Suite,
-    /// Its part about a GPU.
+    pub context: Context<'a>,
     pub part: &'a GpuPart,
-    /// Which of it to run.
-    pub only: &'a Only,
-    /// Where the files of suites are.
-    pub data: &'a Path,
-    /// Where the index is kept.
-    pub cache: &'a Cache,
-    /// This program, whose code decides what the index holds.
-    pub program: &'a Path,
-    /// What to measure on.
-    pub device: DeviceName,
-    /// Is told what happens.
-    pub say: &'a dyn Fn(&str),
 }
 
-/// Parts that can be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The parts of the experiment, by their names in `--only part=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     Throughput,
     Latency,
@@ -64,19 +47,8 @@ enum Part {
 }
 
 impl Part {
-    const ALL: [Part; 7] =
-        [Part::Throughput, Part::Latency, Part::Cpu, Part::Batches, Part::Small, Part::Sent, Part::Decode];
-
-    fn name(self) -> &'static str {
-        match self {
-            Part::Throughput => "throughput",
-            Part::Latency => "latency",
-            Part::Cpu => "cpu",
-            Part::Batches => "batches",
-            Part::Small => "small",
-            Part::Sent => "sent",
-            Part::Decode => "decode",
-        }
+    fn name(self) -> String {
+        self.to_possible_value().expect("no value is skipped").get_name().to_owned()
     }
 }
 
@@ -89,7 +61,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// A measurement of it, with further labels.
+    /// Creates a measurement with the labels of the cell and further ones.
     fn measurement(&self, kind: &str, further: &[(&str, &str)]) -> Measurement {
         let (score, mode, k) = (self.score.to_string(), self.mode.to_string(), self.k.to_string());
         Measurement::new(kind, &[&[("score", score.as_str()), ("mode", &mode), ("k", &k)], further].concat())
@@ -97,69 +69,72 @@ impl Cell {
 }
 
 impl GpuRun<'_> {
-    /// Measures; also returns what the device is.
+    /// Measures; also returns the properties of the device.
     pub fn run(&self) -> Result<(Findings, Limits), BenchError> {
-        if !Part::ALL.into_iter().any(|part| self.keeps(part)) {
-            let names = Part::ALL.map(Part::name).join(", ");
-            return Err(BenchError::Usage(format!("--only part= leaves nothing; give some of {names}")));
+        let parts: Vec<Part> = Part::value_variants().iter().copied().filter(|&part| self.keeps(part)).collect();
+        if parts.is_empty() {
+            let names: Vec<String> = Part::value_variants().iter().map(|part| part.name()).collect();
+            return Err(BenchError::Usage(format!("--only part= selects nothing; give some of {}", names.join(", "))));
         }
-        let device = self.device.open()?;
+        let (device, work) = self.prepare()?;
         let limits = device.limits().clone();
-        (self.say)(&format!("opened {}; preparing the index", limits.name));
-        let index = Arc::new(workload::open_index(self)?);
         let mut findings = Findings::default();
-        if Part::ALL.into_iter().any(|part| part != Part::Decode && self.keeps(part)) {
-            (self.say)("choosing queries, and uploading the index");
-            let work = Workload::choose(self, Arc::clone(&index))?;
+        if parts != [Part::Decode] {
+            (self.context.say)("uploading the index");
             let (measurements, table) = work.describe(&self.part.log.name);
-            let (executors, connected) = Executors::connect(self, &index, &device)?;
+            let (executors, connected) = Executors::connect(self, &work.index, &device)?;
             let mut rows = Vec::new();
             for cell in self.cells() {
-                (self.say)(&format!("{}, {}, k {}", cell.score, cell.mode, cell.k));
+                (self.context.say)(&format!("{}, {}, k {}", cell.score, cell.mode, cell.k));
                 rows.extend(executors.measure(self, &work, cell)?);
             }
             let answered = executors.answered();
-            (self.say)(&format!("the device gave all of its {answered} answers, and they are the CPU's"));
-            findings.measurements.extend(measurements.into_iter().chain([connected.with("answered", answered as f64)]));
-            findings.tables.push(table);
+            (self.context.say)(&format!("the device computed all of its {answered} answers, and they equal the CPU's"));
+            findings = Findings::new(measurements).table(table);
+            findings.measurements.push(connected.with("answered", answered as f64));
             findings.extend(tables::of_queries(rows));
         }
-        if self.keeps(Part::Decode) {
-            (self.say)("encoding blocks for decoding");
-            findings.extend(decode::run(self, &index, device)?);
+        if parts.contains(&Part::Decode) {
+            (self.context.say)("encoding blocks for decoding");
+            findings.extend(decode::run(self, &work.index, device)?);
         }
         Ok((findings, limits))
     }
 
-    /// The device, and the queries with their index alone, for what else is measured there.
-    pub(crate) fn ground(&self) -> Result<(Arc<dyn Device>, Workload), BenchError> {
-        let device = self.device.open()?;
-        (self.say)(&format!("opened {}; preparing the index", device.limits().name));
-        let index = Arc::new(workload::open_index(self)?);
-        (self.say)("choosing queries");
+    /// Opens the device and the index, and chooses the queries.
+    pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload), BenchError> {
+        let device = self.context.options.device.open()?;
+        (self.context.say)(&format!("opened {}; preparing the index", device.limits().name));
+        let index = Arc::new(workload::open_index(&self.context)?);
+        (self.context.say)("choosing queries");
         Ok((device, Workload::choose(self, index)?))
     }
 
     fn keeps(&self, part: Part) -> bool {
-        self.only.keeps("part", part.name())
+        self.context.keeps("part", part.name())
     }
 
-    /// Does the same again, as often as the suite wants and has time for.
+    /// Repeats work as often as the suite wants and has time for.
     fn repeat<T>(&self, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
         let (start, mut runs) = (Instant::now(), Vec::new());
-        let is_early = |runs: usize| runs < LEAST_RUNS || start.elapsed().as_secs_f64() < self.part.seconds;
-        while runs.len() < self.part.repetitions && is_early(runs.len()) {
+        let has_time = |runs: usize| runs < MIN_RUNS || start.elapsed().as_secs_f64() < self.part.seconds;
+        while runs.len() < self.part.repetitions && has_time(runs.len()) {
             runs.push(work()?);
         }
         Ok(runs)
     }
 
+    /// Whether a cell has the smallest k, for measurements that run with one k only.
+    fn is_smallest_k(&self, cell: Cell) -> bool {
+        self.part.k.iter().min() == Some(&cell.k)
+    }
+
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
-        for &score in self.part.scores.iter().filter(|score| self.only.keeps("score", score)) {
-            for &mode in self.part.modes.iter().filter(|mode| self.only.keeps("mode", mode)) {
-                let k = self.part.k.iter().filter(|k| self.only.keeps("k", k));
-                cells.extend(k.map(|&k| Cell { score, mode, k }));
+        for score in self.context.kept("score", &self.part.scores) {
+            for mode in self.context.kept("mode", &self.part.modes) {
+                let k = self.context.kept("k", &self.part.k).into_iter();
+                cells.extend(k.map(|k| Cell { score, mode, k }));
             }
         }
         cells

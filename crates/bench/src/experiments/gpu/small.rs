@@ -1,50 +1,50 @@
-//! Small batches, whose start counts: each plan as if it came alone, commands given together, which are a graph, and others.
+//! Small batches, in which launch overhead matters, with each way to submit their commands.
 
 use super::device::OnDevice;
-use super::tables::{CELL, cells, queries_of, runs_of};
+use super::tables::{CELL, queries_of, runs_of};
 use super::timing::Planned;
 use super::{Cell, GpuRun};
 use crate::error::BenchError;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use crate::table::{Table, number};
+use crate::table::Table;
 use lanner::internals::executors::SmallBatches;
 use lanner::{Index, Mode};
 use lanner_gpu::device::Device;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How the commands of a batch reach the device, by name.
+/// How the commands of a batch are submitted.
 const WAYS: [(&str, SmallBatches); 4] = [
     ("apart", SmallBatches::Apart),
     ("together", SmallBatches::Together),
     ("singly", SmallBatches::Singly),
     ("marked", SmallBatches::Marked),
 ];
+const TIME: [&str; 3] = ["us_a_batch", "us_a_batch_least", "us_a_batch_most"];
 
 /// An executor for each way.
 pub struct Small {
-    executors: [OnDevice; WAYS.len()],
+    executors: Vec<OnDevice>,
 }
 
 impl Small {
-    /// Connects each with the device.
     pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small, BenchError> {
-        let connect = |place: usize| OnDevice::connect(index, device, |executor| executor.small_batches(WAYS[place].1));
-        Ok(Small { executors: [connect(0)?, connect(1)?, connect(2)?, connect(3)?] })
+        let connect = |(_, way)| OnDevice::connect(index, device, |executor| executor.small_batches(way));
+        Ok(Small { executors: WAYS.into_iter().map(connect).collect::<Result<_, _>>()? })
     }
 
-    /// Plans that the device has answered so far.
+    /// Number of plans that the device has answered.
     pub fn answered(&self) -> u64 {
         self.executors.iter().map(OnDevice::answered).sum()
     }
 
-    /// Whether a cell is measured: one launch a batch, and two, with the fewest hits.
+    /// Whether a cell is measured: OR takes one launch, AND+OR takes two, both with the smallest k.
     pub fn has(run: &GpuRun<'_>, cell: Cell) -> bool {
-        run.part.k.iter().min() == Some(&cell.k) && cell.mode != Mode::And
+        run.is_smallest_k(cell) && cell.mode != Mode::And
     }
 
-    /// All queries in batches of each size, in each way; the ways take turns, run by run.
+    /// Measures batches of each size; the ways alternate.
     pub fn measure(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>, BenchError> {
         let mut rows = Vec::new();
         for &size in run.part.small.iter().filter(|&&size| size <= planned.plans.len()) {
@@ -53,23 +53,15 @@ impl Small {
                     planned.check(batch * size.., &executor.answer(plans)?)?;
                 }
             }
-            let runs = run.repeat(|| {
-                let mut us = [0.0; WAYS.len()];
-                for (us, executor) in us.iter_mut().zip(&self.executors) {
-                    *us = mean_us(executor, planned, size)?;
-                }
-                Ok(us)
-            })?;
-            for (place, (way, _)) in WAYS.into_iter().enumerate() {
-                let us = Spread::of(&runs.iter().map(|run| run[place]).collect::<Vec<_>>());
+            let mean_of_each = || self.executors.iter().map(|executor| mean_us(executor, planned, size)).collect();
+            let runs: Vec<Vec<f64>> = run.repeat(mean_of_each)?;
+            for (at, (way, _)) in WAYS.into_iter().enumerate() {
                 let row = planned.cell.measurement("small", &[("size", &size.to_string()), ("way", way)]);
                 rows.push(
                     row.with("size", size as f64)
                         .with("queries", (planned.plans.len() / size * size) as f64)
                         .with("runs", runs.len() as f64)
-                        .with("us_a_batch", us.median)
-                        .with("us_a_batch_least", us.least)
-                        .with("us_a_batch_most", us.most),
+                        .with_spread(TIME, Spread::of(runs.iter().map(|run| run[at]))),
                 );
             }
         }
@@ -77,7 +69,7 @@ impl Small {
     }
 }
 
-/// The mean time of a batch, from plans to answers.
+/// Returns the mean time of a batch, from plans to answers.
 fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f64, BenchError> {
     let batches = planned.plans.chunks_exact(size);
     let count = batches.len() as f64;
@@ -91,22 +83,19 @@ fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f6
     Ok(seconds * 1e6 / count)
 }
 
-/// The rows as people read them.
 pub fn table(rows: &[&Measurement]) -> Table {
     let labels = [&CELL[..], &["size"]].concat();
     let figures = WAYS.map(|(way, _)| [way, "least", "most"]).concat();
-    let title = "Small batches on the GPU: microseconds of a batch, by how its commands are given";
+    let title = "Small batches on the GPU: microseconds of a batch, by the way its commands are submitted";
     let mut table = Table::new(title, 3, &[&labels[..], &figures].concat());
     for of_size in rows.chunks(WAYS.len()) {
-        let mut row = cells(of_size[0], &labels, &[]);
-        let values = ["us_a_batch", "us_a_batch_least", "us_a_batch_most"];
-        row.extend(of_size.iter().flat_map(|way| values.map(|name| number(way.value(name)))));
-        table.row(row);
+        let times = of_size.iter().flat_map(|way| way.cells(&[], &TIME));
+        table.row(of_size[0].cells(&labels, &[]).into_iter().chain(times).collect());
     }
     table.notes = vec![format!(
-        "Up to {} queries in calls of that size; the mean of a run's calls, of which the median, least and most of {} runs. \
-         Apart: each query as if it came alone, two at a time, its OR only if its AND has too few hits; together: one graph; \
-         singly: a call of the driver for each copy and launch; marked: likewise, with an event around each kernel.",
+        "Up to {} queries in calls of this size; median, minimum and maximum of the means of {} runs. Apart: each query is \
+         submitted as a single query, two at a time, and its OR only if its AND has too few hits. Together: one CUDA graph. \
+         Singly: one driver call for each copy and launch. Marked: as singly, with events around each kernel.",
         queries_of(rows[0]),
         runs_of(rows)
     )];

@@ -1,11 +1,13 @@
-//! The times of one score, mode and k: batches on the device, queries one at a time, the processor.
+//! Times of one score model, mode and k: batches and single queries on the GPU, and the CPU.
 
 use super::device::{OnDevice, kernel_seconds};
 use super::small::Small;
+use super::tables::RATE;
 use super::workload::Workload;
 use super::{Cell, GpuRun, Part};
-use crate::agreement::first_difference;
+use crate::agreement::Asked;
 use crate::error::BenchError;
+use crate::machine::cores;
 use crate::query_log::spread;
 use crate::result::Measurement;
 use crate::statistics::{Spread, Summary};
@@ -18,32 +20,27 @@ use std::ops::RangeFrom;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Who answers.
+/// The measured executors.
 pub struct Executors {
     resident: OnDevice,
-    /// There if lists are to be sent.
+    /// `None` unless part `sent` is measured.
     sending: Option<OnDevice>,
-    /// There if small batches are to be compared.
+    /// `None` unless part `small` is measured.
     small: Option<Small>,
-    /// On one thread, and on as many as the machine has.
     one_thread: Cpu,
     all_threads: Cpu,
-    /// How many those are.
-    threads: usize,
 }
 
-/// The plans of a cell, and their right answers.
+/// The plans of a cell and their right answers.
 pub struct Planned<'a> {
-    /// The cell.
     pub cell: Cell,
     texts: &'a [String],
-    /// The plans.
     pub plans: Vec<Plan>,
     expected: Vec<Vec<Hit>>,
 }
 
 impl Executors {
-    /// Connects with the device, and measures how long that takes.
+    /// Uploads the index, and measures how long that takes.
     pub fn connect(
         run: &GpuRun<'_>,
         index: &Arc<Index>,
@@ -52,59 +49,56 @@ impl Executors {
         let start = Instant::now();
         let resident = OnDevice::connect(index, device, |executor| executor)?;
         let connected = Measurement::new("connect", &[]).with("seconds", start.elapsed().as_secs_f64());
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let sends = |executor: GpuExecutor| executor.upload_lists().threads(threads);
+        let sends = |executor: GpuExecutor| executor.upload_lists().threads(cores());
         let sending = run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, sends)).transpose()?;
         let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let cpu = |threads| Cpu::new(Arc::clone(index), threads);
-        let (one_thread, all_threads) = (cpu(1), cpu(threads));
-        Ok((Executors { resident, sending, small, one_thread, all_threads, threads }, connected))
+        Ok((Executors { resident, sending, small, one_thread: cpu(1), all_threads: cpu(cores()) }, connected))
     }
 
-    /// Plans that the device has answered so far.
+    /// Number of plans that the device has answered.
     pub fn answered(&self) -> u64 {
         let others =
             self.sending.as_ref().map_or(0, OnDevice::answered) + self.small.as_ref().map_or(0, Small::answered);
         self.resident.answered() + others
     }
 
-    /// Checks the answers of a cell and measures what is wanted of it.
+    /// Checks the answers of a cell, and measures the parts that `--only` keeps.
     pub fn measure(&self, run: &GpuRun<'_>, work: &Workload, cell: Cell) -> Result<Vec<Measurement>, BenchError> {
         let queries: Vec<Query> =
             work.texts.iter().map(|text| Query::new(text).mode(cell.mode).k(cell.k).score(cell.score)).collect();
-        let plans = plan_all(&work.index, &queries, self.threads)?;
+        let plans = plan_all(&work.index, &queries, cores())?;
         let answers = self.all_threads.run(&plans)?;
         let expected = answers.into_iter().map(|answer| answer.hits).collect();
         let planned = Planned { cell, texts: &work.texts, plans, expected };
         planned.check(0.., &self.resident.answer(&planned.plans)?)?;
 
         let mut rows = Vec::new();
-        let mut us_on_device = None;
+        let mut gpu_us = None;
         if run.keeps(Part::Throughput) {
             let row = self.throughput(run, &planned, &queries, &work.index)?;
-            us_on_device = Some(row.value("us_a_query"));
+            gpu_us = Some(row.value("us_a_query"));
             rows.push(row);
         }
         if run.keeps(Part::Latency) {
             rows.push(self.latency(run, &planned)?);
         }
         if run.keeps(Part::Cpu) {
-            rows.extend(self.processor(run, &planned, work, us_on_device)?);
+            rows.extend(self.cpu(run, &planned, work, gpu_us)?);
         }
-        let is_least_k = run.part.k.iter().min() == Some(&cell.k);
-        if run.keeps(Part::Batches) && is_least_k && cell.mode == Mode::Or {
+        if run.keeps(Part::Batches) && run.is_smallest_k(cell) && cell.mode == Mode::Or {
             rows.extend(self.batches(run, &planned)?);
         }
         if let Some(small) = self.small.as_ref().filter(|_| Small::has(run, cell)) {
             rows.extend(small.measure(run, &planned)?);
         }
-        if let Some(sending) = self.sending.as_ref().filter(|_| is_least_k && cell.mode != Mode::AndOr) {
+        if let Some(sending) = self.sending.as_ref().filter(|_| run.is_smallest_k(cell) && cell.mode != Mode::AndOr) {
             rows.push(self.sent(run, &planned, sending)?);
         }
         Ok(rows)
     }
 
-    /// One call with all queries, from plans to answers on the host.
+    /// Measures one call with all queries, from plans to answers on the host.
     fn throughput(
         &self,
         run: &GpuRun<'_>,
@@ -119,13 +113,13 @@ impl Executors {
                 plan_all(index, queries, threads)?;
                 Ok(start.elapsed().as_secs_f64())
             };
-            run.repeat(plan).map(|runs| Spread::of(&runs).median * 1e6 / queries.len() as f64)
+            run.repeat(plan).map(|runs| Spread::of(runs).median * 1e6 / queries.len() as f64)
         };
         let row = rates(planned.cell.measurement("throughput", &[]), &runs, planned.plans.len());
-        Ok(row.with("plan_us_one_thread", plan_on(1)?).with("plan_us_all_threads", plan_on(self.threads)?))
+        Ok(row.with("plan_us_one_thread", plan_on(1)?).with("plan_us_all_threads", plan_on(cores())?))
     }
 
-    /// A call for each query; each percentile is the median of the runs'.
+    /// Measures a call for each query; each percentile is the median over the runs.
     fn latency(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Measurement, BenchError> {
         let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.alone);
         for &number in &numbers {
@@ -141,38 +135,35 @@ impl Executors {
             };
             numbers.iter().map(time).collect::<Result<Vec<f64>, BenchError>>()
         })?;
-        let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(run)).collect();
-        let of_runs = |value: &dyn Fn(&Summary) -> f64| Spread::of(&summaries.iter().map(value).collect::<Vec<_>>());
-        let most: Vec<f64> = runs.iter().map(|run| run.iter().copied().fold(0.0, f64::max)).collect();
-        let p99 = of_runs(&|summary| summary.p99);
+        let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(run.iter().copied())).collect();
+        let of_runs = |value: fn(&Summary) -> f64| Spread::of(summaries.iter().map(value));
+        let most = Spread::of(runs.iter().map(|run| run.iter().copied().fold(0.0, f64::max)));
         Ok(planned
             .cell
             .measurement("latency", &[])
             .with("queries", numbers.len() as f64)
             .with("runs", runs.len() as f64)
-            .with("mean_us", of_runs(&|summary| summary.mean).median)
-            .with("p50_us", of_runs(&|summary| summary.p50).median)
-            .with("p95_us", of_runs(&|summary| summary.p95).median)
-            .with("p99_us", p99.median)
-            .with("p99_least_us", p99.least)
-            .with("p99_most_us", p99.most)
-            .with("most_us", Spread::of(&most).median)
-            .with("most_of_all_us", Spread::of(&most).most))
+            .with("mean_us", of_runs(|summary| summary.mean).median)
+            .with("p50_us", of_runs(|summary| summary.p50).median)
+            .with("p95_us", of_runs(|summary| summary.p95).median)
+            .with_spread(["p99_us", "p99_least_us", "p99_most_us"], of_runs(|summary| summary.p99))
+            .with("most_us", most.median)
+            .with("most_of_all_us", most.most))
     }
 
-    /// The processor on one thread and on all, and the device's time divided by its.
-    fn processor(
+    /// Measures the CPU on one thread and on all, and the ratio of the time of the GPU to its time.
+    fn cpu(
         &self,
         run: &GpuRun<'_>,
         planned: &Planned<'_>,
         work: &Workload,
-        us_on_device: Option<f64>,
+        gpu_us: Option<f64>,
     ) -> Result<[Measurement; 2], BenchError> {
         let few = work.spread_by_postings(run.part.one_thread);
         let all: Vec<usize> = (0..planned.plans.len()).collect();
         let measure = |cpu: &Cpu, threads: &str, numbers: &[usize]| {
             let plans = planned.some(numbers);
-            // Memory that its threads keep is there when the time begins.
+            // Allocates the memory that the threads keep.
             cpu.run(&plans[..1])?;
             let runs = run.repeat(|| {
                 let start = Instant::now();
@@ -183,14 +174,14 @@ impl Executors {
             })?;
             let row = rates(planned.cell.measurement("cpu", &[("threads", threads)]), &runs, plans.len());
             let row = row.with("postings", work.mean_postings(numbers.iter().copied()));
-            let row = row.with("threads", if threads == "one" { 1.0 } else { self.threads as f64 });
+            let row = row.with("threads", if threads == "one" { 1.0 } else { cores() as f64 });
             let us = row.value("us_a_query");
-            Ok::<_, BenchError>(us_on_device.map_or(row.clone(), |on_device| row.with("gpu_of_cpu", on_device / us)))
+            Ok::<_, BenchError>(gpu_us.map_or(row.clone(), |gpu_us| row.with("gpu_of_cpu", gpu_us / us)))
         };
         Ok([measure(&self.one_thread, "one", &few)?, measure(&self.all_threads, "all", &all)?])
     }
 
-    /// All queries in calls of fewer.
+    /// Measures all queries in calls of each batch size.
     fn batches(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>, BenchError> {
         let mut rows = Vec::new();
         for &size in run.part.batches.iter().filter(|&&size| size <= planned.plans.len()) {
@@ -212,7 +203,7 @@ impl Executors {
         Ok(rows)
     }
 
-    /// One call whose lists are sent, beside the same call with resident lists.
+    /// Measures one call whose lists are uploaded, and the same call with resident lists.
     fn sent(&self, run: &GpuRun<'_>, planned: &Planned<'_>, sending: &OnDevice) -> Result<Measurement, BenchError> {
         let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.sent);
         let plans = planned.some(&numbers);
@@ -235,16 +226,16 @@ impl Executors {
 }
 
 impl Planned<'_> {
-    /// Compares answers with those of the processor, of which the first has the first of the numbers.
+    /// Compares the answers of consecutive plans with those of the CPU.
     pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
         for (number, answer) in numbers.zip(answers) {
-            let expected = &self.expected[number];
-            if answer.hits != *expected || !answer.exact {
-                let (reference, difference) = ("the CPU", first_difference(&answer.hits, expected));
-                let mode = format!("{} by {}", self.cell.mode, self.cell.score);
-                let (engine, query, k) = ("the GPU".to_owned(), self.texts[number].clone(), self.cell.k);
-                return Err(BenchError::Disagreement { engine, reference, query, mode, k, difference });
+            let (query, k) = (self.texts[number].as_str(), self.cell.k);
+            if !answer.exact {
+                return Err(BenchError::Device { what: format!("the answer of the GPU to {query:?} is not exact") });
             }
+            let mode = format!("{} by {}", self.cell.mode, self.cell.score);
+            let asked = Asked { engine: "the GPU", reference: "the CPU", query, mode, k };
+            asked.compare(&answer.hits, &self.expected[number])?;
         }
         Ok(())
     }
@@ -258,7 +249,7 @@ impl Planned<'_> {
     }
 }
 
-/// How long one run took; of it kernels, where they are known.
+/// The time of a run, and of its kernels if known.
 #[derive(Clone, Copy)]
 struct Timed {
     seconds: f64,
@@ -272,23 +263,21 @@ fn batch_seconds(on_device: &OnDevice, plans: &[Plan]) -> Result<Timed, BenchErr
     Ok(Timed { seconds, kernels: Some(kernel_seconds(&answers)) })
 }
 
-/// Adds what runs over so many queries come to.
+/// Adds the rates of runs over `queries` queries.
 fn rates(row: Measurement, runs: &[Timed], queries: usize) -> Measurement {
     let count = queries as f64;
-    let seconds = Spread::of(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>());
+    let seconds = Spread::of(runs.iter().map(|run| run.seconds));
     let kernels: Vec<f64> = runs.iter().filter_map(|run| run.kernels).collect();
     let row = row
         .with("queries", count)
         .with("runs", runs.len() as f64)
         .with("us_a_query", seconds.median * 1e6 / count)
-        .with("queries_a_second", count / seconds.median)
-        .with("queries_a_second_least", count / seconds.most)
-        .with("queries_a_second_most", count / seconds.least);
-    if kernels.is_empty() { row } else { row.with("kernel_us_a_query", Spread::of(&kernels).median * 1e6 / count) }
+        .with_spread(RATE, seconds.rates(count));
+    if kernels.is_empty() { row } else { row.with("kernel_us_a_query", Spread::of(kernels).median * 1e6 / count) }
 }
 
-/// Plans queries on some threads.
-pub(crate) fn plan_all(index: &Index, queries: &[Query], threads: usize) -> Result<Vec<Plan>, BenchError> {
+/// Plans queries on `threads` threads. Planning is timed, so it starts threads of its own to have exactly their number.
+pub fn plan_all(index: &Index, queries: &[Query], threads: usize) -> Result<Vec<Plan>, BenchError> {
     let planner = Planner::new(index);
     let plan = |queries: &[Query]| queries.iter().map(|query| planner.plan(query)).collect::<Result<Vec<_>, _>>();
     let plans: Result<Vec<Plan>, PlanError> = if threads <= 1 {

@@ -1,6 +1,6 @@
-//! An engine of a race, in this process or in one of its own.
+//! An engine of a race, in this process or in its own.
 
-use super::ground::Ground;
+use super::setup::Setup;
 use super::{Cell, QuerySet};
 use crate::engines::{self, Engine};
 use crate::error::BenchError;
@@ -14,7 +14,6 @@ use std::time::Instant;
 
 /// An engine that is ready to answer.
 pub struct Contestant {
-    /// Which one.
     pub engine: RaceEngine,
     runner: Runner,
 }
@@ -25,25 +24,25 @@ enum Runner {
 }
 
 impl Contestant {
-    /// Opens an engine; `None` where its index or environment is not there.
+    /// Opens an engine; `None` if its index or environment does not exist.
     pub fn open(
         engine: RaceEngine,
-        ground: &Ground,
+        setup: &Setup,
         analyzer: &Analyzer,
         environment: Option<&Environment>,
     ) -> Result<Option<Contestant>, BenchError> {
         let library = |folder, reader| Ok::<_, BenchError>(Runner::Library(engines::open(reader, folder, analyzer)?));
-        let runner = match (engine, &ground.tantivy, &ground.ours.bisected) {
-            (RaceEngine::Lanner, _, _) => library(&ground.ours.lanner, QueryEngine::Lanner)?,
+        let runner = match (engine, &setup.tantivy, &setup.lanner.bisected) {
+            (RaceEngine::Lanner, _, _) => library(&setup.lanner.default, QueryEngine::Lanner)?,
             (RaceEngine::LannerBisected, _, Some(folder)) => library(folder, QueryEngine::Lanner)?,
             (RaceEngine::Tantivy, Some(folder), _) => library(folder, QueryEngine::Tantivy)?,
             (RaceEngine::TantivyIdsInMemory, Some(folder), _) => library(folder, QueryEngine::TantivyIdsInMemory)?,
             (RaceEngine::Pisa | RaceEngine::Bm25s, _, _) => {
-                let (Some(environment), Some(postings)) = (environment, &ground.postings) else { return Ok(None) };
+                let (Some(environment), Some(postings)) = (environment, &setup.postings) else { return Ok(None) };
                 let name = engine.to_string();
                 let start = |index: &Path| Peer::start(&name, environment.command(&name, postings, index));
-                // A peer builds its index when it starts for the first time.
-                let index = ground.cache.folder(&name, &ground.postings_stamp, |index| start(index).map(drop))?;
+                // A peer builds its index at its first start.
+                let index = setup.cache.folder(&name, &setup.postings_stamp, |index| start(index).map(drop))?;
                 Runner::Process(start(&index)?)
             }
             _ => return Ok(None),
@@ -51,7 +50,7 @@ impl Contestant {
         Ok(Some(Contestant { engine, runner }))
     }
 
-    /// The algorithms to choose from for a mode; none where the engine does not have the mode.
+    /// Returns the algorithms for a mode; none if the mode is not supported.
     pub fn algorithms(&self, mode: Mode) -> Vec<String> {
         match &self.runner {
             Runner::Library(_) => vec![String::new()],
@@ -59,7 +58,7 @@ impl Contestant {
         }
     }
 
-    /// Asks every `step`-th query once.
+    /// Runs every `step`-th query once.
     pub fn pass(&mut self, set: &QuerySet, (mode, k): Cell, algorithm: &str, step: usize) -> Result<Times, BenchError> {
         match &mut self.runner {
             Runner::Library(engine) => {
@@ -79,7 +78,7 @@ impl Contestant {
         }
     }
 
-    /// The external ids of every query's hits; `None` where the engine does not have the mode.
+    /// Returns the external ids of the hits of every query; `None` if the mode is not supported.
     pub fn answers(&mut self, set: &QuerySet, (mode, k): Cell) -> Result<Option<Vec<Vec<String>>>, BenchError> {
         let Some(algorithm) = self.algorithms(mode).into_iter().next() else { return Ok(None) };
         Ok(Some(match &mut self.runner {
@@ -97,7 +96,7 @@ impl Contestant {
         }))
     }
 
-    /// What to subtract from its times.
+    /// Measures what to subtract from the times.
     pub fn overhead(&mut self, k: usize) -> Result<Overhead, BenchError> {
         match &mut self.runner {
             Runner::Library(_) => Ok(Overhead::default()),
@@ -105,7 +104,7 @@ impl Contestant {
         }
     }
 
-    /// Bytes of its lists, and of the bounds beside them, if it is a process and says so.
+    /// Returns the bytes of the lists and of the bounds of a Python peer.
     pub fn list_bytes(&self) -> Option<(u64, u64)> {
         match &self.runner {
             Runner::Library(_) => None,
@@ -113,7 +112,7 @@ impl Contestant {
         }
     }
 
-    /// The version of its package, if it is a process.
+    /// Returns the version of a Python peer.
     pub fn version(&self) -> Option<String> {
         match &self.runner {
             Runner::Library(_) => None,

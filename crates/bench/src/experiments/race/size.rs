@@ -1,34 +1,32 @@
-//! Bytes of the lists of every engine: documents and frequencies, with what lies between them.
+//! Bytes of the lists of every engine: documents and frequencies, with directories.
 
 use super::contestant::Contestant;
-use super::ground::Ground;
+use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, Race};
 use crate::engines;
 use crate::error::BenchError;
 use crate::result::Measurement;
 use crate::suite::QueryEngine;
-use crate::table::{Table, count, number};
+use crate::table::{DASH, Table, count, number};
 use lanner_index::open::Index;
 use std::path::Path;
 
-/// Compares the sizes.
-pub fn run(race: &Race<'_>, ground: &Ground, contestants: &[Contestant]) -> Result<Findings, BenchError> {
-    let our = &ground.ours;
+/// Compares the sizes of lists.
+pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result<Findings, BenchError> {
+    let lanner = &setup.lanner;
     let indexes = [
-        ("lanner", Some(&our.lanner)),
-        ("lanner-bisected", our.bisected.as_ref()),
-        ("lanner-smallest", Some(&our.smallest)),
-        ("lanner-smallest-bisected", our.smallest_bisected.as_ref()),
+        ("lanner", Some(&lanner.default)),
+        ("lanner-bisected", lanner.bisected.as_ref()),
+        ("lanner-smallest", Some(&lanner.smallest)),
+        ("lanner-smallest-bisected", lanner.smallest_bisected.as_ref()),
     ];
     let mut sizes = Vec::new();
     for (name, folder) in indexes.into_iter().filter_map(|(name, folder)| Some((name, folder?))) {
-        sizes.push((name.to_owned(), ours(folder)?));
+        sizes.push((name.to_owned(), lists_of(QueryEngine::Lanner, folder, |part| part.ends_with("-lists"))?));
     }
-    if let Some(folder) = &ground.tantivy {
-        let parts = engines::parts(QueryEngine::Tantivy, folder)?;
-        sizes
-            .push(("tantivy".to_owned(), parts.iter().filter(|(part, _)| part == "idx").map(|(_, bytes)| bytes).sum()));
+    if let Some(folder) = &setup.tantivy {
+        sizes.push(("tantivy".to_owned(), lists_of(QueryEngine::Tantivy, folder, |part| part == "idx")?));
     }
     for contestant in contestants {
         if let Some((lists, bounds)) = contestant.list_bytes() {
@@ -38,21 +36,21 @@ pub fn run(race: &Race<'_>, ground: &Ground, contestants: &[Contestant]) -> Resu
             }
         }
     }
-    let postings = Index::open(&ground.ours.lanner)?.segment().header().postings;
-    Ok(findings(race, &ground.name, postings, &sizes))
+    let postings = Index::open(&lanner.default)?.segment().header().postings;
+    Ok(findings(race, &setup.name, postings, &sizes))
 }
 
-/// The sections of lists; bounds and directories are in them.
-fn ours(folder: &Path) -> Result<u64, BenchError> {
-    let parts = engines::parts(QueryEngine::Lanner, folder)?;
-    Ok(parts.iter().filter(|(section, _)| section.ends_with("-lists")).map(|(_, bytes)| bytes).sum())
+/// Returns the bytes of the parts of an index that hold lists.
+fn lists_of(engine: QueryEngine, folder: &Path, is_list: fn(&str) -> bool) -> Result<u64, BenchError> {
+    let parts = engines::parts(engine, folder)?;
+    Ok(parts.iter().filter(|(part, _)| is_list(part)).map(|(_, bytes)| bytes).sum())
 }
 
 fn findings(race: &Race<'_>, collection: &str, postings: u64, sizes: &[(String, u64)]) -> Findings {
     let bytes_of =
         |name: &str| sizes.iter().find(|(engine, _)| engine == name).map_or(f64::NAN, |(_, bytes)| *bytes as f64);
     let columns =
-        ["engine", "bytes", "bits a posting", "x PISA", "x PISA with bounds", "x Tantivy", "at most", "holds"];
+        ["engine", "bytes", "bits per posting", "x PISA", "x PISA with bounds", "x Tantivy", "at most", "holds"];
     let mut table = Table::new(format!("{collection}: bytes of the lists"), 1, &columns);
     let mut measurements = Vec::new();
     for (engine, bytes) in sizes {
@@ -66,9 +64,9 @@ fn findings(race: &Race<'_>, collection: &str, postings: u64, sizes: &[(String, 
         let measurement = measurement.with("bytes", *bytes as f64);
         let known = values.iter().filter(|(_, value)| !value.is_nan());
         let measurement = known.fold(measurement, |row, (name, value)| row.with(name, *value));
-        let claims = ["x_pisa", "x_tantivy"].map(|value| (value, race.suite.limit(&measurement, value)));
-        let limit = claims.iter().find_map(|(_, limit)| *limit).map_or("–".to_owned(), number);
-        let figures = claims.map(|(value, limit)| (value.replace("x_", ""), measurement.value(value), limit));
+        let limits = ["x_pisa", "x_tantivy"].map(|value| (value, race.context.suite.limit(&measurement, value)));
+        let limit = limits.iter().find_map(|(_, limit)| *limit).map_or(DASH.to_owned(), number);
+        let figures = limits.map(|(value, limit)| (value.replace("x_", ""), measurement.value(value), limit));
         let cells = values.iter().map(|(_, value)| number(*value));
         let holds = holds(&figures);
         table.row([engine.clone(), count(*bytes)].into_iter().chain(cells).chain([limit, holds]).collect());
@@ -77,13 +75,13 @@ fn findings(race: &Race<'_>, collection: &str, postings: u64, sizes: &[(String, 
     let codecs = race.part.smallest_codecs;
     table.notes = vec![
         format!(
-            "lanner has dense lists, lanner-smallest has none: documents by {}, frequencies by {}.",
+            "lanner has dense lists; lanner-smallest has none and packs documents by {} and frequencies by {}.",
             codecs.documents, codecs.weights
         ),
-        "Ours hold documents, frequencies, directories and bounds; Tantivy's are its files of postings (.idx), with \
-         bounds; PISA's are block_simdbp without bounds, which lie in another file; bm25s keeps a score of four bytes \
-         and a document of four. What may be at most so large is the ratio to PISA without bounds and to Tantivy."
+        "Lanner's lists contain documents, frequencies, directories and bounds; Tantivy's are its files of postings (.idx), \
+         with bounds; PISA's are block_simdbp without bounds, which are in another file; bm25s stores a score and a document \
+         with four bytes each. The limits are for the ratios to PISA without bounds and to Tantivy."
             .to_owned(),
     ];
-    Findings { measurements, tables: vec![table], charts: Vec::new() }
+    Findings::new(measurements).table(table)
 }

@@ -1,42 +1,38 @@
-//! Throughput of batches on several threads, one query a thread at a time.
+//! Throughput of batches on several threads; each thread answers one query at a time.
 
-use super::ground::Ground;
+use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, QuerySet, Race};
 use crate::error::BenchError;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use crate::table::{Table, number};
+use crate::table::{DASH, Table, number};
 use lanner::{Mode, Query, Searcher};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// A run is repeated within its time until it has lasted so long: shorter ones say little.
-const LEAST_SECONDS: f64 = 0.1;
-/// Runs of each number of threads for each repetition of the suite. They are short and alternate, and each is compared
-/// with its neighbour: what slows the machine down for a second then slows both.
+/// Minimal duration of a run: shorter ones are repeated within it.
+const MIN_SECONDS: f64 = 0.1;
+/// Runs of each number of threads per repetition of the suite. Short runs alternate and each is compared with its neighbour,
+/// so that other load affects both.
 const ROUNDS: usize = 3;
 
 /// Measures batches of every log and mode for the smallest k.
-pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findings, BenchError> {
-    let searcher = Searcher::open(&ground.ours.lanner)?;
+pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings, BenchError> {
+    let searcher = Searcher::open(&setup.lanner.default)?;
     let k = race.part.k.iter().copied().min().unwrap_or(10);
     let counts = &race.part.threads;
     let header = |&threads: &usize| format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
     let headers: Vec<String> = counts.iter().map(header).collect();
-    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str)).chain([
-        "x one thread",
-        "at least",
-        "holds",
-    ]);
-    let title = format!("{}: queries a second of batches, k {k}", ground.name);
-    let mut table = Table::new(title, 2, &columns.collect::<Vec<_>>());
-    let mut findings = Findings::default();
+    let columns = ["log", "mode"].into_iter().chain(headers.iter().map(String::as_str));
+    let columns: Vec<&str> = columns.chain(["x one thread", "at least", "holds"]).collect();
+    let title = format!("{}: queries per second of batches, k {k}", setup.name);
+    let (mut rows, mut table) = (Vec::new(), Table::new(title, 2, &columns));
     for set in sets {
-        for mode in race.part.modes.iter().copied().filter(|mode| race.only.keeps("mode", mode)) {
+        for mode in race.modes() {
             let rates = rates(race, &searcher, set, (mode, k))?;
             let mode = mode.to_string();
-            let labels = [("collection", ground.name.as_str()), ("log", &set.name), ("mode", &mode)];
+            let labels = [("collection", setup.name.as_str()), ("log", &set.name), ("mode", &mode)];
             let mut measurement = Measurement::new("threads", &labels).with("k", k as f64);
             for (threads, rate) in &rates.rates {
                 measurement = measurement.with(&format!("queries_a_second_{threads}"), *rate);
@@ -47,46 +43,44 @@ pub fn run(race: &Race<'_>, ground: &Ground, sets: &[QuerySet]) -> Result<Findin
             }
             let cells = counts.iter().map(|&threads| number(of(threads)));
             let gain = number(counts.iter().max().map_or(f64::NAN, |&most| rates.gain(most)));
-            let limit = race.suite.limit(&measurement, "one_of_two");
+            let limit = race.context.suite.limit(&measurement, "one_of_two");
             let judged = holds(&[("two threads".to_owned(), measurement.value("one_of_two"), limit)]);
-            let gains = [gain, limit.map_or("–".to_owned(), |limit| number(1.0 / limit)), judged];
+            let gains = [gain, limit.map_or(DASH.to_owned(), |limit| number(1.0 / limit)), judged];
             table.row([set.name.clone(), mode].into_iter().chain(cells).chain(gains).collect());
-            findings.measurements.push(measurement);
+            rows.push(measurement);
         }
     }
-    findings.tables.push(table);
-    Ok(findings)
+    Ok(Findings::new(rows).table(table))
 }
 
-/// Queries a second by the number of threads.
+/// Queries per second by the number of threads.
 struct Rates {
-    /// The medians of the runs.
+    /// Medians of the runs.
     rates: BTreeMap<usize, f64>,
     runs: BTreeMap<usize, Vec<f64>>,
 }
 
 impl Rates {
-    /// The median of the runs' ratios to the run of one thread beside them.
+    /// Returns the median ratio of a run to the run of one thread next to it.
     fn gain(&self, threads: usize) -> f64 {
         let (Some(alone), Some(together)) = (self.runs.get(&1), self.runs.get(&threads)) else { return f64::NAN };
-        let ratios: Vec<f64> = alone.iter().zip(together).map(|(alone, together)| together / alone).collect();
-        Spread::of(&ratios).median
+        Spread::of(alone.iter().zip(together).map(|(alone, together)| together / alone)).median
     }
 }
 
-/// Runs with each number of threads in turns.
+/// Measures each number of threads; the numbers alternate.
 fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates, BenchError> {
     let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
     let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for _ in 0..race.part.repetitions * ROUNDS {
         for &threads in &race.part.threads {
             let (start, mut answered) = (Instant::now(), 0);
-            while answered == 0 || start.elapsed().as_secs_f64() < LEAST_SECONDS.min(race.part.seconds) {
+            while answered == 0 || start.elapsed().as_secs_f64() < MIN_SECONDS.min(race.part.seconds) {
                 answered += std::hint::black_box(searcher.search_batch(&queries, threads)?).len().max(1);
             }
             runs.entry(threads).or_default().push(answered as f64 / start.elapsed().as_secs_f64());
         }
     }
-    let rates = runs.iter().map(|(&threads, runs)| (threads, Spread::of(runs).median)).collect();
+    let rates = runs.iter().map(|(&threads, runs)| (threads, Spread::of(runs.iter().copied()).median)).collect();
     Ok(Rates { rates, runs })
 }

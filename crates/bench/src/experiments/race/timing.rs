@@ -1,4 +1,4 @@
-//! The times of one log, mode and k: every engine in turns, and of PISA the best algorithms.
+//! Times of one log, mode and k. The engines alternate; PISA runs with its best algorithms.
 
 use super::contestant::Contestant;
 use super::{Cell, QuerySet};
@@ -8,37 +8,36 @@ use crate::result::Measurement;
 use crate::statistics::{Spread, Summary, mean};
 use crate::suite::{PeersPart, RaceEngine};
 
-/// Algorithms are chosen on every so many-th query.
+/// Algorithms are preselected on every tenth query.
 const PILOT_STEP: usize = 10;
-/// Those whose mean there is at most this much above the least run on all queries.
+/// Algorithms within this factor of the lowest mean are run on all queries.
 const PILOT_MARGIN: f64 = 1.25;
-/// Runs that every engine makes, however slow it is.
-const LEAST_RUNS: usize = 2;
+/// Minimal number of runs of each engine.
+const MIN_RUNS: usize = 2;
 
 /// The times of one engine.
 pub struct Timed {
     engine: String,
     algorithm: String,
     runs: usize,
-    /// Over queries, each with the median of its runs; for an engine with several algorithms the least of each figure.
+    /// Summary over queries, each with the median of its runs. With several algorithms, the lowest value of each figure.
     summary: Summary,
-    /// The means of the runs.
+    /// Means of the runs.
     means: Spread,
 }
 
-/// An algorithm of an engine, and its runs so far.
+/// An algorithm of an engine and its runs so far.
 struct Entry {
     contestant: usize,
     algorithm: String,
     runs: Vec<Times>,
 }
 
-/// Times every engine that has the mode.
+/// Times every engine that supports the mode.
 pub fn run(
     part: &PeersPart,
     contestants: &mut [Contestant],
-    set: &QuerySet,
-    cell: Cell,
+    (set, cell): (&QuerySet, Cell),
     overhead: &dyn Fn(usize) -> Overhead,
 ) -> Result<Vec<Timed>, BenchError> {
     let mut entries = Vec::new();
@@ -51,7 +50,7 @@ pub fn run(
             let at = (turn + repetition) % entries.len();
             let entry = &mut entries[at];
             let spent: f64 = entry.runs.iter().flat_map(|run| &run.us).sum::<f64>() / 1e6;
-            if repetition < LEAST_RUNS || spent < part.seconds {
+            if repetition < MIN_RUNS || spent < part.seconds {
                 entry.runs.push(contestants[entry.contestant].pass(set, cell, &entry.algorithm, 1)?);
             }
         }
@@ -68,7 +67,7 @@ pub fn run(
     Ok(timed)
 }
 
-/// The algorithms that are worth a full run.
+/// Returns the algorithms that are worth a full run.
 fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<Vec<String>, BenchError> {
     let algorithms = contestant.algorithms(cell.0);
     if algorithms.len() < 2 {
@@ -83,7 +82,7 @@ fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<
     Ok(pairs.filter(|(_, mean)| *mean <= least * PILOT_MARGIN).map(|(algorithm, _)| algorithm).collect())
 }
 
-/// The best of an engine's algorithms, figure by figure, net of an overhead.
+/// Returns the best times over the algorithms of an engine, for each figure, minus an overhead.
 fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
     let net = |entry: &Entry| -> Vec<Vec<f64>> {
         let net_run = |run: &Times| {
@@ -94,10 +93,10 @@ fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
     };
     let figures = |entry: &&Entry| {
         let runs = net(entry);
-        let means = Spread::of(&runs.iter().map(|run| mean(run)).collect::<Vec<_>>());
+        let means = Spread::of(runs.iter().map(|run| mean(run)));
         let queries = runs.first().map_or(0, Vec::len);
-        let of_query = |at: usize| Spread::of(&runs.iter().map(|run| run[at]).collect::<Vec<_>>()).median;
-        let summary = Summary::of(&(0..queries).map(of_query).collect::<Vec<_>>());
+        let of_query = |at: usize| Spread::of(runs.iter().map(|run| run[at])).median;
+        let summary = Summary::of((0..queries).map(of_query));
         (summary, means, entry.algorithm.clone(), runs.len())
     };
     let mut all: Vec<_> = entries.iter().filter(|entry| !entry.runs.is_empty()).map(figures).collect();
@@ -112,7 +111,6 @@ fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
 }
 
 impl Timed {
-    /// As it is kept.
     pub fn measurement(&self, collection: &str, log: &str, (mode, k): Cell) -> Measurement {
         let (mode, k) = (mode.to_string(), k.to_string());
         let labels = [("collection", collection), ("log", log), ("mode", &mode), ("k", &k), ("engine", &self.engine)];
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_counts_with_the_median_of_its_runs_net_of_the_overhead() {
+    fn the_time_of_a_query_is_the_median_of_its_runs_minus_the_overhead() {
         let one = entry("a", &[&[10.0, 20.0], &[12.0, 90.0], &[11.0, 21.0]], 4);
         let timed = best(&[&one], "pisa-net", Overhead { empty_us: 1.0, row_us: 0.5 }).unwrap();
         assert_eq!((timed.summary.mean, timed.summary.p99, timed.runs), ((8.0 + 18.0) / 2.0, 18.0, 3));

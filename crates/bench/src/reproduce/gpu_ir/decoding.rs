@@ -1,81 +1,78 @@
-//! Table 1 and Figure 4: decode speeds of Rice and PForDelta on GPU and CPU, of the lists of queries and by length.
+//! Table 1 and Figure 4: decode speeds of Rice and PForDelta on GPU and CPU, for the lists of queries and by length.
 
+use super::TABLE_1;
 use crate::error::BenchError;
 use crate::experiments::Findings;
-use crate::plot::{Bar, Chart, Group, Line, LineChart, Picture};
-use crate::reproduce::Reproduction;
-use crate::reproduce::on_device::{Average, Coded, Ground, Timed};
-use crate::result::Measurement;
-use crate::table::{Table, count, number};
+use crate::plot::{Bar, Chart, Group, Line, LineChart};
+use crate::query_log::spread;
+use crate::reproduce::setup::{Coded, Setup};
+use crate::result::{Measurement, find};
+use crate::table::{DASH, Table, count, number};
 use lanner::internals::device::decode::DecodeKind;
 use lanner_index::codec::CodecName;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Table 1: millions of integers a second on the paper's CPU, which gives gaps, and GPU, which gives documents.
-const TABLE_1: [(&str, f64, f64, CodecName); 2] =
-    [("Rice", 310.63, 305.27, CodecName::Rice), ("PForDelta", 1165.13, 1237.57, CodecName::Pfor)];
-/// What the text says of Figure 4: the GPU without the prefix sum decodes up to so many millions a second.
+/// Figure 4: without the prefix sum, the paper's GPU decodes up to this many millions per second.
 const FIGURE_4_MOST: f64 = 2500.0;
-/// Lengths of Figure 4, in documents: a bin ends here and begins at half of it.
+/// Figure 4: bins of list lengths. A bin ends at this length and starts at half of it.
 const LENGTHS: [u64; 12] =
     [2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_024_000, 2_048_000, 4_096_000];
-/// Lists of a bin of Figure 4, and of the queries of Table 1, at most.
+/// Maximal number of lists of a bin of Figure 4, and of the queries of Table 1.
 const LISTS: [usize; 2] = [16, 128];
-const BOTH: [DecodeKind; 2] = [DecodeKind::Documents, DecodeKind::Values];
+const KINDS: [DecodeKind; 2] = [DecodeKind::Documents, DecodeKind::Values];
 
-/// Where, and what comes out.
+/// Name, what is decoded, and whether the device decodes it.
 const METHODS: [(&str, DecodeKind, bool); 4] = [
     ("CPU, gaps", DecodeKind::Values, false),
     ("CPU, documents", DecodeKind::Documents, false),
     ("GPU, documents", DecodeKind::Documents, true),
     ("GPU, gaps", DecodeKind::Values, true),
 ];
+const SPEED: &str = "millions_a_second";
+const KERNEL_SPEED: &str = "kernel_millions_a_second";
 
-pub fn table_1(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> {
-    let ground = reproduction.ground()?;
-    let lists = lists_of_queries(ground)?;
+pub fn table_1(setup: &Setup) -> Result<Findings, BenchError> {
+    let lists = lists_of_queries(setup)?;
     let mut rows = Vec::new();
     for codec in [CodecName::Rice, CodecName::Pfor, CodecName::Bitpack] {
-        rows.extend(measure(ground, codec, &lists, "queries")?);
+        rows.extend(measure(setup, codec, &lists, "queries")?);
     }
-    Ok(speed_findings(&ground.note(), rows))
+    Ok(speed_findings(&setup.note(), rows))
 }
 
-pub fn figure_4(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> {
-    let ground = reproduction.ground()?;
+pub fn figure_4(setup: &Setup) -> Result<Findings, BenchError> {
     let mut rows = Vec::new();
     for length in LENGTHS {
-        let lengths = ground.length(length / 2)..ground.length(length);
-        let terms = ground.lists.some(lengths, if ground.is_simulated() { 2 } else { LISTS[0] });
-        let lists = ground.decode(&terms.iter().map(|term| term.number).collect::<Vec<_>>())?;
+        let lengths = setup.length(length / 2)..setup.length(length);
+        let terms = setup.lists.some(lengths, setup.count(LISTS[0], 2));
+        let lists = setup.decode(&terms.iter().map(|term| term.number).collect::<Vec<_>>())?;
         for codec in [CodecName::Pfor, CodecName::Bitpack] {
-            rows.extend(measure(ground, codec, &lists, &length.to_string())?);
+            rows.extend(measure(setup, codec, &lists, &length.to_string())?);
         }
     }
-    Ok(length_findings(&ground.note(), rows))
+    Ok(length_findings(&setup.note(), rows))
 }
 
-/// The lists of queries of the log, each as often as it occurs there.
-fn lists_of_queries(ground: &Ground) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
-    let most = if ground.is_simulated() { 4 } else { LISTS[1] };
-    let queries = ground.work.spread_by_postings(most);
+/// Returns the lists of queries of the log, each as often as it occurs there.
+fn lists_of_queries(setup: &Setup) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
+    let most = setup.count(LISTS[1], 4);
     let mut numbers = Vec::new();
-    for query in queries {
-        for term in ground.work.texts[query].split(' ') {
-            numbers.extend(ground.index.lookup(term)?.map(|term| term.0));
+    for query in setup.work.spread_by_postings(most) {
+        for term in setup.work.texts[query].split(' ') {
+            numbers.extend(setup.index.lookup(term)?.map(|term| term.0));
         }
     }
-    let numbers = crate::query_log::spread(&numbers, most);
-    let different: Vec<u64> = numbers.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-    let lists = ground.decode(&different)?;
-    let list_of = |number: &u64| Arc::clone(&lists[different.binary_search(number).unwrap_or_default()]);
+    let numbers = spread(&numbers, most);
+    let distinct: Vec<u64> = numbers.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    let lists = setup.decode(&distinct)?;
+    let list_of = |number: &u64| Arc::clone(&lists[distinct.binary_search(number).expect("every list was decoded")]);
     Ok(numbers.iter().map(list_of).collect())
 }
 
 /// Checks and times a codec on some lists, one at a time.
 fn measure(
-    ground: &Ground,
+    setup: &Setup,
     codec: CodecName,
     lists: &[Arc<Vec<u32>>],
     label: &str,
@@ -83,140 +80,100 @@ fn measure(
     if lists.is_empty() {
         return Ok(Vec::new());
     }
-    let (coded, mut room) = (Coded::all(ground, codec, lists)?, Vec::new());
-    for list in &coded {
-        list.check(ground, &BOTH)?;
-        BOTH.iter().try_for_each(|&kind| list.check_on_cpu(kind, &mut room))?;
-    }
+    let (coded, mut buffer) = (Coded::all(setup, codec, lists)?, Vec::new());
+    coded.iter().try_for_each(|list| list.check(setup, &KINDS))?;
     let postings = coded.iter().map(Coded::postings).sum::<usize>() as f64 / coded.len() as f64;
     let mut rows = Vec::new();
     for (name, kind, is_on_device) in METHODS {
-        let time = |list: &Coded| -> Result<Timed, BenchError> {
-            if is_on_device { list.time(ground, kind, false) } else { list.time_on_cpu(kind, &mut room) }
-        };
-        let average: Average = ground.average(&coded, time)?;
+        let average = setup.average(&coded, |list: &Coded| match is_on_device {
+            true => list.time(setup, kind, false),
+            false => list.time_on_cpu(kind, &mut buffer),
+        })?;
         let row = Measurement::new("decode", &[("codec", &codec.to_string()), ("method", name), ("length", label)])
             .with("lists", coded.len() as f64)
             .with("postings", postings)
-            .with("millions_a_second", postings / average.us.median);
-        let row =
-            if is_on_device { row.with("kernel_millions_a_second", postings / average.device_us.median) } else { row };
-        rows.push(average.note(row));
+            .with(SPEED, postings / average.us.median);
+        let row = if is_on_device { row.with(KERNEL_SPEED, postings / average.device_us.median) } else { row };
+        rows.push(average.add_to(row));
     }
     Ok(rows)
 }
 
-fn find<'a>(rows: &'a [Measurement], codec: CodecName, method: &str, length: &str) -> Option<&'a Measurement> {
-    let codec = codec.to_string();
-    rows.iter()
-        .find(|row| row.label("codec") == codec && row.label("method") == method && row.label("length") == length)
+fn row_of<'a>(rows: &'a [Measurement], codec: CodecName, method: &str, length: &str) -> Option<&'a Measurement> {
+    find(rows, &[("codec", &codec.to_string()), ("method", method), ("length", length)])
 }
 
 fn speed_findings(note: &str, rows: Vec<Measurement>) -> Findings {
-    let columns = [
-        "algorithm",
-        "our codec",
-        "paper, CPU, gaps",
-        "paper, GPU, documents",
-        "CPU, gaps",
-        "CPU, documents",
-        "GPU, documents",
-        "GPU, gaps",
-        "GPU, kernel alone",
-        "GPU x CPU",
-    ];
-    let mut table = Table::new("Millions of integers decoded a second", 2, &columns);
-    let ours = [("–", f64::NAN, f64::NAN, CodecName::Bitpack)];
+    let head = ["algorithm", "our codec", "paper, CPU, gaps", "paper, GPU, documents"];
+    let methods = METHODS.map(|(method, ..)| method);
+    let columns = [&head[..], &methods, &["GPU, kernel alone", "GPU x CPU"]].concat();
+    let mut table = Table::new("Millions of integers decoded per second", 2, &columns);
     let mut groups = Vec::new();
-    for (algorithm, cpu, gpu, codec) in TABLE_1.into_iter().chain(ours) {
-        let of =
-            |method: &str, value: &str| find(&rows, codec, method, "queries").map_or(f64::NAN, |row| row.value(value));
-        let speeds = METHODS.map(|(method, ..)| of(method, "millions_a_second"));
-        let kernel = of("GPU, documents", "kernel_millions_a_second");
+    for (algorithm, cpu, gpu, codec) in TABLE_1.into_iter().chain([(DASH, f64::NAN, f64::NAN, CodecName::Bitpack)]) {
+        let of = |method, value| row_of(&rows, codec, method, "queries").map_or(f64::NAN, |row| row.value(value));
+        let speeds = methods.map(|method| of(method, SPEED));
+        let kernel = of("GPU, documents", KERNEL_SPEED);
         let numbers = [cpu, gpu].into_iter().chain(speeds).chain([kernel, speeds[2] / speeds[1]]).map(number);
-        let bar = |(series, value)| Bar { series, value, range: None };
-        let shown = (0..).zip([cpu, gpu, speeds[1], speeds[2], kernel]).filter(|(_, value)| value.is_finite());
-        groups.push(Group { label: codec.to_string(), bars: shown.map(bar).collect() });
         table.row([algorithm.to_owned(), codec.to_string()].into_iter().chain(numbers).collect());
+        let shown = (0..).zip([cpu, gpu, speeds[1], speeds[2], kernel]).filter(|(_, value)| value.is_finite());
+        groups.push(Group::new(codec.to_string(), shown.map(|(series, value)| Bar::new(series, value))));
     }
     let (lists, postings) = rows.first().map_or((0.0, 0.0), |row| (row.value("lists"), row.value("postings")));
     table.notes = vec![
         format!(
-            "{} lists of queries of the log, {} postings on average, packed again by each codec. {note} One list at a time; \
-             on the GPU the packed list lies there, and the time is from the call until the host knows that it is done.",
+            "{} lists of queries of the log with {} postings on average, packed by each codec. {note} One list at a time; on \
+             the GPU the packed list is resident, and the time is from the call until the host knows that decoding is done.",
             count(lists as u64),
             count(postings as u64)
         ),
         "The paper's CPU is a core at 2.66 GHz, its GPU has 96 stream processors; our CPU is one core. Bitpack, our default, \
-         is not in the paper. How fast all of a device decodes at once is in the suite gpu."
+         is not in the paper. The suite gpu measures the decode speed of the whole device."
             .to_owned(),
     ];
     let series = ["paper, CPU, gaps", "paper, GPU", "CPU, documents", "GPU, a list at a time", "GPU, kernel alone"];
-    let chart = Chart {
-        title: "Decoding the lists of queries".to_owned(),
-        subtitle: "millions of integers a second; longer is better".to_owned(),
-        series: series.map(str::to_owned).to_vec(),
-        unit: "M/s".to_owned(),
-        groups,
-    };
-    Findings { measurements: rows, tables: vec![table], charts: vec![("speed".to_owned(), Picture::Bars(chart))] }
+    let subtitle = "millions of integers per second; longer is better";
+    let chart = Chart::new("Decoding the lists of queries", subtitle, "M/s").series(&series).groups(groups);
+    Findings::new(rows).table(table).chart("speed", chart)
 }
 
 fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
-    let columns = [
-        "up to",
-        "lists",
-        "CPU, gaps",
-        "CPU, documents",
-        "GPU, documents",
-        "GPU, gaps",
-        "GPU, documents, kernel",
-        "GPU, gaps, kernel",
-        "ours, bitpack, CPU",
-        "ours, bitpack, GPU",
-    ];
-    let mut table =
-        Table::new("PForDelta: millions of integers decoded a second, by the length of the list", 1, &columns);
+    let methods = METHODS.map(|(method, ..)| method);
+    let further = ["GPU, documents, kernel", "GPU, gaps, kernel", "ours, bitpack, CPU", "ours, bitpack, GPU"];
+    let title = "PForDelta: millions of integers decoded per second, by list length";
+    let mut table = Table::new(title, 1, &[&["up to", "lists"], &methods[..], &further].concat());
     for length in LENGTHS.map(|length| length.to_string()) {
-        let of = |codec, method: &str, value: &str| {
-            find(&rows, codec, method, &length).map_or(f64::NAN, |row| row.value(value))
-        };
-        let Some(first) = find(&rows, CodecName::Pfor, METHODS[0].0, &length) else { continue };
-        let speeds = METHODS.map(|(method, ..)| of(CodecName::Pfor, method, "millions_a_second"));
-        let kernels = [METHODS[2].0, METHODS[3].0];
-        let kernels = kernels.map(|method| of(CodecName::Pfor, method, "kernel_millions_a_second"));
-        let ours = ["CPU, documents", "GPU, documents"];
-        let ours = ours.map(|method| of(CodecName::Bitpack, method, "millions_a_second"));
+        let of = |codec, method, value| row_of(&rows, codec, method, &length).map_or(f64::NAN, |row| row.value(value));
+        let Some(first) = row_of(&rows, CodecName::Pfor, methods[0], &length) else { continue };
+        let speeds = methods.map(|method| of(CodecName::Pfor, method, SPEED));
+        let kernels = [methods[2], methods[3]].map(|method| of(CodecName::Pfor, method, KERNEL_SPEED));
+        let ours = [methods[1], methods[2]].map(|method| of(CodecName::Bitpack, method, SPEED));
         let numbers = speeds.into_iter().chain(kernels).chain(ours).map(number);
         let head = [count(length.parse().unwrap_or(0)), count(first.value("lists") as u64)];
         table.row(head.into_iter().chain(numbers).collect());
     }
     table.notes = vec![
         format!(
-            "{note} A bin begins at half its length. One list at a time, packed in the device's memory; from the call until \
-             the host knows that it is done, and the kernel alone. Documents are the paper's GPU+LPS, with the localized \
-             prefix sum; gaps are without. The CPU is one core."
+            "{note} A bin starts at half its length. One list at a time, packed and resident; from the call until the host \
+             knows that decoding is done, and the kernel alone. Documents are the paper's GPU+LPS, with the localized prefix \
+             sum; gaps are without it. The CPU is one core."
         ),
         format!(
-            "The paper's figure has no numbers in its text but this: without the prefix sum its GPU decodes up to \
-             {FIGURE_4_MOST} million a second; on short lists its CPU is faster."
+            "The text of the paper says only that without the prefix sum its GPU decodes up to {FIGURE_4_MOST} million per \
+             second, and that its CPU is faster on short lists."
         ),
     ];
     let line = |label: &str, codec: CodecName, method: &str| {
         let point = |length: &u64| {
-            let row = find(&rows, codec, method, &length.to_string())?;
-            Some((*length as f64 / 1e3, row.value("millions_a_second")))
+            let row = row_of(&rows, codec, method, &length.to_string())?;
+            Some((*length as f64 / 1e3, row.value(SPEED)))
         };
-        Line { label: label.to_owned(), points: LENGTHS.iter().filter_map(point).collect() }
+        Line::new(label, LENGTHS.iter().filter_map(point))
     };
-    let lines = METHODS.iter().map(|(method, ..)| line(method, CodecName::Pfor, method));
-    let chart = LineChart {
-        title: "PForDelta by the length of the list".to_owned(),
-        subtitle: "millions of integers decoded a second, one list at a time; higher is better".to_owned(),
-        x_label: "thousand postings in the list, at most".to_owned(),
-        unit: "M/s".to_owned(),
-        is_logarithmic: true,
-        lines: lines.chain([line("ours, bitpack, GPU", CodecName::Bitpack, "GPU, documents")]).collect(),
-    };
-    Findings { measurements: rows, tables: vec![table], charts: vec![("speed".to_owned(), Picture::Lines(chart))] }
+    let lines = methods.iter().map(|method| line(method, CodecName::Pfor, method));
+    let subtitle = "millions of integers decoded per second, one list at a time; higher is better";
+    let axes = ["thousand postings in the list, at most", "M/s"];
+    let chart = LineChart::new("PForDelta by list length", subtitle, axes)
+        .logarithmic(true)
+        .lines(lines.chain([line("ours, bitpack, GPU", CodecName::Bitpack, methods[2])]));
+    Findings::new(rows).table(table).chart("speed", chart)
 }

@@ -1,66 +1,65 @@
-//! Table 3: what the steps of an AND take on the GPU, run as the paper does: lists are decoded, intersected by Parallel
-//! Merge Find, and the best are taken off a tree. `traced.rs` has the steps of whole queries, with scoring.
+//! Table 3: the steps of an AND on the GPU, as in the paper: lists are decoded, intersected by Parallel Merge Find, and the
+//! best are selected by a tree. `traced.rs` has the steps of whole queries, with scoring.
 
 use super::traced;
 use crate::error::BenchError;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
-use crate::plot::{Bar, Chart, Group, Picture};
-use crate::reproduce::Reproduction;
-use crate::reproduce::on_device::{Average, Coded, Ground, Landing, Timed, agree};
-use crate::result::Measurement;
-use crate::table::{Table, count, number};
+use crate::plot::{Chart, Group};
+use crate::query_log::spread;
+use crate::reproduce::setup::{Average, Coded, Download, Ranked, Setup, Timed, check};
+use crate::result::{Measurement, find_value};
+use crate::table::{DASH, Table, count, number};
 use lanner::internals::device::decode::DecodeKind;
 use lanner::internals::papers::compaction::{DeviceList, Origins, read_numbers};
 use lanner::internals::papers::parallel_merge_find;
-use lanner::internals::papers::selection::{Method, Selection};
+use lanner::internals::papers::selection::Method;
 use lanner::{Hit, Mode, Plan};
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::CodecName;
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 
 /// Table 3, AND: shares in percent of decompression, intersection, and scoring with selection.
 pub const AND: [f64; 3] = [47.0, 45.0, 8.0];
 const STEPS: [&str; 3] = ["decompression", "intersection", "top-k"];
 pub const K: usize = 10;
-/// Queries of at least two terms, spread over short and long ones.
+/// Number of queries with at least two terms, short and long ones.
 const QUERIES: usize = 64;
-/// The levels that the paper settles on.
+/// The number of levels that the paper uses.
 const LEVELS: u32 = 3;
 
-/// An AND with its lists, the shortest first.
+/// An AND.
 struct Conjunction {
+    /// Its lists as positions in [`Work::packed`], the shortest first.
     lists: Vec<usize>,
-    /// All matches.
+    /// All matching documents.
     expected: Vec<u32>,
-    keys: Memory,
-    best: Vec<u64>,
+    ranked: Ranked,
     plan: Plan,
-    hits: Vec<Vec<Hit>>,
+    /// The best k.
+    hits: Vec<Hit>,
 }
 
-/// All that is measured, with room for it.
 struct Work<'a> {
-    ground: &'a Ground,
+    setup: &'a Setup,
     packed: Vec<Coded>,
     queries: Vec<Conjunction>,
-    /// Results lie in one while those of the next step are made in the other.
-    rooms: [Memory; 2],
+    /// One holds the results of a step while the next step writes to the other.
+    scratch: [Memory; 2],
     tree: Memory,
 }
 
-pub fn table_3(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> {
-    let ground = reproduction.ground()?;
-    let work = Work::prepare(ground)?;
+pub fn table_3(setup: &Setup) -> Result<Findings, BenchError> {
+    let texts = texts(setup);
+    let work = Work::prepare(setup, &texts)?;
     for query in &work.queries {
         work.check(query)?;
     }
-    let runs = ground.repeat(|| {
+    let runs = setup.repeat(|| {
         let mut sums = [Timed::default(); STEPS.len()];
         for query in &work.queries {
-            for (sum, step) in sums.iter_mut().zip(work.steps(query)?) {
-                *sum = Timed { host: sum.host + step.host, device: sum.device + step.device };
-            }
+            sums.iter_mut().zip(work.steps(query)?).for_each(|(sum, step)| *sum += step);
         }
         Ok(sums)
     })?;
@@ -69,153 +68,124 @@ pub fn table_3(reproduction: &Reproduction<'_>) -> Result<Findings, BenchError> 
         let of_step: Vec<Timed> = runs.iter().map(|run| run[step]).collect();
         rows.push(work.row(name, &Average::of(&of_step, work.queries.len())));
     }
-    let ours =
-        ground.average(&work.queries, |query| ground.time_on_gpu(std::slice::from_ref(&query.plan), &query.hits))?;
+    let ours = setup.average(&work.queries, |query| setup.time_on_gpu(from_ref(&query.plan), from_ref(&query.hits)))?;
     rows.push(work.row("ours", &ours));
-    rows.extend(traced::measure(ground, &texts(ground))?);
-    Ok(findings(&ground.note(), rows))
+    rows.extend(traced::measure(setup, &texts)?);
+    Ok(findings(&setup.note(), rows))
 }
 
-/// The queries.
-fn texts(ground: &Ground) -> Vec<String> {
-    let wanted = if ground.is_simulated() { 3 } else { QUERIES };
-    let spread = ground.work.spread_by_postings(4 * wanted);
-    let texts = spread.iter().map(|&number| ground.work.texts[number].clone()).filter(|text| text.contains(' '));
-    crate::query_log::spread(&texts.collect::<Vec<_>>(), wanted)
+/// Returns the queries.
+fn texts(setup: &Setup) -> Vec<String> {
+    let wanted = setup.count(QUERIES, 3);
+    let numbers = setup.work.spread_by_postings(4 * wanted);
+    let texts = numbers.iter().map(|&number| setup.work.texts[number].clone()).filter(|text| text.contains(' '));
+    spread(&texts.collect::<Vec<_>>(), wanted)
 }
 
 impl Work<'_> {
-    fn prepare(ground: &Ground) -> Result<Work<'_>, BenchError> {
-        let texts = texts(ground);
-        let all = ground.plan(&texts, Mode::And, ground.index.documents() as usize)?;
-        let best = ground.plan(&texts, Mode::And, K)?;
+    fn prepare<'a>(setup: &'a Setup, texts: &[String]) -> Result<Work<'a>, BenchError> {
+        let all = setup.plan(texts, Mode::And, setup.index.documents() as usize)?;
+        let best = setup.plan(texts, Mode::And, K)?;
         let numbers: BTreeSet<u64> = all.iter().flat_map(|plan| plan.lists.iter().map(|list| list.id.0)).collect();
         let numbers: Vec<u64> = numbers.into_iter().collect();
-        let packed = Coded::all(ground, CodecName::Pfor, &ground.decode(&numbers)?)?;
+        let packed = Coded::all(setup, CodecName::Pfor, &setup.decode(&numbers)?)?;
+        let position = |id: u64| numbers.binary_search(&id).expect("every list was decoded");
         let mut queries = Vec::new();
-        for ((plan, best), hits) in all.iter().zip(best).zip(ground.hits(&all)?) {
-            let place = |id: u64| numbers.binary_search(&id).unwrap_or_default();
-            let mut lists: Vec<usize> = plan.lists.iter().map(|list| place(list.id.0)).collect();
+        for ((plan, best), hits) in all.iter().zip(best).zip(setup.hits(&all)?) {
+            let mut lists: Vec<usize> = plan.lists.iter().map(|list| position(list.id.0)).collect();
             lists.sort_by_key(|&list| packed[list].postings());
-            queries.push(Conjunction::new(ground, lists, (best, hits))?);
+            let mut expected: Vec<u32> = hits.iter().map(|hit| hit.document.0).collect();
+            expected.sort_unstable();
+            let ranked = Ranked::upload(setup, &hits, K)?;
+            let hits = hits[..hits.len().min(K)].to_vec();
+            queries.push(Conjunction { lists, expected, ranked, plan: best, hits });
         }
-        let shortest = |query: &Conjunction| packed[query.lists[0]].list();
-        let room = queries.iter().map(|query| parallel_merge_find::scratch_bytes(shortest(query), LEVELS)).max();
-        let room = room.unwrap_or(0).max(16);
-        let tree = queries.iter().map(|query| query.selection().scratch_bytes(Method::Tree)).max().unwrap_or(0).max(16);
-        let rooms = [ground.gpu.allocate(room)?, ground.gpu.allocate(room)?];
-        Ok(Work { ground, packed, queries, rooms, tree: ground.gpu.allocate(tree)? })
+        let intersected =
+            |query: &Conjunction| parallel_merge_find::scratch_bytes(packed[query.lists[0]].list(), LEVELS);
+        let selected = |query: &Conjunction| query.ranked.selection().scratch_bytes(Method::Tree);
+        let allocate = |bytes: &dyn Fn(&Conjunction) -> usize| {
+            setup.gpu.allocate(queries.iter().map(bytes).max().unwrap_or(0).max(16))
+        };
+        let (scratch, tree) = ([allocate(&intersected)?, allocate(&intersected)?], allocate(&selected)?);
+        Ok(Work { setup, scratch, tree, packed, queries })
     }
 
-    /// Decodes all lists and intersects them; also says what each took.
+    /// Decodes all lists and intersects them; returns the result and the time of both steps.
     fn intersect(&self, query: &Conjunction) -> Result<(DeviceList, [Timed; 2]), BenchError> {
-        let gpu = &self.ground.gpu;
-        let decoding = self.ground.time(|| {
+        let gpu = &self.setup.gpu;
+        let decoding = self.setup.time(|| {
             query.lists.iter().try_for_each(|&list| self.packed[list].launch(DecodeKind::Documents))?;
-            Ok(Landing { from: self.packed[query.lists[0]].list().documents, bytes: 4 })
+            Ok(Download { from: self.packed[query.lists[0]].list().documents, bytes: 4 })
         })?;
         let (mut common, mut intersecting) = (self.packed[query.lists[0]].list(), Timed::default());
         for (turn, &list) in query.lists[1..].iter().enumerate() {
             let (lists, mut found) = ([common, self.packed[list].list()], None);
-            let one = self.ground.time(|| {
-                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, Origins::NONE, &self.rooms[turn % 2])?;
+            intersecting += self.setup.time(|| {
+                let scratch = &self.scratch[turn % 2];
+                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, Origins::NONE, scratch)?;
                 found = Some(there);
-                Ok(Landing { from: there.count, bytes: 4 })
+                Ok(Download { from: there.count, bytes: 4 })
             })?;
-            intersecting = Timed { host: intersecting.host + one.host, device: intersecting.device + one.device };
-            if let Some(found) = found {
-                common = found.list(gpu, STREAM)?;
-            }
+            common = found.expect("the timed closure has run").list(gpu, STREAM)?;
         }
         Ok((common, [decoding, intersecting]))
     }
 
     fn steps(&self, query: &Conjunction) -> Result<[Timed; 3], BenchError> {
         let (_, [decoding, intersecting]) = self.intersect(query)?;
-        let gpu = &self.ground.gpu;
-        let selecting = self.ground.time(|| {
-            let best = query.selection().gpu(gpu, STREAM, Method::Tree, &self.tree)?;
-            Ok(Landing { from: best.keys, bytes: 8 * best.count as usize })
+        let selecting = self.setup.time(|| {
+            let best = query.ranked.selection().gpu(&self.setup.gpu, STREAM, Method::Tree, &self.tree)?;
+            Ok(Download { from: best.keys, bytes: 8 * best.count as usize })
         })?;
         Ok([decoding, intersecting, selecting])
     }
 
     fn check(&self, query: &Conjunction) -> Result<(), BenchError> {
-        let gpu = &self.ground.gpu;
-        query.lists.iter().try_for_each(|&list| self.packed[list].check(self.ground, &[DecodeKind::Documents]))?;
+        let gpu = &self.setup.gpu;
+        query.lists.iter().try_for_each(|&list| self.packed[list].check(self.setup, &[DecodeKind::Documents]))?;
         let (common, _) = self.intersect(query)?;
         let found = read_numbers(gpu, STREAM, common.documents, common.length as usize)?;
-        agree("an AND by Parallel Merge Find", &found, &query.expected)?;
-        let best = query.selection().gpu(gpu, STREAM, Method::Tree, &self.tree)?.read(gpu, STREAM)?;
-        agree("the tree", &best, &query.best)?;
-        self.ground.time_on_gpu(std::slice::from_ref(&query.plan), &query.hits)?;
+        check("an AND by Parallel Merge Find", &found, &query.expected)?;
+        let best = query.ranked.selection().gpu(gpu, STREAM, Method::Tree, &self.tree)?.read(gpu, STREAM)?;
+        check("selection by a tree", &best, &query.ranked.best)?;
+        self.setup.time_on_gpu(from_ref(&query.plan), from_ref(&query.hits))?;
         Ok(())
     }
 
     fn row(&self, step: &str, average: &Average) -> Measurement {
         let queries = self.queries.len() as f64;
-        let of_query =
-            |query: &Conjunction| query.lists.iter().map(|&list| self.packed[list].postings()).sum::<usize>();
-        let postings = self.queries.iter().map(of_query).sum::<usize>() as f64 / queries;
-        average.note(Measurement::new("step", &[("step", step)]).with("queries", queries).with("postings", postings))
-    }
-}
-
-impl Conjunction {
-    /// Takes all hits, the best first.
-    fn new(ground: &Ground, lists: Vec<usize>, (plan, hits): (Plan, Vec<Hit>)) -> Result<Conjunction, BenchError> {
-        let mut expected: Vec<u32> = hits.iter().map(|hit| hit.document.0).collect();
-        expected.sort_unstable();
-        let key = |hit: &Hit| u64::from(hit.units) << 32 | u64::from(!hit.document.0);
-        let mut keys: Vec<u64> = hits.iter().map(key).collect();
-        let best = keys[..keys.len().min(K)].to_vec();
-        keys.sort_unstable_by_key(|key| !(*key as u32));
-        let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).chain([0; 8]).collect();
-        let hits = vec![hits[..hits.len().min(K)].to_vec()];
-        Ok(Conjunction { lists, expected, keys: ground.upload(&bytes)?, best, plan, hits })
-    }
-
-    fn selection(&self) -> Selection {
-        Selection { keys: self.keys.address(), count: self.expected.len() as u32, k: K as u32 }
+        let lists = self.queries.iter().flat_map(|query| &query.lists);
+        let postings = lists.map(|&list| self.packed[list].postings()).sum::<usize>() as f64 / queries;
+        average.add_to(Measurement::new("step", &[("step", step)]).with("queries", queries).with("postings", postings))
     }
 }
 
 fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
-    let device_us =
-        |step: &str| rows.iter().find(|row| row.label("step") == step).map_or(f64::NAN, |row| row.value("device_us"));
+    let device_us = |step: &str| find_value(&rows, &[("step", step)], "device_us");
     let sum: f64 = STEPS.map(device_us).iter().sum();
     let columns = ["step of an AND", "paper, %", "here, %", "us of kernels"];
     let mut and = Table::new("Steps of an AND on the GPU", 1, &columns);
     for (step, paper) in STEPS.into_iter().zip(AND) {
-        and.row(vec![step.to_owned(), number(paper), number(device_us(step) / sum * 100.0), number(device_us(step))]);
+        and.numbers(step, [paper, device_us(step) / sum * 100.0, device_us(step)]);
     }
-    let dash = || "–".to_owned();
-    and.row(vec!["all of these".to_owned(), number(100.0), number(100.0), number(sum)]);
-    and.row(vec!["ours: one kernel for all, with scoring".to_owned(), dash(), dash(), number(device_us("ours"))]);
+    and.numbers("sum", [100.0, 100.0, sum]);
+    let dash = || DASH.to_owned();
+    and.row(vec!["ours: one kernel for all steps, with scoring".to_owned(), dash(), dash(), number(device_us("ours"))]);
     let (queries, postings) = rows.first().map_or((0.0, 0.0), |row| (row.value("queries"), row.value("postings")));
     and.notes = vec![
         format!(
-            "{note} {} ANDs of the log, {} postings on average. The paper's steps: all lists decoded from PForDelta, then \
-             intersected two by two, the shortest first, by Parallel Merge Find with three levels, then the best ten taken \
-             off the tree. Times are those of the device, without the host's share; ours is the AND of our executor.",
+            "{note} {} ANDs of the log with {} postings on average. The paper's steps: all lists are decoded from PForDelta, \
+             then intersected two by two, the shortest first, by Parallel Merge Find with three levels, then a tree selects the \
+             best ten. Times are those of the device only; ours is the AND of Lanner's executor.",
             count(queries as u64),
             count(postings as u64)
         ),
-        "Scores are not in these times: the tree gets the CPU's. The next table has whole queries.".to_owned(),
+        "Scoring is not in these times: the tree gets scores of the CPU. The next table has whole queries.".to_owned(),
     ];
     let [whole, or] = traced::tables(&rows);
-    let bars = |(step, paper): (&str, f64)| {
-        let bar = |(series, value)| Bar { series, value, range: None };
-        let values = [paper, device_us(step) / sum * 100.0];
-        Group { label: step.to_owned(), bars: (0..).zip(values).map(bar).collect() }
-    };
-    let chart = Chart {
-        title: "Steps of an AND on the GPU".to_owned(),
-        subtitle: "percent of the device's time; scoring is in the paper's top-k alone".to_owned(),
-        series: ["paper", "here"].map(str::to_owned).to_vec(),
-        unit: "%".to_owned(),
-        groups: STEPS.into_iter().zip(AND).map(bars).collect(),
-    };
-    let charts = vec![("shares".to_owned(), Picture::Bars(chart))];
-    Findings { tables: vec![and, whole, or], charts, measurements: rows }
+    let group = |(step, paper)| Group::of_series(step, [paper, device_us(step) / sum * 100.0]);
+    let subtitle = "percent of the time of the device; only the paper's top-k includes scoring";
+    let chart = Chart::new("Steps of an AND on the GPU", subtitle, "%").series(&["paper", "here"]);
+    let chart = chart.groups(STEPS.into_iter().zip(AND).map(group));
+    Findings::new(rows).table(and).table(whole).table(or).chart("shares", chart)
 }

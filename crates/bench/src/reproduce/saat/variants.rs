@@ -1,46 +1,44 @@
-//! The rows of Table 1 with the paper's figures, then what the paper does not have.
+//! The rows of Table 1 with the paper's numbers, and further variants.
 
 use lanner::internals::papers::saat_variants::{Accumulators, Decoding, Heap, Options};
 
-/// The label of the default of Lanner.
+/// Lanner's default.
 pub const DEFAULT: &str = "no heap, one sweep, fused: the default";
-/// The label of document at a time.
+/// Document at a time.
 pub const EXHAUSTIVE: &str = "document at a time, exhaustive";
-/// The label of the paper's best.
+/// The fastest variant of the paper.
 pub const BEST: &str = "Array, Algorithm 2, inline";
-/// The label of the paper's best, with decoding and processing fused.
+/// The fastest variant of the paper, with decoding and processing fused.
 pub const BEST_FUSED: &str = "Array, Algorithm 2, inline, fused";
-/// Queries of the paper.
+/// Number of queries in the paper.
 const PAPER_QUERIES: f64 = 20_000.0;
 /// Table 2: how often each clause of Algorithm 1 is executed, one for each posting.
 pub const PAPER_CLAUSES: [u64; 4] = [199_965, 143_406, 73_733_775, 378_923_996_448];
 
 /// One row of Table 1.
 pub struct Variant {
-    /// Its name.
     pub label: &'static str,
-    /// How it answers.
     pub how: How,
-    /// What the paper says of it.
+    /// `None` for variants that the paper does not have.
     pub paper: Option<PaperRow>,
 }
 
-/// The figures of a row in the paper.
+/// The numbers of a row in the paper.
 pub struct PaperRow {
-    /// Milliseconds a query.
+    /// Milliseconds per query.
     pub ms: f64,
-    /// Percent less than the first row, and than the row of JASS.
+    /// Reduction in percent relative to the first row and to the row of JASS.
     pub reductions: [i32; 2],
 }
 
 impl PaperRow {
-    /// Nanoseconds a posting.
-    pub fn ns_a_posting(&self) -> f64 {
+    /// Nanoseconds per posting.
+    pub fn ns_per_posting(&self) -> f64 {
         self.ms * 1e6 / paper_postings()
     }
 }
 
-/// Postings of a query in the paper, on average.
+/// Mean postings of a query in the paper.
 pub fn paper_postings() -> f64 {
     PAPER_CLAUSES.iter().sum::<u64>() as f64 / PAPER_QUERIES
 }
@@ -48,18 +46,17 @@ pub fn paper_postings() -> f64 {
 /// How a query is answered.
 #[derive(Clone, Copy)]
 pub enum How {
-    /// Document at a time: every posting, in windows.
+    /// Document at a time, every posting.
     Exhaustive,
-    /// Score at a time.
     ScoreAtATime(Options),
 }
 
-/// Score-at-a-time as the paper describes it: a segment is decoded, then processed, with a heap that starts empty.
+/// Score-at-a-time as in the paper: a segment is decoded, then processed, with a heap that starts empty.
 pub fn of_paper(accumulators: Accumulators, heap: Heap, is_inlined: bool) -> Options {
     Options { accumulators, heap, is_inlined, decoding: Decoding::Separate, is_seeded: false }
 }
 
-/// The rows of Table 1 in the paper's order, then others.
+/// Returns the rows of Table 1 in the order of the paper, then further variants.
 pub fn variants() -> Vec<Variant> {
     use Accumulators::{Array, Dynamic};
     use Heap::{Algorithm1, Algorithm2, Never};

@@ -1,7 +1,7 @@
-//! What is measured: plans for an index with impact-ordered lists, the variants that answer them, and their times.
+//! Plans for an index with impact-ordered lists, and the times of the variants that answer them.
 
 use super::variants::{How, variants};
-use crate::agreement::first_difference;
+use crate::agreement::Asked;
 use crate::error::BenchError;
 use crate::table::count;
 use lanner::SearchError;
@@ -13,14 +13,15 @@ use lanner::internals::query::planner::{PlanError, Planner};
 use lanner::{Algorithm, Hit, Index, Plan, Query, ScoreModel};
 use lanner_index::codec::qmx;
 use lanner_index::format::IndexError;
+use rayon::prelude::*;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The hits of a query in the paper's experiments.
+/// Number of hits in the paper.
 pub const K: usize = 10;
-/// A run goes over the queries again until it has lasted so long: shorter ones say little.
-const LEAST_SECONDS: f64 = 0.1;
+/// Minimal duration of a run; shorter ones repeat the queries.
+const MIN_SECONDS: f64 = 0.1;
 
 /// Plans for an index with impact-ordered lists.
 pub struct Workload {
@@ -29,16 +30,16 @@ pub struct Workload {
     plans: Vec<Plan>,
 }
 
-/// A part of the work done alone, for lists that are stored by impact.
+/// A part of the work on impact-ordered lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Segments are decoded.
+    /// Decodes segments.
     Decode,
-    /// Segments are decoded, and each posting is added; nothing is set back, nothing is selected.
+    /// Decodes segments and adds each posting to its accumulator; accumulators are not reset, hits are not selected.
     DecodeAndAdd,
 }
 
-/// What a thread keeps.
+/// The state of a thread.
 struct Runner<'a> {
     index: &'a Index,
     workspace: Workspace,
@@ -46,7 +47,7 @@ struct Runner<'a> {
 }
 
 impl Workload {
-    /// Plans queries for the best [`K`] documents; those without a known term are left out.
+    /// Plans queries for the best [`K`] documents; queries without known terms are left out.
     pub fn new(index: Index, queries: Vec<String>) -> Result<Workload, BenchError> {
         let planner = Planner::new(&index);
         let plan = |text: &String| {
@@ -57,76 +58,64 @@ impl Workload {
         let planned = queries.into_iter().zip(plans).filter(|(_, plan)| !plan.stages.is_empty());
         let (texts, plans): (Vec<String>, Vec<Plan>) = planned.unzip();
         if plans.is_empty() {
-            return Err(BenchError::Usage(
-                "no query has a word of the collection; give others with --queries".to_owned(),
-            ));
+            let what = "no query has a term of the collection; give another log with --queries";
+            return Err(BenchError::Usage(what.to_owned()));
         }
         Ok(Workload { index, texts, plans })
     }
 
-    /// Queries that are asked.
+    /// Number of queries.
     pub fn queries(&self) -> usize {
         self.plans.len()
     }
 
-    /// Documents of the index.
+    /// Number of documents.
     pub fn documents(&self) -> u32 {
         self.index.documents()
     }
 
-    /// Postings of a query on average.
+    /// Mean postings of a query.
     pub fn postings(&self) -> f64 {
         let postings = self.plans.iter().flat_map(|plan| plan.lists.iter()).map(|list| u64::from(list.postings));
         postings.sum::<u64>() as f64 / self.plans.len() as f64
     }
 
-    /// Bytes of the impact-ordered lists of a query on average.
-    pub fn stream_bytes(&self) -> Result<f64, IndexError> {
+    /// Mean bytes of the impact-ordered lists of a query.
+    pub fn list_bytes(&self) -> Result<f64, IndexError> {
         let mut bytes = 0;
-        self.for_each_segment(|_, stream, _| bytes += stream.len())?;
+        self.for_each_segment(|_, payload, _| bytes += payload.len())?;
         Ok(bytes as f64 / self.plans.len() as f64)
     }
 
-    /// Queries, documents and postings, for the notes of a table.
+    /// Describes queries and collection, for the notes of tables.
     pub fn note(&self) -> String {
         let (queries, documents) = (count(self.queries() as u64), count(u64::from(self.documents())));
-        format!("{queries} queries, k {K}, {documents} documents, {} postings a query", count(self.postings() as u64))
+        format!("{queries} queries, k {K}, {documents} documents, {} postings per query", count(self.postings() as u64))
     }
 
-    /// Compares all variants with document-at-a-time, so that no time is printed for a wrong answer.
-    pub fn check(&self, threads: usize) -> Result<(), BenchError> {
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<(), BenchError> {
-            let mut runner = self.runner();
-            while let Some((plan, text)) = self.query(next.fetch_add(1, Ordering::Relaxed)) {
-                let expected = runner.answer(plan, How::Exhaustive)?;
-                for variant in variants() {
-                    let found = runner.answer(plan, variant.how)?;
-                    if found != expected {
-                        return Err(disagreement(variant.label, text, &found, &expected));
-                    }
-                }
-            }
-            Ok(())
+    /// Compares the answers of all variants with document-at-a-time.
+    pub fn check(&self) -> Result<(), BenchError> {
+        let check = |runner: &mut Runner<'_>, (plan, query): (&Plan, &String)| {
+            let expected = runner.answer(plan, How::Exhaustive)?;
+            variants().iter().try_for_each(|variant| {
+                let (engine, reference, mode) = (variant.label, "the exhaustive algorithm", "or".to_owned());
+                let asked = Asked { engine, reference, query, mode, k: K };
+                asked.compare(&runner.answer(plan, variant.how)?, &expected)
+            })
         };
-        on_threads(threads, work)
-    }
-
-    fn query(&self, at: usize) -> Option<(&Plan, &String)> {
-        Some((self.plans.get(at)?, &self.texts[at]))
+        self.plans.par_iter().zip(&self.texts).try_for_each_init(|| self.runner(), check)
     }
 
     fn runner(&self) -> Runner<'_> {
         Runner { index: &self.index, workspace: Workspace::default(), memory: saat_variants::Memory::default() }
     }
 
-    /// Milliseconds a query for each way, one query after the other, as often as there are runs. Ways take turns, so
-    /// that what else the machine does falls on all of them alike.
+    /// Returns the milliseconds per query of each way and run. The ways alternate, so that other load affects all of them.
     pub fn times(&self, ways: &[How], runs: usize) -> Result<Vec<Vec<f64>>, IndexError> {
         let (mut runner, mut times) = (self.runner(), vec![Vec::new(); ways.len()]);
         for _ in 0..runs {
             for (&how, times) in ways.iter().zip(&mut times) {
-                // Accumulators that another way has driven out are paged in again by a query that does not count.
+                // Warms up the accumulators, which another way may have evicted from the caches.
                 runner.answer(&self.plans[0], how)?;
                 times.push(self.ms_a_query(|| {
                     for plan in &self.plans {
@@ -139,22 +128,22 @@ impl Workload {
         Ok(times)
     }
 
-    /// Milliseconds a query of something done for all of them.
+    /// Measures work on all queries, and returns milliseconds per query.
     fn ms_a_query(&self, mut all: impl FnMut() -> Result<(), IndexError>) -> Result<f64, IndexError> {
         let (start, mut rounds) = (Instant::now(), 0);
-        while rounds == 0 || start.elapsed().as_secs_f64() < LEAST_SECONDS {
+        while rounds == 0 || start.elapsed().as_secs_f64() < MIN_SECONDS {
             all()?;
             rounds += 1;
         }
         Ok(start.elapsed().as_secs_f64() * 1e3 / (rounds * self.plans.len()) as f64)
     }
 
-    /// Milliseconds a query for a part of the work alone.
+    /// Returns the milliseconds per query of a part of the work.
     pub fn phase_ms(&self, phase: Phase) -> Result<f64, IndexError> {
         let (mut scores, mut documents) = (vec![0u16; self.index.documents() as usize], Vec::new());
-        let mut segment = |impact: u32, stream: &[u8], count: usize| {
+        let mut segment = |impact: u32, payload: &[u8], count: usize| {
             documents.resize(documents.len().max(count), 0);
-            qmx::decode(stream, 0, &mut documents[..count]);
+            qmx::decode(payload, 0, &mut documents[..count]);
             if phase == Phase::DecodeAndAdd {
                 for &document in &documents[..count] {
                     if let Some(score) = scores.get_mut(document as usize) {
@@ -167,14 +156,14 @@ impl Workload {
         self.ms_a_query(|| self.for_each_segment(&mut segment))
     }
 
-    /// Postings of a query, on average, in lists that are stored by impact.
+    /// Mean postings of a query in impact-ordered lists.
     pub fn ordered_postings(&self) -> Result<f64, IndexError> {
         let mut postings = 0;
         self.for_each_segment(|_, _, count| postings += count)?;
         Ok(postings as f64 / self.plans.len() as f64)
     }
 
-    /// Impact, stream and postings of every segment of all queries.
+    /// Calls `process` with impact, payload and number of postings of every segment of all queries.
     fn for_each_segment(&self, mut process: impl FnMut(u32, &[u8], usize)) -> Result<(), IndexError> {
         for plan in &self.plans {
             for planned in plan.lists.iter() {
@@ -186,14 +175,15 @@ impl Workload {
         Ok(())
     }
 
-    /// Seconds for all queries on `threads` threads, each taking the next query from a queue without locks.
+    /// Returns the seconds for all queries on `threads` threads, which take queries from a lock-free queue.
     pub fn seconds(&self, threads: usize, how: How) -> Result<f64, BenchError> {
         let once = self.seconds_of(1, threads, how)?;
-        let rounds = (LEAST_SECONDS / once).ceil() as usize;
+        let rounds = (MIN_SECONDS / once).ceil() as usize;
         if rounds <= 1 { Ok(once) } else { Ok(self.seconds_of(rounds, threads, how)? / rounds as f64) }
     }
 
-    /// Seconds for all queries several times over. The threads and their memory are there when the time begins.
+    /// Returns the seconds for all queries, `rounds` times. The threads are started here, not taken from a pool, so that their
+    /// number is exact; a barrier starts the clock when all of them have their memory.
     fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64, BenchError> {
         let queries = rounds * self.plans.len();
         let (next, ready) = (AtomicUsize::new(0), Barrier::new(threads + 1));
@@ -214,12 +204,12 @@ impl Workload {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             ready.wait();
             let start = Instant::now();
-            workers.into_iter().try_for_each(|worker| worker.join().expect("a worker that does not panic"))?;
+            workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))?;
             Ok(start.elapsed().as_secs_f64())
         })
     }
 
-    /// How often each clause of a heap is executed.
+    /// Counts how often each clause of a heap is executed.
     pub fn clauses(&self, options: &Options) -> Result<ClauseCounts, IndexError> {
         let (mut counts, mut memory) = (ClauseCounts::default(), saat_variants::Memory::default());
         for plan in &self.plans {
@@ -228,20 +218,6 @@ impl Workload {
         }
         Ok(counts)
     }
-}
-
-/// Does the same work on several threads until all are done.
-fn on_threads(threads: usize, work: impl Fn() -> Result<(), BenchError> + Sync) -> Result<(), BenchError> {
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker that does not panic"))
-    })
-}
-
-fn disagreement(variant: &str, text: &str, found: &[Hit], expected: &[Hit]) -> BenchError {
-    let (reference, difference) = ("the exhaustive algorithm", first_difference(found, expected));
-    let (engine, query, mode) = (variant.to_owned(), text.to_owned(), "or".to_owned());
-    BenchError::Disagreement { engine, reference, query, mode, k: K, difference }
 }
 
 impl Runner<'_> {

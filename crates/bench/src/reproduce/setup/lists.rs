@@ -1,26 +1,25 @@
-//! Lists of an index by their lengths: chosen, decoded on the host, and laid on the device as plain numbers.
+//! Lists of an index: selected by length, decoded on the host, and uploaded as plain numbers.
 
-use super::Ground;
+use super::Setup;
 use crate::error::BenchError;
+use crate::query_log::spread;
 use crate::scale::random::Random;
-use lanner::Index;
 use lanner::internals::papers::binary_intersection::last_documents;
 use lanner::internals::papers::compaction::DeviceList;
+use lanner::internals::papers::selection::Selection;
+use lanner::{Hit, Index};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::BLOCK;
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A term with a list that is long enough for a figure.
+/// A term whose list is long enough for a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Postings of its list.
     pub postings: u32,
-    /// Its number.
     pub number: u64,
-    /// The term.
     pub text: String,
 }
 
@@ -30,23 +29,23 @@ pub struct Lists {
     terms: Vec<Term>,
 }
 
-/// A list that lies on the device as plain numbers, and on the host.
+/// A list as plain numbers on host and device.
 pub struct Resident {
-    /// Its documents.
     pub documents: Arc<Vec<u32>>,
-    /// Where it lies.
+    /// The list in device memory.
     pub list: DeviceList,
-    /// The last documents of its blocks.
+    /// The last document of each block, in device memory.
     pub lasts: Memory,
     _memory: Memory,
 }
 
 impl Lists {
-    /// The terms of an index that have at least so many postings, without those that the analyzer would change.
+    /// Reads the terms with at least `at_least` postings, except for those that the analyzer would change.
     pub fn read(index: &Index, at_least: u32) -> Result<Lists, BenchError> {
         let (segment, mut lists) = (index.segment(), Lists::default());
         let mut terms = segment.terms();
         while let Some((number, text)) = terms.read()? {
+            // Short lists are not read unless they are wanted.
             let Some(span) = segment.span(number).filter(|span| span.is_long || at_least < BLOCK as u32) else {
                 continue;
             };
@@ -59,23 +58,23 @@ impl Lists {
         Ok(lists)
     }
 
-    /// The terms whose lists have a length of a range.
-    pub fn within(&self, lengths: Range<u32>) -> &[Term] {
-        let place = |length: u32| self.terms.partition_point(|term| term.postings < length);
-        &self.terms[place(lengths.start)..place(lengths.end)]
+    /// Returns the terms whose lists have a length in a range.
+    fn within(&self, lengths: Range<u32>) -> &[Term] {
+        let position = |length: u32| self.terms.partition_point(|term| term.postings < length);
+        &self.terms[position(lengths.start)..position(lengths.end)]
     }
 
-    /// Up to so many of them, spread over all.
+    /// Takes up to `wanted` terms with lengths in a range, spread over all.
     pub fn some(&self, lengths: Range<u32>, wanted: usize) -> Vec<Term> {
-        crate::query_log::spread(self.within(lengths), wanted)
+        spread(self.within(lengths), wanted)
     }
 
-    /// Up to so many pairs: a longer list of a length in a range, a shorter one by a factor in a range, drawn at random.
+    /// Draws up to `wanted` random pairs: the length of the longer list and the ratio of both lengths are in given ranges.
     pub fn pairs(&self, longer: Range<u32>, ratio: Range<u32>, wanted: usize) -> Vec<[Term; 2]> {
         let mut random = Random::new(u64::from(longer.start), u64::from(ratio.start));
         let all = self.within(longer);
         let mut pairs = Vec::new();
-        // A term for which there is no shorter one is drawn in vain.
+        // A longer list without a matching shorter one gives no pair, hence more attempts.
         for _ in 0..4 * wanted {
             if all.is_empty() || pairs.len() == wanted {
                 break;
@@ -92,51 +91,22 @@ impl Lists {
         pairs
     }
 
-    /// Two different lists of at least so many postings, the shortest that there are.
+    /// Returns the two shortest lists with at least `length` postings.
     pub fn two_of_at_least(&self, length: u32) -> Option<[Term; 2]> {
-        let place = self.terms.partition_point(|term| term.postings < length);
-        self.terms.get(place..place + 2).map(|two| [two[0].clone(), two[1].clone()])
+        let first = self.terms.partition_point(|term| term.postings < length);
+        self.terms.get(first..first + 2).map(|two| [two[0].clone(), two[1].clone()])
     }
 }
 
-impl Ground {
-    /// Decodes lists on all threads.
+impl Setup {
+    /// Decodes lists.
     pub fn decode(&self, numbers: &[u64]) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
         let index = &*self.index;
-        self.map(numbers, |&number| decode(index, number).map(Arc::new))
+        numbers.par_iter().map(|&number| decode(index, number).map(Arc::new)).collect()
     }
 
-    /// Does something for each on all threads.
-    pub fn map<T: Sync, R: Send>(
-        &self,
-        things: &[T],
-        work: impl Fn(&T) -> Result<R, BenchError> + Sync,
-    ) -> Result<Vec<R>, BenchError> {
-        let next = AtomicUsize::new(0);
-        let worker = || {
-            let mut done = Vec::new();
-            while let Some((number, thing)) = {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                things.get(number).map(|thing| (number, thing))
-            } {
-                done.push((number, work(thing)?));
-            }
-            Ok::<_, BenchError>(done)
-        };
-        let mut all = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.threads.max(1)).map(|_| scope.spawn(worker)).collect();
-            let mut all = Vec::new();
-            for worker in workers {
-                all.extend(worker.join().expect("a worker does not panic")?);
-            }
-            Ok::<_, BenchError>(all)
-        })?;
-        all.sort_by_key(|(number, _)| *number);
-        Ok(all.into_iter().map(|(_, result)| result).collect())
-    }
-
-    /// Lays a list on the device.
-    pub fn lay(&self, documents: Arc<Vec<u32>>) -> Result<Resident, GpuError> {
+    /// Uploads a list as plain numbers.
+    pub fn upload_list(&self, documents: Arc<Vec<u32>>) -> Result<Resident, GpuError> {
         let memory = self.upload(&bytes_of(&documents))?;
         let lasts = self.upload(&bytes_of(&last_documents(&documents)))?;
         let list = DeviceList { documents: memory.address(), length: documents.len() as u32 };
@@ -144,7 +114,35 @@ impl Ground {
     }
 }
 
-/// All documents of a list.
+/// The hits of a query as keys, on host and device.
+pub struct Ranked {
+    /// Keys in the order of documents, as an intersection produces them.
+    pub keys: Vec<u64>,
+    /// The best k keys, best first.
+    pub best: Vec<u64>,
+    k: usize,
+    uploaded: Memory,
+}
+
+impl Ranked {
+    /// Uploads the keys of all hits, which are given best first.
+    pub fn upload(setup: &Setup, hits: &[Hit], k: usize) -> Result<Ranked, GpuError> {
+        let key = |hit: &Hit| u64::from(hit.units) << 32 | u64::from(!hit.document.0);
+        let mut keys: Vec<u64> = hits.iter().map(key).collect();
+        let best = keys[..keys.len().min(k)].to_vec();
+        keys.sort_unstable_by_key(|key| !(*key as u32));
+        // One more key, since a query may have no hits.
+        let bytes: Vec<u8> = keys.iter().chain([&0]).flat_map(|key| key.to_le_bytes()).collect();
+        Ok(Ranked { keys, best, k, uploaded: setup.upload(&bytes)? })
+    }
+
+    /// The selection of the best k keys on the device.
+    pub fn selection(&self) -> Selection {
+        Selection { keys: self.uploaded.address(), count: self.keys.len() as u32, k: self.k as u32 }
+    }
+}
+
+/// Returns all documents of a list.
 fn decode(index: &Index, number: u64) -> Result<Vec<u32>, BenchError> {
     let list = index.segment().list(number)?;
     let mut documents = Vec::with_capacity(list.postings() as usize);
@@ -156,7 +154,7 @@ fn decode(index: &Index, number: u64) -> Result<Vec<u32>, BenchError> {
     Ok(documents)
 }
 
-/// Numbers as a device reads them.
+/// Returns numbers as little-endian bytes.
 pub fn bytes_of(numbers: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; 4 * numbers.len()];
     let (words, _) = bytes.as_chunks_mut();
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lists_are_the_shortest_that_are_long_enough() {
+    fn the_two_shortest_lists_that_are_long_enough_are_returned() {
         let lists = lists(&[3, 10, 11, 40]);
         assert_eq!(lists.two_of_at_least(4).map(|two| two.map(|term| term.postings)), Some([10, 11]));
         assert_eq!(lists.two_of_at_least(12), None);

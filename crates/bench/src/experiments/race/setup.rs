@@ -1,0 +1,102 @@
+//! The documents of a race and every engine's index of them, made once and kept.
+
+use super::Race;
+use crate::cache::Cache;
+use crate::collection;
+use crate::engines::{self, BuildTask, LannerVariant};
+use crate::error::BenchError;
+use crate::peers::write_postings;
+use crate::suite::{BuildEngine, CollectionPart, NamedCollection, RaceEngine};
+use lanner_index::open::Index;
+use std::path::{Path, PathBuf};
+
+/// The documents and indexes of one collection.
+pub struct Setup {
+    /// The name of the collection.
+    pub name: String,
+    /// The documents.
+    pub input: PathBuf,
+    pub lanner: LannerIndexes,
+    pub tantivy: Option<PathBuf>,
+    /// The postings that the Python peers build their indexes from.
+    pub postings: Option<PathBuf>,
+    /// The cache in which the Python peers keep their indexes.
+    pub cache: Cache,
+    /// The stamp of everything made from the postings.
+    pub postings_stamp: String,
+}
+
+/// Lanner's indexes of a collection.
+pub struct LannerIndexes {
+    pub default: PathBuf,
+    /// Documents in bisected order; `None` unless it takes part.
+    pub bisected: Option<PathBuf>,
+    /// The smallest lists.
+    pub smallest: PathBuf,
+    /// The smallest lists, with documents in bisected order.
+    pub smallest_bisected: Option<PathBuf>,
+}
+
+impl Setup {
+    /// Makes the documents and indexes that are not cached.
+    pub fn prepare(race: &Race<'_>, named: &NamedCollection) -> Result<Setup, BenchError> {
+        let cache = race.context.cache(&named.name);
+        let (input, stamp) = documents(race, named, &cache)?;
+        let collection = &race.context.suite.collection;
+        let build = |engine, folder: &Path, variant: &LannerVariant| {
+            let task = BuildTask::new(&input, folder, race.analyzer.clone(), collection.bm25());
+            engines::build(engine, &task, variant)
+        };
+        let lanner = |name: &str, variant: LannerVariant| {
+            let stamp = format!("{stamp}\n{variant:?}");
+            let build = |folder: &Path| build(BuildEngine::Lanner, folder, &variant);
+            cache.index((name, &stamp), &race.context.options.program, build)
+        };
+        let wants = |engines: &[RaceEngine]| race.engines().any(|engine| engines.contains(&engine));
+        let bisected = |name, variant| wants(&[RaceEngine::LannerBisected]).then(|| lanner(name, variant)).transpose();
+        let codecs = race.part.smallest_codecs;
+        let lanner = LannerIndexes {
+            default: lanner("lanner", LannerVariant::Default)?,
+            bisected: bisected("lanner-bisected", LannerVariant::Bisected)?,
+            smallest: lanner("lanner-smallest", LannerVariant::Codecs(codecs))?,
+            smallest_bisected: bisected("lanner-smallest-bisected", LannerVariant::BisectedCodecs(codecs))?,
+        };
+        let tantivy = wants(&[RaceEngine::Tantivy, RaceEngine::TantivyIdsInMemory]).then(|| {
+            let stamp = format!("{stamp}\n{}", tantivy::version_string());
+            let build = |folder: &Path| build(BuildEngine::TantivySingle, folder, &LannerVariant::Default);
+            cache.folder("tantivy", &stamp, |folder| build(folder).map(drop))
+        });
+        let postings_stamp = postings_stamp(&Index::open(&lanner.default)?, &stamp);
+        let postings = wants(&[RaceEngine::Pisa, RaceEngine::Bm25s]).then(|| {
+            let write = |folder: &Path| write_postings(&Index::open(&lanner.default)?, folder);
+            cache.folder("postings", &postings_stamp, write)
+        });
+        let (name, tantivy, postings) = (named.name.clone(), tantivy.transpose()?, postings.transpose()?);
+        Ok(Setup { name, input, lanner, tantivy, postings, cache, postings_stamp })
+    }
+}
+
+/// Returns the documents, scaled if the collection is, and the text that identifies them.
+fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<(PathBuf, String), BenchError> {
+    let (collection, data) = (&race.context.suite.collection, &race.context.options.data);
+    let part = CollectionPart { scale: named.scale.or(collection.scale), ..collection.clone() };
+    let stamp = collection::stamp(&part, data)?;
+    if part.file.is_some() && part.scale.is_none() {
+        return Ok((collection::prepare(&part, data, Path::new(""))?, stamp));
+    }
+    let folder = cache.folder("documents", &stamp, |folder| {
+        std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
+        let path = collection::prepare(&part, data, folder)?;
+        let note = folder.join("path");
+        std::fs::write(&note, path.to_string_lossy().as_bytes()).map_err(BenchError::io(&note))
+    })?;
+    let note = folder.join("path");
+    let path = std::fs::read_to_string(&note).map_err(BenchError::io(&note))?;
+    Ok((PathBuf::from(path), stamp))
+}
+
+/// Identifies the postings of an index by its counts, so that a new version of the program does not invalidate them.
+fn postings_stamp(index: &Index, stamp: &str) -> String {
+    let header = index.segment().header();
+    format!("{stamp}\n{} {} {} {}", header.documents, header.terms, header.postings, header.tokens)
+}

@@ -1,0 +1,287 @@
+//! What the figures about a GPU share: a device, an index of the scaled collection, its lists by length, and timers.
+//!
+//! List lengths in the papers are those of collections of about 25 million documents; for a smaller collection they are
+//! scaled down in proportion.
+
+mod coded;
+mod lists;
+
+pub use coded::Coded;
+pub use lists::{Lists, Ranked, Resident, Term, bytes_of};
+
+use super::Shared;
+use crate::error::BenchError;
+use crate::experiments::gpu::decode::STREAM;
+use crate::experiments::gpu::device::{OnDevice, kernel_seconds};
+use crate::experiments::gpu::workload::Workload;
+use crate::experiments::gpu::{GpuRun, plan_all};
+use crate::experiments::{Context, RunOptions};
+use crate::machine::cores;
+use crate::only::Only;
+use crate::result::Measurement;
+use crate::statistics::Spread;
+use crate::table::{count, number};
+use lanner::internals::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
+use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner_gpu::device::{Address, Command, Device};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::memory::{Gpu, Memory, Pinned};
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Documents of the collections in the papers.
+const PAPER_DOCUMENTS: f64 = 25_200_000.0;
+/// Minimal and maximal number of runs.
+const RUNS: Range<usize> = 2..11;
+/// After this time, a measurement is not repeated.
+const SECONDS: f64 = 0.2;
+/// Bytes of the buffer for downloads of timed work.
+const DOWNLOAD_BYTES: usize = 1 << 20;
+
+/// Device, index and queries of the figures about a GPU.
+pub struct Setup {
+    /// The device with all of its memory.
+    pub gpu: Gpu,
+    /// An index with frequencies and impacts.
+    pub index: Arc<Index>,
+    /// Queries of the log.
+    pub work: Workload,
+    pub lists: Lists,
+    device: Arc<dyn Device>,
+    /// Our list lengths divided by those of the papers.
+    scale: f64,
+    /// The collection that was scaled.
+    source: String,
+    executor: OnceCell<OnDevice>,
+    one_thread: Cpu,
+    all_threads: Cpu,
+    download: Pinned,
+}
+
+/// What timed work downloads at its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Download {
+    pub from: Address,
+    pub bytes: usize,
+}
+
+/// The time of something in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// From the call to the result on the host.
+    pub host: f64,
+    /// The share of the device; 0 on the CPU.
+    pub device: f64,
+}
+
+impl std::ops::AddAssign for Timed {
+    fn add_assign(&mut self, other: Timed) {
+        *self = Timed { host: self.host + other.host, device: self.device + other.device };
+    }
+}
+
+/// The mean time of one of several items in microseconds, over runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Average {
+    /// From the call to the result on the host.
+    pub us: Spread,
+    /// The share of the device.
+    pub device_us: Spread,
+    pub runs: usize,
+}
+
+impl Setup {
+    /// Opens the device and the index, which is built if it is not cached.
+    pub fn prepare(shared: &Shared<'_>) -> Result<Setup, BenchError> {
+        let (choice, say) = (shared.choice, shared.say);
+        let suite = choice.gpu_suite()?;
+        let Some(part) = &suite.gpu else {
+            return Err(BenchError::Usage(format!("suite {} has no section [gpu]; give gpu", suite.name)));
+        };
+        let options = RunOptions { only: Only::max_queries(choice.count), ..shared.options.clone() };
+        let context = Context { suite: &suite, options: &options, say };
+        let (device, work) = GpuRun { context, part }.prepare()?;
+        let index = Arc::clone(&work.index);
+        let scale = (f64::from(index.documents()) / PAPER_DOCUMENTS).min(1.0);
+        say("reading the lengths of all lists");
+        let lists = Lists::read(&index, (900.0 * scale).max(2.0) as u32)?;
+        let gpu = Gpu::new(Arc::clone(&device), device.limits().memory);
+        let cpu = |threads| Cpu::new(Arc::clone(&index), threads);
+        Ok(Setup {
+            download: gpu.pin(DOWNLOAD_BYTES)?,
+            gpu,
+            work,
+            lists,
+            device,
+            scale,
+            source: suite.collection.file.clone().unwrap_or_else(|| "synthetic documents".to_owned()),
+            executor: OnceCell::new(),
+            one_thread: cpu(1),
+            all_threads: cpu(choice.threads),
+            index,
+        })
+    }
+
+    /// Scales a list length of a paper to this collection.
+    pub fn length(&self, in_paper: u64) -> u32 {
+        ((in_paper as f64 * self.scale) as u32).max(2)
+    }
+
+    /// Describes the lists, for the notes of tables.
+    pub fn note(&self) -> String {
+        let documents = count(u64::from(self.index.documents()));
+        let scale = match self.scale {
+            1.0 => String::new(),
+            scale => format!(" Lengths are those of the paper times {}.", number(scale)),
+        };
+        format!("Lists of an index of {documents} documents, scaled from {}.{scale}", self.source)
+    }
+
+    /// Whether the device is the simulator, which runs everything once.
+    pub fn is_simulated(&self) -> bool {
+        self.gpu.limits().is_simulated
+    }
+
+    /// Returns `count`, or `simulated` on the simulator.
+    pub fn count(&self, count: usize, simulated: usize) -> usize {
+        if self.is_simulated() { simulated } else { count }
+    }
+
+    /// Uploads bytes.
+    pub fn upload(&self, bytes: &[u8]) -> Result<Memory, GpuError> {
+        let memory = self.gpu.allocate(bytes.len())?;
+        self.gpu.submit(STREAM, Command::Write { from: bytes, to: memory.address() })?;
+        self.gpu.wait(STREAM)?;
+        Ok(memory)
+    }
+
+    /// Times work on the stream until its download has finished.
+    pub fn time(&self, work: impl FnOnce() -> Result<Download, GpuError>) -> Result<Timed, BenchError> {
+        let start = Instant::now();
+        self.gpu.submit(STREAM, Command::Mark)?;
+        let download = work()?;
+        self.gpu.submit(STREAM, Command::Mark)?;
+        let (from, to, bytes) = (download.from, self.download.address(), download.bytes.min(DOWNLOAD_BYTES));
+        if bytes > 0 {
+            self.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
+        }
+        let marks = self.gpu.wait(STREAM)?;
+        let device = marks.iter().sum::<Duration>().as_secs_f64();
+        Ok(Timed { host: start.elapsed().as_secs_f64(), device })
+    }
+
+    /// Repeats work as often as there is time for.
+    pub fn repeat<T>(&self, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
+        let (start, mut runs) = (Instant::now(), Vec::new());
+        let (least, most) = (self.count(RUNS.start, 1), self.count(RUNS.end, 1));
+        while runs.len() < least || (runs.len() < most && start.elapsed().as_secs_f64() < SECONDS) {
+            runs.push(work()?);
+        }
+        Ok(runs)
+    }
+
+    /// Measures the mean time of an item.
+    pub fn average<T>(
+        &self,
+        items: &[T],
+        mut time: impl FnMut(&T) -> Result<Timed, BenchError>,
+    ) -> Result<Average, BenchError> {
+        let runs = self.repeat(|| {
+            let mut sum = Timed::default();
+            for item in items {
+                sum += time(item)?;
+            }
+            Ok(sum)
+        })?;
+        Ok(Average::of(&runs, items.len()))
+    }
+
+    /// Returns the executor with resident lists. It records the time of kernels in all batches.
+    pub fn executor(&self) -> Result<&OnDevice, BenchError> {
+        super::get_or_try_init(&self.executor, || {
+            let marked = |executor: GpuExecutor| executor.small_batches(SmallBatches::Marked);
+            OnDevice::connect(&self.index, &self.device, marked)
+        })
+    }
+
+    /// Plans queries with BM25.
+    pub fn plan(&self, texts: &[String], mode: Mode, k: usize) -> Result<Vec<Plan>, BenchError> {
+        self.plan_by(Algorithm::Auto, texts, mode, k)
+    }
+
+    /// Plans queries with BM25 for an algorithm.
+    pub fn plan_by(
+        &self,
+        algorithm: Algorithm,
+        texts: &[String],
+        mode: Mode,
+        k: usize,
+    ) -> Result<Vec<Plan>, BenchError> {
+        let query =
+            |text: &String| Query::new(text.as_str()).mode(mode).k(k).score(ScoreModel::Bm25).algorithm(algorithm);
+        plan_all(&self.index, &texts.iter().map(query).collect::<Vec<_>>(), cores())
+    }
+
+    /// Returns the hits of plans, computed by the CPU on all threads.
+    pub fn hits(&self, plans: &[Plan]) -> Result<Vec<Vec<Hit>>, BenchError> {
+        Ok(self.all_threads.run(plans)?.into_iter().map(|answer| answer.hits).collect())
+    }
+
+    /// Times a call on one thread of the CPU, and compares the hits.
+    pub fn time_on_cpu(&self, plans: &[Plan], expected: &[Vec<Hit>]) -> Result<Timed, BenchError> {
+        let start = Instant::now();
+        let answers = self.one_thread.run(plans)?;
+        let host = start.elapsed().as_secs_f64();
+        check_answers("Lanner's CPU executor", &answers, expected)?;
+        Ok(Timed { host, device: 0.0 })
+    }
+
+    /// Times a call on the device, and compares the hits.
+    pub fn time_on_gpu(&self, plans: &[Plan], expected: &[Vec<Hit>]) -> Result<Timed, BenchError> {
+        let executor = self.executor()?;
+        let start = Instant::now();
+        let answers = executor.answer(plans)?;
+        let host = start.elapsed().as_secs_f64();
+        check_answers("Lanner's GPU executor", &answers, expected)?;
+        Ok(Timed { host, device: kernel_seconds(&answers) })
+    }
+}
+
+impl Average {
+    /// Averages runs over `items` items each.
+    pub fn of(runs: &[Timed], items: usize) -> Average {
+        let us = |value: fn(&Timed) -> f64| Spread::of(runs.iter().map(|run| value(run) * 1e6 / items.max(1) as f64));
+        Average { us: us(|run| run.host), device_us: us(|run| run.device), runs: runs.len() }
+    }
+
+    /// Adds the times to a measurement.
+    pub fn add_to(&self, row: Measurement) -> Measurement {
+        let row = row.with_spread(["us", "us_least", "us_most"], self.us).with("runs", self.runs as f64);
+        if self.device_us.most > 0.0 { row.with("device_us", self.device_us.median) } else { row }
+    }
+}
+
+/// Times work of the CPU, and compares its result.
+pub fn time_cpu<T: PartialEq>(what: &str, expected: &T, work: impl FnOnce() -> T) -> Result<Timed, BenchError> {
+    let start = Instant::now();
+    let found = std::hint::black_box(work());
+    let host = start.elapsed().as_secs_f64();
+    check(what, &found, expected)?;
+    Ok(Timed { host, device: 0.0 })
+}
+
+/// Returns an error unless the result is the expected one.
+pub fn check<T: PartialEq + ?Sized>(what: &str, found: &T, expected: &T) -> Result<(), BenchError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(BenchError::Device { what: format!("{what} returns other numbers than the reference on the CPU") })
+}
+
+/// Returns an error unless answers are exact and have the expected hits.
+pub fn check_answers(what: &str, answers: &[Answer], expected: &[Vec<Hit>]) -> Result<(), BenchError> {
+    let is_right = answers.iter().all(|answer| answer.exact) && answers.iter().map(|answer| &answer.hits).eq(expected);
+    check(what, &is_right, &true)
+}
