@@ -13,8 +13,6 @@ use super::{json, text, trec, tsv};
 /// Consecutive records of the input, not parsed yet.
 #[derive(Debug)]
 pub struct Batch {
-    /// The number of this batch in the input, from 0.
-    pub sequence: u64,
     pub(super) content: Content,
 }
 
@@ -77,13 +75,6 @@ pub struct ParsedDocument<'a> {
     pub vector: Vec<(&'a str, f32)>,
 }
 
-impl ParsedDocument<'_> {
-    /// Makes a problem out of this document, for a caller that cannot use it.
-    pub fn problem(&self, what: impl Into<String>) -> Problem {
-        Problem { source: self.source.to_owned(), line: self.line, what: what.into() }
-    }
-}
-
 /// A malformed record, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -120,14 +111,6 @@ impl Batch {
                     deliver_part(part, &bytes[part.range.clone()], &mut delivery);
                 }
             }
-        }
-    }
-
-    /// Returns the size of the raw records in bytes.
-    pub fn bytes(&self) -> usize {
-        match &self.content {
-            Content::Bytes { bytes, .. } => bytes.len(),
-            Content::Memory { documents, .. } => documents.iter().map(Document::bytes).sum(),
         }
     }
 }

@@ -125,8 +125,13 @@ impl FileCutter {
             },
             Ok((_, Err(reason))) => self.left_out.add(reason, &found.path),
             Err(CorpusError::Damaged { damage, .. }) if files::is_one_document(&found.path, &self.schemas.options) => {
-                let (source, schema) = (files::name_of(&found.path), self.schemas.of(Format::Text)?);
-                part = Some(Part { source, schema, range: 0..0, kind: PartKind::Unusable(damage.to_string()) });
+                match self.schemas.of(Format::Text) {
+                    Ok(schema) => {
+                        let (source, kind) = (files::name_of(&found.path), PartKind::Unusable(damage.to_string()));
+                        part = Some(Part { source, schema, range: 0..0, kind });
+                    }
+                    Err(_) => self.left_out.add(Reason::NoSuchField, &found.path),
+                }
             }
             Err(error) => return Err(error),
         }

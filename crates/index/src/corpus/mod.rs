@@ -1,4 +1,4 @@
-//! Readers of document collections: files in, numbered batches of raw records out, documents on demand.
+//! Readers of document collections: files in, batches of raw records out, documents on demand.
 //!
 //! [`Corpus::next_batch`] is cheap and serial: it reads, decompresses and cuts at a record boundary.
 //! [`Batch::documents`] parses, which is expensive and runs on any thread. Where the input is cut depends on its bytes
@@ -75,7 +75,6 @@ pub struct Corpus {
     supply: Supply,
     options: CorpusOptions,
     limits: Limits,
-    next_sequence: u64,
     bytes_total: Option<u64>,
     /// Bytes read from the input files, as they are on disk.
     bytes_read: Arc<AtomicU64>,
@@ -118,7 +117,6 @@ impl Corpus {
             supply: Supply::Files(Box::new(cutter)),
             options,
             limits,
-            next_sequence: 0,
             bytes_total: found.bytes_total,
             bytes_read,
             failed: false,
@@ -138,7 +136,6 @@ impl Corpus {
             supply: Supply::Memory(cutter),
             options,
             limits: LIMITS,
-            next_sequence: 0,
             bytes_total: None,
             bytes_read: Arc::default(),
             failed: false,
@@ -155,12 +152,7 @@ impl Corpus {
             Supply::Files(cutter) => cutter.cut(self.limits),
         };
         let content = content.inspect_err(|_| self.failed = true)?;
-        if content.is_empty() {
-            return Ok(None);
-        }
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
-        Ok(Some(Batch { sequence, content }))
+        Ok(Some(Batch { content }).filter(|batch| !batch.content.is_empty()))
     }
 
     /// Returns the size on disk of all input files; `None` if it is unknown (a pipe, documents in memory).

@@ -39,7 +39,6 @@ fn documents_of(batch: &Batch) -> Vec<Seen> {
 fn batches(corpus: &mut Corpus) -> Vec<Batch> {
     let mut batches = Vec::new();
     while let Some(batch) = corpus.next_batch().unwrap() {
-        assert_eq!(batch.sequence, batches.len() as u64);
         batches.push(batch);
     }
     batches
@@ -389,7 +388,8 @@ fn a_folder_may_mix_formats_and_each_file_is_read_in_its_own() {
 
 #[test]
 fn files_that_cannot_have_the_named_fields_are_left_out_unless_their_format_is_named() {
-    let folder = Folder::with([("a.jsonl", b"{\"id\":1,\"body\":\"x\"}"), ("b.md", b"#"), ("c.txt", b"c")]);
+    let torn = gzip(b"torn");
+    let folder = Folder::with([("a.jsonl", b"{\"id\":1,\"body\":\"x\"}"), ("b.md", b"#"), ("c.txt.gz", &torn[..12])]);
     let options = CorpusOptions { fields: vec!["body".to_owned()], ..CorpusOptions::default() };
     let mut corpus = Corpus::open(folder.path(), options.clone()).unwrap();
     assert_eq!(ids(&everything(&mut corpus)), ["1"]);
