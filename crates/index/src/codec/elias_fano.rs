@@ -1,16 +1,16 @@
-//! `elias-fano`: running sums of gaps, low bits apart, high bits in unary; a partition of its own for each block.
+//! `elias-fano`: prefix sums of gaps, with low bits and unary high bits stored apart; a partition for each block.
 //!
 //! Elias, *Efficient storage and retrieval by content and address of static files*, 1974; in partitions of fixed size,
-//! as Ottaviano and Venturini, *Partitioned Elias-Fano indexes*, 2014, and Liu et al., *Griffin*, 2018, have it, whose
-//! Algorithm 1 decodes the layout here with a warp: the low bits of any number can be read alone, and the high bits
-//! are counted by words.
+//! as in Ottaviano and Venturini, *Partitioned Elias-Fano indexes*, 2014, and in Liu et al., *Griffin*, 2018, whose
+//! Algorithm 1 decodes this layout with a warp: the low bits of any number can be read by themselves, and the high bits are
+//! counted word by word.
 //!
-//! Document `i` is coded as what it is above `base + i`, the sum of the gaps up to its own. With no low bits the high
-//! bits are then just the bitmap of the block, which is how dense blocks come out; a block without gaps takes nothing.
-//! Values are coded by the sums of what they are above 1.
+//! Document `i` is coded as its distance from `base + i`, which is the sum of the gaps up to its own. Without low bits, as
+//! in dense blocks, the high bits are the bitmap of the block; a block without gaps takes no bytes. Values are coded by the
+//! prefix sums of the values less 1.
 //!
 //! The directory byte: 0 to 31, the number of low bits; [`RUN`], all gaps are 0 and there are no bytes; [`WIDE`], the
-//! sums of the values do not fit in 32 bits and the values lie there as four bytes each.
+//! sums of the values do not fit in 32 bits and the values are stored as four bytes each.
 
 use super::lanes::{Kernels, number_at, pack, packed_bytes};
 use super::{BLOCK, Codec, ELIAS_FANO_WIDE as WIDE, Packed, gaps_of, less_one, raw, unary};
@@ -18,7 +18,7 @@ use super::{BLOCK, Codec, ELIAS_FANO_WIDE as WIDE, Packed, gaps_of, less_one, ra
 /// Directory byte of a block whose gaps are all 0.
 pub const RUN: u8 = 64;
 
-/// Low bits apart from high bits.
+/// Low bits and high bits stored apart.
 pub struct EliasFano {
     kernels: &'static Kernels,
 }
@@ -42,7 +42,7 @@ impl EliasFano {
         (self.kernels.add_unary)(bits, width as u32, step, sums);
     }
 
-    /// The sum of the gaps up to and with `index`.
+    /// The sum of the gaps up to and including `index`.
     fn sum_to(&self, packed: Packed, count: usize, index: usize) -> u32 {
         let width = usize::from(packed.byte);
         let high = unary::sum_to(unary::bits_of(packed.bytes, packed_bytes(width, count)), index);
@@ -108,7 +108,7 @@ impl Codec for EliasFano {
     }
 }
 
-/// Turns numbers into their running sums and returns the largest, unless all are 0.
+/// Turns numbers into their prefix sums and returns the largest, unless all are 0.
 fn sum_up(numbers: &mut [u32]) -> Option<u32> {
     let mut sum = 0;
     for number in numbers {
@@ -118,7 +118,7 @@ fn sum_up(numbers: &mut [u32]) -> Option<u32> {
     (sum > 0).then_some(sum)
 }
 
-/// Appends sums with as many low bits as make the least bytes, and returns how many.
+/// Appends sums with the number of low bits that takes the fewest bytes, and returns it.
 fn encode(sums: &[u32], largest: u32, out: &mut Vec<u8>) -> u8 {
     let bits = |width: &u32| sums.len() as u64 * u64::from(*width) + u64::from(largest >> width);
     let width = (0..32).min_by_key(bits).unwrap_or(0);

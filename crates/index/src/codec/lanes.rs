@@ -1,12 +1,12 @@
-//! Numbers of one width: how `bitpack` and its relatives lay them out, and what reads them back.
+//! Numbers of one width: the layout of `bitpack` and its relatives, and how it is read.
 //!
 //! A full block of 128 numbers of `width` bits takes `16 · width` bytes in four interleaved lanes (Lemire and Boytsov,
-//! *Decoding billions of integers per second through vectorization*, 2015): number `i` lies in lane `i % 4`, at bit
-//! `(i / 4) · width` of it, and word `j` of lane `l` is word `4 j + l` of the block. Four neighbours thus lie at the
-//! same shift of four neighbouring words: one SIMD register on the CPU, one 16-byte load of a GPU's lane.
-//! Fewer numbers are packed bit after bit.
+//! *Decoding billions of integers per second through vectorization*, 2015): number `i` is in lane `i % 4`, at bit
+//! `(i / 4) · width` of it, and word `j` of lane `l` is word `4 j + l` of the block. Four consecutive numbers are
+//! thus at the same shift of four consecutive words: one SIMD register on the CPU, one 16-byte load of a lane on a GPU.
+//! Fewer numbers are packed one after the other.
 //!
-//! What reads a full block is a table of functions, one for each width, so that every shift is a constant. There is a
+//! A full block is read by one of a table of functions, one for each width, so that every shift is a constant. There is a
 //! table for each instruction set; [`Kernels::best`] picks one.
 
 #[cfg(target_arch = "x86_64")]
@@ -15,26 +15,26 @@ use super::{BLOCK, unary};
 
 /// Fills a full block with its numbers, each plus `add`, from `16 · width` bytes or more.
 pub type UnpackFull = fn(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]);
-/// The same of gaps, summed up: number `i` is `base` plus `i` plus the sum of gaps up to its own.
+/// The same for gaps, summed up: number `i` is `base` plus `i` plus the sum of the gaps up to its own.
 pub type SumFull = fn(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]);
 
-/// What reads packed numbers with one instruction set.
+/// The functions that read packed numbers with one instruction set.
 pub struct Kernels {
     /// By width.
     pub unpack_full: [UnpackFull; 33],
     /// By width.
     pub sum_full: [SumFull; 33],
-    /// Reads numbers packed bit after bit, each plus `add`; bytes that are missing count as zeros.
+    /// Reads numbers packed one after the other, each plus `add`; missing bytes count as zeros.
     pub unpack_bits: fn(bytes: &[u8], width: usize, add: u32, numbers: &mut [u32]),
-    /// The same of gaps, summed up as by `sum_full`.
+    /// The same for gaps, summed up as by `sum_full`.
     pub sum_bits: fn(bytes: &[u8], width: usize, base: u32, numbers: &mut [u32]),
-    /// Turns gaps into what `sum_full` gives.
+    /// Turns gaps into the sums of `sum_full`.
     pub sum: fn(base: u32, numbers: &mut [u32]),
     /// [`unary::add_sums`].
     pub add_unary: fn(bits: &[u8], shift: u32, step: u32, numbers: &mut [u32]),
 }
 
-/// For every processor.
+/// For every CPU.
 pub static SCALAR: Kernels = Kernels {
     unpack_full: per_width!(unpack_full as UnpackFull),
     sum_full: per_width!(sum_full as SumFull),
@@ -54,7 +54,7 @@ macro_rules! per_width {
 pub(super) use per_width;
 
 impl Kernels {
-    /// The fastest that this processor runs.
+    /// The fastest that this CPU supports.
     pub fn best() -> &'static Kernels {
         #[cfg(target_arch = "x86_64")]
         if let Some(kernels) = simd::kernels().last() {
@@ -63,7 +63,7 @@ impl Kernels {
         &SCALAR
     }
 
-    /// Every one that this processor runs, the fastest last.
+    /// All that this CPU supports, the fastest last.
     #[cfg(test)]
     pub fn all() -> Vec<&'static Kernels> {
         let mut all = vec![&SCALAR];
@@ -111,7 +111,7 @@ pub fn width_of(numbers: &[u32]) -> usize {
     32 - numbers.iter().fold(0, |all, number| all | number).leading_zeros() as usize
 }
 
-/// Appends the lowest `width` bits of the numbers: as a full block, or bit after bit.
+/// Appends the lowest `width` bits of the numbers: as a full block, or one after the other.
 pub fn pack(numbers: &[u32], width: usize, out: &mut Vec<u8>) {
     let mask = ((1u64 << width) - 1) as u32;
     match numbers.as_array::<BLOCK>() {
@@ -137,7 +137,7 @@ fn word_at(bytes: &[u8], word: usize) -> u32 {
     bytes.get(4 * word..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// Number `index` of those packed bit after bit; missing bytes count as zeros.
+/// Number `index` of numbers packed one after the other; missing bytes count as zeros.
 #[inline]
 pub fn number_of_bits(bytes: &[u8], width: usize, index: usize) -> u32 {
     let bit = index * width;
@@ -160,7 +160,7 @@ fn pack_full(numbers: &[u32; BLOCK], width: u32, out: &mut Vec<u8>) {
         let (lane, bit) = (i % 4, i as u32 / 4 * width);
         let (word, shift) = (4 * (bit / 32) as usize + lane, bit % 32);
         let spread = u64::from(number) << shift;
-        // A width of 0 packs nothing; the words are cut below.
+        // A width of 0 packs nothing; the words are truncated below.
         words[word] |= spread as u32;
         if shift + width > 32 {
             words[word + 4] |= (spread >> 32) as u32;
@@ -169,7 +169,7 @@ fn pack_full(numbers: &[u32; BLOCK], width: u32, out: &mut Vec<u8>) {
     out.extend(words[..4 * width as usize].iter().flat_map(|word| word.to_le_bytes()));
 }
 
-/// Appends numbers below 2^width bit after bit.
+/// Appends numbers below 2^width one after the other.
 pub fn pack_bits(numbers: impl Iterator<Item = u32>, width: usize, out: &mut Vec<u8>) {
     let (mut waiting, mut bits) = (0u64, 0);
     for number in numbers {
@@ -239,11 +239,11 @@ fn sum_bits(bytes: &[u8], width: usize, base: u32, numbers: &mut [u32]) {
     });
 }
 
-/// One load, one shift and one mask a number; near the end of the bytes from a copy that zeros follow.
+/// One load, one shift and one mask per number; near the end of the bytes from a copy padded with zeros.
 #[inline]
 fn each_of_bits(bytes: &[u8], width: usize, numbers: &mut [u32], mut keep: impl FnMut(u32) -> u32) {
     let mask = (1u64 << width) - 1;
-    // Numbers whose eight bytes lie inside.
+    // Numbers whose eight bytes are inside.
     let whole = match bytes.len().checked_sub(8) {
         Some(last) if width > 0 => (8 * last / width + 1).min(numbers.len()),
         Some(_) => numbers.len(),

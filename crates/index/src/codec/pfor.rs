@@ -1,23 +1,22 @@
-//! `pfor`: most gaps in few bits, one width for the whole list; what does not fit gets its high bits beside the blocks.
+//! `pfor`: most gaps in few bits, one width for the whole list; the high bits of exceptions are stored in a shared part.
 //!
-//! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one width
-//! every number of a block has its place, whoever reads it. Low bits of exceptions stay there; where the exceptions are
-//! and what their high parts are is coded in the same way again: one width for the list, and, since one level of
-//! recursion is enough, plain words for what does not fit. For its place an exception has the distance from the one
-//! before it in the block, so that distances and high parts are all at least 1, and 0 tells that a word has the number.
-//! Distance and high part of an exception lie side by side, as one *slot*, and the slots of a block together: they are
-//! read at once. The directory byte is the number of exceptions in the block; the shared part says where their slots
-//! are, so that a block, or one value, is read alone.
+//! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one width, the
+//! position of every number in a block is known. The low bits of exceptions stay there; their positions and high parts are
+//! coded in the same way again: one width for the list, and plain words for what does not fit, since one level of recursion
+//! is enough. The position of an exception is its distance from the one before it in the block; distances and high parts are
+//! at least 1, and 0 means that a word has the number. Distance and high part of an exception form a *slot*, and the slots of
+//! a block are contiguous, so that they are read together. The directory byte is the number of exceptions in the block; the
+//! shared part says where their slots are, so that a block, or a single value, can be read by itself.
 //!
-//! The shared part, all of it little-endian:
+//! The shared part, little-endian:
 //! ```text
 //! u8 width, u8 width of distances, u8 width of high parts, u8 0
-//! for each group of 32 blocks: u32, the byte where the slots of its first one start; u16 × blocks of the group: how many
-//!     bytes further on those of each start; filled up to four bytes
-//! for each block: slots, the lowest bits are the distance, bit after bit, filled up to a byte;
-//!     u32 × what does not fit, in order of the exceptions, a distance before its high part
+//! for each group of 32 blocks: u32, the offset of the slots of its first block; u16 × blocks of the group: the distance of
+//!     each block's slots from there, in bytes; padded to four bytes
+//! for each block: slots, with the distance in the lowest bits, one after the other, padded to a byte;
+//!     u32 × numbers that do not fit, in the order of exceptions, a distance before its high part
 //! ```
-//! Zeros fill it up to four bytes. A list of one unfinished block has no shared part: it is coded as `pfor-block`.
+//! It is padded with zeros to four bytes. A list of one partial block has no shared part: it is coded as `pfor-block`.
 
 use super::lanes::{Kernels, number_at, pack, pack_bits, packed_bytes, width_of};
 use super::pfor_block::PforBlock;
@@ -26,17 +25,17 @@ use super::{
     PFOR_WIDEST_HIGH as WIDEST_HIGH, PFOR_WIDTH_BYTES as WIDTH_BYTES, Packed, gaps_of, less_one,
 };
 
-/// Bits that the time to read an exception is worth when the width is chosen.
+/// The cost of reading an exception, in bits, when the width is chosen.
 const EXCEPTION_BITS: u64 = 4;
-/// Bits that a word beside the slots is worth.
+/// The cost of a word beside the slots, in bits.
 const WORD_BITS: u64 = 48;
-/// Exceptions are read this many at a time, or fewer; most blocks have no more.
+/// Exceptions are read up to this many at a time; most blocks have no more.
 const CHUNK: usize = 16;
 
-/// Most gaps in few bits, as many in the whole list.
+/// Most gaps in few bits, with one width for the list.
 pub struct Pfor {
     kernels: &'static Kernels,
-    /// What lists of one unfinished block are coded with.
+    /// The codec of lists of one partial block.
     alone: PforBlock,
 }
 
@@ -54,12 +53,12 @@ struct Exceptions<'a> {
     count: usize,
     /// From their first slot on.
     slots: &'a [u8],
-    /// What does not fit into the slots.
+    /// The numbers that do not fit into the slots.
     words: &'a [[u8; 4]],
 }
 
 impl<'a> Exceptions<'a> {
-    /// Finds them in the shared part; `None` where it cannot be one.
+    /// Finds them in the shared part; `None` where it is damaged.
     fn of(packed: Packed<'a>) -> Option<Exceptions<'a>> {
         let (&[number, distance, high, _], groups) = packed.shared.split_first_chunk::<WIDTH_BYTES>()?;
         let widths = Widths { number: number.into(), distance: distance.into(), high: high.into() };
@@ -84,7 +83,7 @@ impl<'a> Exceptions<'a> {
             _ => part,
         };
         for start in (0..self.count).step_by(CHUNK) {
-            // All the room is filled: a full store is faster than one that is cut.
+            // Fills the whole buffer: a full store is faster than a partial one.
             (kernels.unpack_bits)(&self.slots[start / 8 * self.widths.slot()..], self.widths.slot(), 0, &mut room);
             for slot in &room[..CHUNK.min(self.count - start)] {
                 next = next.wrapping_add(or_word(slot & ((1 << distance) - 1)));
@@ -103,7 +102,7 @@ impl Pfor {
         Pfor { kernels, alone: PforBlock::new(kernels) }
     }
 
-    /// Adds what the exceptions of a block have above their low bits.
+    /// Adds the high parts of the exceptions of a block.
     fn patch(&self, packed: Packed, numbers: &mut [u32]) {
         let patch = |position: usize, addition| {
             let number = numbers.get_mut(position);
@@ -197,7 +196,7 @@ fn encode(numbers: &[u32], width: u8, out: &mut Vec<u8>) -> u8 {
     numbers.iter().filter(|&&number| u64::from(number) >> width != 0).count() as u8
 }
 
-/// Exceptions of a block: the distance from the one before, and what is above the lowest bits.
+/// The exceptions of a block: the distance from the one before, and the high part.
 fn exceptions_of(block: &[u32], width: usize) -> impl Iterator<Item = (u32, u32)> {
     let mut next = 0;
     (1..).zip(block).filter_map(move |(end, &number)| {
@@ -209,13 +208,13 @@ fn exceptions_of(block: &[u32], width: usize) -> impl Iterator<Item = (u32, u32)
 }
 
 impl Widths {
-    /// Those that make the least bytes, or a few more where exceptions become rarer.
+    /// Those that take the fewest bytes, or a few more where exceptions become rarer.
     fn of(numbers: &[u32]) -> Widths {
         let (mut sizes, distances) = ([0; 33], distance_sizes(numbers));
         numbers.iter().for_each(|&number| sizes[width_of(&[number])] += 1);
         let widths = |number: usize| {
             let exceptions: u64 = sizes[number + 1..].iter().sum();
-            // What fits is no exception.
+            // A number that fits is no exception.
             let mut highs = sizes;
             highs[..=number].fill(0);
             let (distance_bits, distance) = best_slots(&distances[number], WIDEST_DISTANCE);
@@ -233,7 +232,7 @@ impl Widths {
     }
 }
 
-/// `[width][bits]`: the distances of so many bits between exceptions from a width.
+/// `[width][bits]`: how many distances between exceptions from that width have that many bits.
 fn distance_sizes(numbers: &[u32]) -> [[u64; WIDEST_DISTANCE + 1]; 33] {
     let mut sizes = [[0; WIDEST_DISTANCE + 1]; 33];
     for block in numbers.chunks(BLOCK) {
@@ -249,7 +248,7 @@ fn distance_sizes(numbers: &[u32]) -> [[u64; WIDEST_DISTANCE + 1]; 33] {
     sizes
 }
 
-/// The width of slots that costs the least bits, with words for what does not fit; `sizes[bits]` numbers have so many.
+/// The width of slots that costs the fewest bits, with words for what does not fit; `sizes[bits]` numbers have that many.
 fn best_slots(sizes: &[u64], widest: usize) -> (u64, usize) {
     let all: u64 = sizes.iter().sum();
     let cost = |width: usize| {

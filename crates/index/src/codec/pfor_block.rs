@@ -1,13 +1,13 @@
-//! `pfor-block`: most gaps in few bits, a width for each block; what does not fit gets its high bits beside the block.
+//! `pfor-block`: most gaps in few bits, a width for each block; the high bits of exceptions follow the block.
 //!
 //! Zukowski et al., *Super-scalar RAM-CPU cache compression*, 2006, in the form of Yan, Ding and Suel, *Inverted index
 //! compression and query processing with optimized document ordering*, 2009: low bits of exceptions stay in their
-//! slots, positions and high bits lie apart (NewPFD), and the width is the one that makes the least bytes (OptPFD).
-//! It is what gpu-ir measures its `pfor` against.
+//! slots, positions and high bits are stored apart (NewPFD), and the width is the one that takes the fewest bytes (OptPFD).
+//! It is the baseline of gpu-ir's `pfor`.
 //!
 //! The directory byte is the width, plus [`PATCHED`] if there are exceptions. Those follow the packed numbers: a byte,
 //! how many there are; a byte, the bits of the largest high part less 1; the positions, a byte each; the high parts
-//! less 1, packed bit after bit. In a full block zeros fill the stream up to a multiple of four bytes.
+//! less 1, packed one after the other. In a full block the column is padded with zeros to a multiple of four bytes.
 
 use super::lanes::{Kernels, number_at, number_of_bits, pack, pack_bits, packed_bytes, width_of};
 use super::{BLOCK, Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one};
@@ -17,7 +17,7 @@ pub struct PforBlock {
     kernels: &'static Kernels,
 }
 
-/// Exceptions of a block, as they lie behind its numbers.
+/// The exceptions of a block, which follow its numbers.
 struct Exceptions<'a> {
     positions: &'a [u8],
     high_width: usize,
@@ -26,7 +26,7 @@ struct Exceptions<'a> {
 }
 
 impl<'a> Exceptions<'a> {
-    /// Reads what follows the numbers of a block; `None` where it cannot be.
+    /// Reads what follows the numbers of a block; `None` where it is damaged.
     fn read(bytes: &'a [u8]) -> Option<Exceptions<'a>> {
         let (&[count, high_width], rest) = bytes.split_first_chunk()?;
         let (positions, rest) = rest.split_at_checked(usize::from(count))?;
@@ -62,7 +62,7 @@ impl PforBlock {
     }
 }
 
-/// The exceptions of a stream of `count`, if it has any.
+/// The exceptions of a column of `count`, if it has any.
 fn exceptions<'a>(packed: Packed<'a>, count: usize) -> Option<Exceptions<'a>> {
     let start = packed_bytes(usize::from(packed.byte & !PATCHED), count);
     (packed.byte & PATCHED != 0).then(|| Exceptions::read(packed.bytes.get(start..)?))?
@@ -105,7 +105,7 @@ impl Codec for PforBlock {
 
     fn length(&self, packed: Packed, count: usize) -> usize {
         let numbers = packed_bytes(usize::from(packed.byte & !PATCHED), count);
-        // One byte more than there are where the exceptions cannot be read.
+        // One byte more than there are, where the exceptions are damaged.
         let patches = match exceptions(packed, count) {
             Some(exceptions) => exceptions.bytes,
             None if packed.byte & PATCHED == 0 => 0,
@@ -119,7 +119,7 @@ fn filled(bytes: usize, count: usize) -> usize {
     if count == BLOCK { bytes.next_multiple_of(4) } else { bytes }
 }
 
-/// Appends numbers with the width that makes the least bytes, and returns the directory byte.
+/// Appends numbers with the width that takes the fewest bytes, and returns the directory byte.
 fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
     let largest = width_of(numbers);
     let mut with_bits = [0usize; 33];
@@ -129,7 +129,7 @@ fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
         let patches = if exceptions > 0 { 2 + exceptions + packed_bytes(largest - width, exceptions) } else { 0 };
         packed_bytes(width, numbers.len()) + patches
     };
-    // Among equals the widest, which has the fewest exceptions.
+    // Of equal sizes the widest, which has the fewest exceptions.
     let width = (0..=largest).rev().min_by_key(bytes).unwrap_or(largest);
     let start = out.len();
     pack(numbers, width, out);

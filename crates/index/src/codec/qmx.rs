@@ -1,17 +1,17 @@
-//! `qmx`: gaps in 128-bit words, each word with a width of its own, and run-length coded widths apart from the words.
+//! `qmx`: gaps in 128-bit words, each word with its own width; widths are run-length coded and stored apart.
 //!
 //! Trotman, *Compression, SIMD, and Postings Lists*, ADCS 2014. A *unit* is one or two words of 16 bytes that hold
-//! numbers of one width in four interleaved lanes: number `i` lies in lane `i % 4`, at bit `(i / 4) · width` of it. The
+//! numbers of one width in four interleaved lanes: number `i` is in lane `i % 4`, at bit `(i / 4) · width` of it. The
 //! lane of a unit of two words is 64 bits long, the first word's below the second's. A *selector* is a byte: the low
-//! four bits name the [`PACKINGS`] row, the high four how many units of it follow each other, less one. Row 15 is ours:
-//! so many last numbers as varints, since a word for one or two numbers would be wasted.
+//! four bits name the [`PACKINGS`] row, the high four the number of consecutive units of it, less one. Row 15 is ours: the
+//! last numbers as varints, since a word for one or two numbers would be wasted.
 //!
-//! A stream is its words, the varints, zeros up to a multiple of 4 bytes, and the selectors, which are read from the
+//! A sequence is its words, the varints, zeros up to a multiple of 4 bytes, and the selectors, which are read from the
 //! end backwards: a decoder finds the first word and the first selector without knowing how many there are. A GPU's
 //! warp adds up the units of 32 selectors and knows where each of them starts.
-//! The paper stores gaps of 1 in no bits; ours are less one before they get here, so it is zeros that take no bits.
+//! The paper stores gaps of 1 in no bits; ours are less one, so that gaps of 0 take no bits.
 //!
-//! A stream may have any length: blocks of up to 128 for the document-ordered lists, whole segments for the
+//! A sequence may have any length: blocks of up to 128 for the document-ordered lists, whole segments for the
 //! impact-ordered ones. [`for_each_slice`] decodes a few words and hands on their documents before it goes on.
 
 #[cfg(target_arch = "x86_64")]
@@ -57,13 +57,13 @@ pub const PACKINGS: [Packing; 15] = {
 const TAIL: u8 = 15;
 /// The most units or varints that one selector can name.
 const LONGEST_RUN: usize = 16;
-/// The encoder chooses the best packing of so many numbers at a time, looking one unit further.
+/// The encoder chooses the best packing of this many numbers at a time, with one unit of lookahead.
 const CHOSEN_AT_ONCE: usize = 4096;
 
 /// Which instructions decode; the numbers are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Instructions {
-    /// What every processor has.
+    /// For every CPU.
     Scalar,
     /// Eight numbers at a time.
     Avx2,
@@ -72,12 +72,12 @@ pub enum Instructions {
 }
 
 impl Instructions {
-    /// The best that this processor has.
+    /// The best that this CPU supports.
     #[inline]
     pub fn detect() -> Instructions {
         #[cfg(target_arch = "x86_64")]
         {
-            // BMI2 shifts by a register without moving flags about; every processor with AVX2 has it.
+            // BMI2 shifts by a register without touching flags; every CPU with AVX2 has it.
             let has_shifts = is_x86_feature_detected!("bmi2");
             if has_shifts && is_x86_feature_detected!("avx512f") {
                 return Instructions::Avx512;
@@ -108,7 +108,7 @@ impl Codec for Qmx {
 
     fn decode_values(&self, packed: Packed, values: &mut [u32]) {
         decode(stream_of(packed), 0, values);
-        // What was decoded are the sums of values, less one.
+        // The decoded numbers are the prefix sums of values, less one.
         let mut before = u32::MAX;
         for value in values {
             let sum = *value;
@@ -122,7 +122,7 @@ impl Codec for Qmx {
     }
 }
 
-/// The bytes of a stream, whose directory byte counts them in fours; none if there are fewer.
+/// The bytes of a sequence, whose directory byte counts them in fours; none if there are fewer.
 fn stream_of(packed: Packed<'_>) -> &[u8] {
     packed.bytes.get(..4 * usize::from(packed.byte)).unwrap_or(&[])
 }
@@ -138,30 +138,30 @@ pub fn encode(base: u32, documents: &[u32], out: &mut Vec<u8>) -> usize {
     pack(&gaps.collect::<Vec<u32>>(), out)
 }
 
-/// Fills `documents` from a whole stream; where the bytes end early the rest is 0.
-pub fn decode(stream: &[u8], base: u32, documents: &mut [u32]) {
+/// Fills `documents` from a whole sequence; where the bytes end early the rest is 0.
+pub fn decode(sequence: &[u8], base: u32, documents: &mut [u32]) {
     let count = documents.len();
     let mut filled = 0;
-    read(Instructions::detect(), stream, base, count, Filling { documents, filled: &mut filled });
+    read(Instructions::detect(), sequence, base, count, Filling { documents, filled: &mut filled });
     documents[filled..].fill(0);
 }
 
-/// Room for the documents that [`for_each_slice`] hands on together: 2 KiB, a small part of the first-level cache.
+/// Documents that [`for_each_slice`] hands on together: 2 KiB, a small part of the L1 cache.
 pub type Buffer = [u32; 512];
 
-/// Hands the documents of a whole stream to `process`, in order and a bufferful at a time: `count` of them, or fewer
+/// Hands the documents of a whole sequence to `process`, in order and a bufferful at a time: `count` of them, or fewer
 /// where the bytes end early.
 ///
-/// Whatever the bytes are, nothing outside `stream` is read and nothing panics; documents may then be any numbers.
+/// Whatever the bytes are, nothing outside `sequence` is read and nothing panics; documents may then be any numbers.
 pub fn for_each_slice(
     instructions: Instructions,
-    stream: &[u8],
+    sequence: &[u8],
     base: u32,
     count: usize,
     buffer: &mut Buffer,
     process: &mut dyn FnMut(&[u32]),
 ) {
-    read(instructions, stream, base, count, Buffering { buffer, filled: 0, process });
+    read(instructions, sequence, base, count, Buffering { buffer, filled: 0, process });
 }
 
 /// Takes decoded documents.
@@ -172,7 +172,7 @@ pub(super) trait Sink {
     fn end(&mut self);
 }
 
-/// Collects a few documents and has them processed while they are in the first-level cache.
+/// Collects a few documents and has them processed while they are in the L1 cache.
 struct Buffering<'a> {
     buffer: &'a mut Buffer,
     filled: usize,
@@ -197,7 +197,7 @@ impl Sink for Buffering<'_> {
     }
 }
 
-/// Fills a slice that has room for all that is asked for.
+/// Fills a slice that is long enough for all documents.
 struct Filling<'a> {
     documents: &'a mut [u32],
     filled: &'a mut usize,
@@ -214,8 +214,8 @@ impl Sink for Filling<'_> {
     fn end(&mut self) {}
 }
 
-fn read(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut visit: impl Sink) {
-    let mut reader = Reader { words: stream, selectors: stream, left: count, last: base.wrapping_sub(1) };
+fn read(instructions: Instructions, sequence: &[u8], base: u32, count: usize, mut visit: impl Sink) {
+    let mut reader = Reader { words: sequence, selectors: sequence, left: count, last: base.wrapping_sub(1) };
     match instructions.min(Instructions::detect()) {
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx512 => qmx_simd::for_each_avx512(reader, visit),
@@ -230,11 +230,11 @@ fn read(instructions: Instructions, stream: &[u8], base: u32, count: usize, mut 
     }
 }
 
-/// Where a decoder stands in a stream.
+/// The state of a decoder.
 pub(super) struct Reader<'a> {
-    /// What follows the words that were read. Selectors are its last bytes; a damaged stream may read them as words.
+    /// The bytes after the words that were read. Selectors are the last of them; damaged ones may be read as words.
     words: &'a [u8],
-    /// What comes before the selectors that were read.
+    /// The bytes before the selectors that were read.
     selectors: &'a [u8],
     /// Numbers still to come.
     pub(super) left: usize,
@@ -245,7 +245,7 @@ pub(super) struct Reader<'a> {
 /// Some units of one packing.
 pub(super) struct Run<'a> {
     pub(super) packing: u8,
-    /// The units, one after the other, as far as the stream has them.
+    /// The units, one after the other, as far as the sequence has them.
     pub(super) words: &'a [[u8; 16]],
     /// How many units of width 0, which have no words.
     pub(super) units: usize,
@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
         Some(Run { packing, words, units })
     }
 
-    /// Reads the varints that end a stream.
+    /// Reads the varints that end a sequence.
     pub(super) fn tail(&mut self, count: usize, visit: &mut impl Sink) {
         for _ in 0..count.min(self.left) {
             let (mut gap, mut shift) = (0u32, 0);
@@ -387,7 +387,7 @@ fn pack(numbers: &[u32], out: &mut Vec<u8>) -> usize {
     out.len() - start
 }
 
-/// Lengthens the last run, or starts another.
+/// Extends the last run, or starts another.
 fn push_selector(packing: u8, selectors: &mut Vec<u8>) {
     match selectors.last_mut() {
         Some(last) if *last & 15 == packing && usize::from(*last >> 4) + 1 < LONGEST_RUN => *last += 16,
@@ -431,7 +431,7 @@ impl Chooser {
         before.filter(continues).unwrap_or(self.choices[at])
     }
 
-    /// Looks at the numbers. `is_end` says that the last of them ends the stream.
+    /// Looks at the numbers. `is_end` says that the last of them ends the sequence.
     fn choose(&mut self, numbers: &[u32], is_end: bool) {
         let count = numbers.len();
         self.choices.clear();
@@ -473,10 +473,10 @@ mod tests {
 
     const ALL: [Instructions; 3] = [Instructions::Scalar, Instructions::Avx2, Instructions::Avx512];
 
-    fn collect(instructions: Instructions, stream: &[u8], base: u32, count: usize) -> Vec<u32> {
+    fn collect(instructions: Instructions, sequence: &[u8], base: u32, count: usize) -> Vec<u32> {
         let mut documents = Vec::new();
         let mut buffer = [0; 512];
-        for_each_slice(instructions, stream, base, count, &mut buffer, &mut |some| documents.extend_from_slice(some));
+        for_each_slice(instructions, sequence, base, count, &mut buffer, &mut |some| documents.extend_from_slice(some));
         documents
     }
 

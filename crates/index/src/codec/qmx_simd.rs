@@ -1,14 +1,14 @@
 //! `qmx` decoded 8 or 16 numbers at a time: shifted apart, masked, summed up within the register.
 //!
 //! A register holds two or four rows of the four lanes. Numbers past the end of a unit are masked to no gap at all, so
-//! that the last slot of the register is always the last document, from which the next register goes on. Documents
-//! leave through an array of one register, which the compiler does without.
+//! that the last lane of the register is always the last document, from which the next register continues. Documents are
+//! returned through an array of one register, which the compiler optimizes away.
 #![allow(unsafe_code)]
 
 use super::qmx::{PACKINGS, Packing, Reader, Run, Sink, dispatch};
 use std::arch::x86_64::*;
 
-/// Decodes to the end with AVX2; the caller has seen that the processor has it and BMI2.
+/// Decodes to the end with AVX2; the caller has detected it and BMI2.
 #[inline]
 pub(super) fn for_each_avx2<F: Sink>(reader: Reader<'_>, visit: F) {
     debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2"));
@@ -16,7 +16,7 @@ pub(super) fn for_each_avx2<F: Sink>(reader: Reader<'_>, visit: F) {
     unsafe { all_avx2(reader, visit) }
 }
 
-/// Decodes to the end with AVX-512; the caller has seen that the processor has it and BMI2.
+/// Decodes to the end with AVX-512; the caller has detected it and BMI2.
 #[inline]
 pub(super) fn for_each_avx512<F: Sink>(reader: Reader<'_>, visit: F) {
     debug_assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"));
@@ -48,7 +48,7 @@ fn all_avx512<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
     visit.end();
 }
 
-/// The units of one packing; a unit that the stream's end cuts short ends the decoding.
+/// The units of one packing; a unit that the sequence's end cuts short ends the decoding.
 #[target_feature(enable = "avx2,bmi2")]
 fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
     let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
@@ -59,7 +59,7 @@ fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Re
         for step in 0..numbers.div_ceil(8) {
             let sums = sums_avx2::<PACKING>(lanes, step, last);
             last = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7));
-            // SAFETY: the array has room for a register.
+            // SAFETY: the array is as large as a register.
             unsafe { _mm256_storeu_si256(documents.as_mut_ptr().cast(), sums) };
             if reader.left < 8 {
                 hand_on_last(&documents[..(numbers - 8 * step).min(8)], reader, visit);
@@ -78,7 +78,7 @@ fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Re
     reader.last = _mm256_cvtsi256_si32(last) as u32;
 }
 
-/// The units of one packing; a unit that the stream's end cuts short ends the decoding.
+/// The units of one packing; a unit that the sequence's end cuts short ends the decoding.
 #[target_feature(enable = "avx512f,bmi2")]
 fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
     let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
@@ -89,7 +89,7 @@ fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut 
         for step in 0..numbers.div_ceil(16) {
             let sums = sums_avx512::<PACKING>(lanes, step, last);
             last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
-            // SAFETY: the array has room for a register.
+            // SAFETY: the array is as large as a register.
             unsafe { _mm512_storeu_si512(documents.as_mut_ptr().cast(), sums) };
             if reader.left < 16 {
                 hand_on_last(&documents[..(numbers - 16 * step).min(16)], reader, visit);
@@ -108,7 +108,7 @@ fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut 
     reader.last = _mm512_cvtsi512_si32(last) as u32;
 }
 
-/// Visits what is left of a stream that ends with these documents or before.
+/// Visits what is left of a sequence that ends with these documents or before.
 #[cold]
 fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl Sink) {
     let count = documents.len().min(reader.left);

@@ -1,9 +1,9 @@
-//! `raw`: every number as four little-endian bytes; what the other codecs are measured against.
+//! `raw`: every number as four little-endian bytes; the baseline of the other codecs.
 
 use super::lanes::number_of_bits;
 use super::{Codec, Packed};
 
-/// Four bytes a number.
+/// Four bytes per number.
 pub struct Raw;
 
 impl Codec for Raw {

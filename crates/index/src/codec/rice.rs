@@ -1,18 +1,18 @@
-//! `rice`: gaps divided by a power of two, quotients in unary, remainders in binary, each kind in a field of its own.
+//! `rice`: gaps divided by a power of two, quotients in unary, remainders in binary, stored apart.
 //!
 //! Golomb codes with Rice's parameter, laid out as Ding et al., *Using graphics processors for high performance IR query
 //! processing*, 2009, section 6.1, decode them: two prefix sums, one over the remainders of fixed width, one over the
 //! bits of the quotients, and a document is the base plus both. Our quotients are zeros closed by a one (theirs are the
 //! complement), so that counting ones counts numbers.
 //!
-//! The directory byte: 0 to 31, the bits of a remainder, chosen for the least bytes; [`RUN`], all gaps are 0 and there
+//! The directory byte: 0 to 31, the bits of a remainder, chosen for the fewest bytes; [`RUN`], all gaps are 0 and there
 //! are no bytes.
 
 use super::elias_fano::RUN;
 use super::lanes::{Kernels, number_at, pack, packed_bytes};
 use super::{BLOCK, Codec, Packed, gaps_of, less_one, unary};
 
-/// Quotients apart from remainders.
+/// Quotients and remainders stored apart.
 pub struct Rice {
     kernels: &'static Kernels,
 }
@@ -79,7 +79,7 @@ impl Codec for Rice {
     }
 }
 
-/// Appends numbers with the parameter that makes the least bytes, and returns it.
+/// Appends numbers with the parameter that takes the fewest bytes, and returns it.
 fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
     if numbers.iter().all(|&number| number == 0) {
         return RUN;

@@ -1,11 +1,12 @@
 //! The kernels of `lanes.rs` for x86-64: AVX2, and AVX-512 with VBMI and VBMI2.
 //!
-//! A register holds two (four) rows of four neighbours. Unpacking moves the words of each row into place, shifts all by
-//! their own counts and masks. Summing up is done inside the register: neighbours by a shift of 64-bit words, then
-//! pairs, then rows; what all before add is kept apart, so that one addition a register depends on the one before.
+//! A register has two (four) rows of four consecutive numbers. Unpacking permutes the words of each row, shifts all by their
+//! own counts, and masks. Prefix sums are computed inside the register: neighbours by a shift of 64-bit words, then pairs,
+//! then rows; the sum of all registers before is added last, so that only one addition per register depends on the one
+//! before.
 //!
 //! Loads, stores and the calls of functions that need a feature are the unsafe part: slices give every address, and
-//! [`kernels`] hands out a table only where the processor has the features of its functions.
+//! [`kernels`] hands out a table only where the CPU has the features of its functions.
 #![allow(unsafe_code)]
 
 use super::BLOCK;
@@ -13,7 +14,7 @@ use super::lanes::{Kernels, SCALAR, SumFull, UnpackFull, eight_bytes, per_width}
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
-/// The kernels that this processor runs, the fastest last.
+/// The kernels that this CPU supports, the fastest last.
 pub fn kernels() -> &'static [&'static Kernels] {
     static FOUND: LazyLock<Vec<&'static Kernels>> = LazyLock::new(|| {
         let mut found = Vec::new();
@@ -138,14 +139,14 @@ mod avx2 {
         let shift = |[a, b]: [i32; 2]| _mm256_setr_epi32(a, a, a, a, b, b, b, b);
         let mut numbers = _mm256_srlv_epi32(pair(words), shift(shifts));
         if shifts.iter().any(|&shift| shift as usize + WIDTH > 32) {
-            // A shift of 32 leaves nothing, which is what a row that starts a word takes from the next one.
+            // A row that starts a word takes nothing from the next one: a shift of 32 gives 0.
             let next = pair(words.map(|word| (word + 1).min(WIDTH - 1)));
             numbers = _mm256_or_si256(numbers, _mm256_sllv_epi32(next, shift(shifts.map(|shift| 32 - shift))));
         }
         _mm256_and_si256(numbers, _mm256_set1_epi32(((1u64 << WIDTH) - 1) as i32))
     }
 
-    /// The running sums of eight numbers.
+    /// The prefix sums of eight numbers.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn running(numbers: __m256i) -> __m256i {
@@ -157,7 +158,7 @@ mod avx2 {
         _mm256_add_epi32(rows, _mm256_blend_epi32::<0b1111_0000>(zero, fourth))
     }
 
-    /// What the eight numbers after those of the running sums start from.
+    /// The base of the eight numbers after those of the prefix sums.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn after(start: __m256i, running: __m256i) -> __m256i {
@@ -206,7 +207,7 @@ mod avx2 {
 }
 
 mod avx512 {
-    //! Four rows at a time, or sixteen numbers of those packed bit after bit.
+    //! Four rows at a time, or sixteen numbers packed one after the other.
     use super::*;
 
     /// Up to 64 bytes; zeros after them.
@@ -226,7 +227,7 @@ mod avx512 {
         }
     }
 
-    /// Stores the first of sixteen numbers, as many as there is room for.
+    /// Stores the first of sixteen numbers, as many as fit.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     fn store(numbers: __m512i, room: &mut [u32]) {
@@ -266,7 +267,7 @@ mod avx512 {
         }
         let (words, shifts) = places::<WIDTH, 4>(row);
         let lane = _mm512_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
-        // The words of four rows lie in four neighbouring rows of the block, from `first` on.
+        // The words of four rows are in four consecutive rows of the block, from `first` on.
         let gather = |words: [usize; 4]| {
             let first = words[0].min(WIDTH.saturating_sub(4));
             let from = words.map(|word| 4 * (word - first) as i32);
@@ -282,7 +283,7 @@ mod avx512 {
         _mm512_and_si512(numbers, _mm512_set1_epi32(((1u64 << WIDTH) - 1) as i32))
     }
 
-    /// The running sums of sixteen numbers.
+    /// The prefix sums of sixteen numbers.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     fn running(numbers: __m512i) -> __m512i {
@@ -294,7 +295,7 @@ mod avx512 {
         _mm512_add_epi32(eights, _mm512_maskz_permutexvar_epi32(0xFF00, _mm512_set1_epi32(7), eights))
     }
 
-    /// What the sixteen numbers after those of the running sums start from.
+    /// The base of the sixteen numbers after those of the prefix sums.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     fn after(start: __m512i, running: __m512i) -> __m512i {
@@ -339,7 +340,7 @@ mod avx512 {
         }
     }
 
-    /// Sixteen numbers packed bit after bit are found in four bytes each up to this width.
+    /// Up to this width, each of sixteen numbers packed one after the other is within four bytes.
     const WIDEST: usize = 25;
 
     /// `BYTES[width]`: the four bytes that hold each of sixteen numbers.
@@ -348,7 +349,7 @@ mod avx512 {
         let mut i = 0;
         while i < 64 * (WIDEST + 1) {
             let (width, place) = (i / 64, i % 64);
-            // What lies beyond the 64 bytes is not needed: the number ends before it.
+            // Bytes after the 64 are not needed: the number ends before them.
             let byte = (place / 4 * width) / 8 + place % 4;
             table[width][place] = if byte < 64 { byte as u8 } else { 63 };
             i += 1;
@@ -411,7 +412,7 @@ mod avx512 {
         }
     }
 
-    /// Where the ones of the bits are, in order; as many as there are, up to the first word with the last of `count`.
+    /// The positions of the ones, in order, up to the end of the word that has the last of `count`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
     fn ones(bits: &[u8], count: usize, positions: &mut [u16; BLOCK + 32]) -> usize {

@@ -1,14 +1,14 @@
-//! Numbers in unary, kept apart from their low bits: what `elias-fano` and `rice` have in common.
+//! Unary codes, stored apart from low bits: what `elias-fano` and `rice` have in common.
 //!
-//! A number is as many zeros as it is large, then a one; the lowest bit of the first byte comes first. The zeros before
-//! the `i`-th one are thus the sum of the numbers up to the `i`-th, so that a block is read by counting ones in words
-//! (popcount), summing the counts up, and picking ones: griffin's Para-EF and gpu-ir's bit-wise prefix sum with
-//! compaction are this, 32 words of 32 bits at a time. In a full block zeros fill up to a multiple of four bytes.
+//! A number n is n zeros, then a one; the lowest bit of the first byte comes first. The number of zeros before the `i`-th one
+//! is thus the sum of the numbers up to the `i`-th, so that a block is read by counting ones in words (popcount), summing up
+//! the counts, and picking ones. Griffin's Para-EF and gpu-ir's bit-wise prefix sum with compaction do this, 32 words of 32
+//! bits at a time. In a full block the bits are padded with zeros to a multiple of four bytes.
 
 use super::lanes::eight_bytes;
 use super::{BLOCK, LONGEST_UNARY_BYTES};
 
-/// Appends numbers given by their running sums.
+/// Appends numbers given by their prefix sums.
 pub fn append(sums: impl ExactSizeIterator<Item = u32>, out: &mut Vec<u8>) {
     let (start, count) = (out.len(), sums.len());
     for (i, sum) in sums.enumerate() {
@@ -19,7 +19,7 @@ pub fn append(sums: impl ExactSizeIterator<Item = u32>, out: &mut Vec<u8>) {
     out.resize(start + filled(out.len() - start, count), 0);
 }
 
-/// The bits at the end of a stream: what is left of it after its first `skip` bytes, up to what can be needed.
+/// The bits at the end of a column: all after its first `skip` bytes, up to the most that a decoder needs.
 pub fn bits_of(bytes: &[u8], skip: usize) -> &[u8] {
     let rest = bytes.get(skip..).unwrap_or(&[]);
     &rest[..rest.len().min(LONGEST_UNARY_BYTES)]
@@ -37,12 +37,12 @@ fn filled(bytes: usize, count: usize) -> usize {
     if count == BLOCK { bytes.next_multiple_of(4) } else { bytes }
 }
 
-/// The sum of the numbers up to and with `index`; 0 where its one is missing.
+/// The sum of the numbers up to and including `index`; 0 where its one is missing.
 pub fn sum_to(bits: &[u8], index: usize) -> u32 {
     position(bits, index).map_or(0, |position| (position - index) as u32)
 }
 
-/// Where the one of number `index` is.
+/// The position of the one of number `index`.
 fn position(bits: &[u8], index: usize) -> Option<usize> {
     let mut left = index as u32;
     for at in (0..bits.len()).step_by(8) {
@@ -60,7 +60,7 @@ fn position(bits: &[u8], index: usize) -> Option<usize> {
 }
 
 /// Adds to each number its sum from the bits, shifted, and `step` for each number before it.
-/// What lies after the last one of the bits stays as it is.
+/// Numbers without a one in the bits do not change.
 pub fn add_sums(bits: &[u8], shift: u32, step: u32, numbers: &mut [u32]) {
     let mut numbers = numbers.iter_mut().enumerate();
     for at in (0..bits.len()).step_by(8) {
@@ -100,7 +100,7 @@ mod tests {
             for kernels in Kernels::all() {
                 let mut numbers = vec![start; gaps.len()];
                 (kernels.add_unary)(limited, shift, step, &mut numbers);
-                // What is too long for an encoder is cut.
+                // No encoder writes longer codes.
                 let whole = sums.iter().zip(0..).filter(|&(&sum, i)| sum + i < 8 * limited.len() as u32).count();
                 prop_assert_eq!(&numbers[..whole], &wanted[..whole]);
             }
