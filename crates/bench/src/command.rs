@@ -7,7 +7,7 @@ use crate::experiments::{RunOptions, Say};
 use crate::machine::cores;
 use crate::only::Only;
 use crate::report;
-use crate::reproduce::{self, Choice};
+use crate::reproduce::{self, Choice, Reproduction};
 use crate::result::SuiteResult;
 use crate::run;
 use crate::scale::{self, Generator, Profile, Source};
@@ -233,7 +233,7 @@ fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<(), BenchEr
     }
     let (out, only) = (arguments.out.clone(), Only::parse(&arguments.only, None)?);
     let options = arguments.shared.options(out, only, String::new())?;
-    reproduce::reproduce(&arguments.names, &options, &arguments.choice, say, &mut show)?;
+    Reproduction::new(&options, &arguments.choice, say)?.run(&arguments.names, &mut show)?;
     say("done");
     Ok(())
 }

@@ -151,7 +151,7 @@ impl Queries<'_> {
         rows.iter().for_each(|row| table.row(row.cells(&columns[..3], &values)));
         let last = self.part.engines.last().map_or(String::new(), QueryEngine::to_string);
         table.notes = vec![format!(
-            "{} queries, from text to external ids, exact; medians of {} runs after {} warm-up runs, engines alternating; x: \
+            "{} queries, from text to external ids, exact; medians of {} runs, after {} for warm-up, engines alternating; x: \
              ratio to {last}.",
             log.queries.len(),
             self.part.repetitions,

@@ -87,10 +87,10 @@ impl LineChart {
         }
         // Labels stand at the ends of their lines, pushed apart where lines end close together.
         ends.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let mut lowest = f64::NEG_INFINITY;
-        for (y, at) in ends {
-            lowest = (y + LABEL * 0.34).max(lowest + LABEL + 3.0);
-            let label = scene.text(frame.right + 12.0, lowest, LABEL, &self.lines[at].label);
+        let mut heights: Vec<f64> = ends.iter().map(|(y, _)| y + LABEL * 0.34).collect();
+        spread_labels(&mut heights, frame.top + HEIGHT);
+        for ((_, at), y) in ends.into_iter().zip(heights) {
+            let label = scene.text(frame.right + 12.0, y, LABEL, &self.lines[at].label);
             label.colour = SERIES[at % SERIES.len()];
         }
         scene
@@ -146,6 +146,19 @@ impl LineChart {
     }
 }
 
+/// Moves the baselines of labels, sorted from the top, apart from each other; first down, then up from the bottom.
+fn spread_labels(heights: &mut [f64], bottom: f64) {
+    let gap = LABEL + 3.0;
+    for at in 1..heights.len() {
+        heights[at] = heights[at].max(heights[at - 1] + gap);
+    }
+    let mut limit = bottom;
+    for height in heights.iter_mut().rev() {
+        *height = height.min(limit);
+        limit = *height - gap;
+    }
+}
+
 /// The area of the lines, which maps values to positions.
 struct Frame {
     left: f64,
@@ -196,6 +209,13 @@ mod tests {
             .collect();
         assert!((points[1].0 - points[0].0 - (points[2].0 - points[1].0)).abs() < 1e-9, "{points:?}");
         assert!(points[0].1 > points[1].1, "larger values are higher");
+    }
+
+    #[test]
+    fn labels_do_not_overlap_and_stay_above_the_axis() {
+        let mut heights = [10.0, 12.0, 95.0, 98.0];
+        spread_labels(&mut heights, 100.0);
+        assert_eq!(heights, [10.0, 26.0, 84.0, 100.0]);
     }
 
     #[test]

@@ -147,55 +147,45 @@ impl Choice {
     }
 }
 
-/// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of its
-/// entries, and `gpu` for all that need one. If an entry fails, the others run all the same, and the first error is returned.
-pub fn reproduce(
-    names: &[String],
-    options: &RunOptions,
-    choice: &Choice,
-    say: Say<'_>,
-    show: &mut dyn FnMut(&SuiteResult),
-) -> Result<(), BenchError> {
-    if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
-        return Err(BenchError::Usage("--count, --threads and --runs must be at least 1".to_owned()));
-    }
-    let shared = Shared { options, choice, say, cells: Cells::default() };
-    let mut outcome = Ok(());
-    for entry in wanted(names, options)? {
-        match shared.run(&entry) {
-            Ok(result) => show(&result),
-            // Without a device or an index, the other entries that need a GPU would fail too.
-            Err(error) if entry.side == Side::Gpu && shared.cells.setup.get().is_none() => {
-                return outcome.and(Err(error));
-            }
-            Err(error) => {
-                say(&format!("{} failed: {error}", entry.name));
-                outcome = outcome.and(Err(error));
-            }
-        }
-    }
-    outcome
-}
-
-/// What entries share.
-struct Shared<'a> {
+/// What entries share. Cells are filled when the first entry needs them.
+pub struct Reproduction<'a> {
     options: &'a RunOptions,
     choice: &'a Choice,
     say: Say<'a>,
-    cells: Cells,
-}
-
-/// What is made when the first entry needs it.
-#[derive(Default)]
-struct Cells {
     codecs: OnceCell<Vec<Measurement>>,
     saat: OnceCell<saat::Workload>,
     setup: OnceCell<Setup>,
     batches: OnceCell<Vec<Measurement>>,
 }
 
-impl Shared<'_> {
-    fn run(&self, entry: &Entry) -> Result<SuiteResult, BenchError> {
+impl<'a> Reproduction<'a> {
+    pub fn new(options: &'a RunOptions, choice: &'a Choice, say: Say<'a>) -> Result<Reproduction<'a>, BenchError> {
+        if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
+            return Err(BenchError::Usage("--count, --threads and --runs must be at least 1".to_owned()));
+        }
+        let (codecs, saat, setup, batches) = (OnceCell::new(), OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Ok(Reproduction { options, choice, say, codecs, saat, setup, batches })
+    }
+
+    /// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of its
+    /// entries, and `gpu` for all that need one. If an entry fails, the others still run, and the first error is returned.
+    pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<(), BenchError> {
+        let mut outcome = Ok(());
+        for entry in wanted(names, self.options)? {
+            match self.run_entry(&entry) {
+                Ok(result) => show(&result),
+                // Without a device or an index, the other entries that need a GPU would fail too.
+                Err(error) if entry.side == Side::Gpu && self.setup.get().is_none() => return outcome.and(Err(error)),
+                Err(error) => {
+                    (self.say)(&format!("{} failed: {error}", entry.name));
+                    outcome = outcome.and(Err(error));
+                }
+            }
+        }
+        outcome
+    }
+
+    fn run_entry(&self, entry: &Entry) -> Result<SuiteResult, BenchError> {
         let (options, choice) = (self.options, self.choice);
         let arguments = choice.to_arguments(entry, options.device);
         let mut origin = Origin::start(format!("lanner-bench reproduce {}{arguments}", entry.name));
@@ -219,7 +209,7 @@ impl Shared<'_> {
     }
 
     fn codecs(&self) -> Result<&Vec<Measurement>, BenchError> {
-        get_or_try_init(&self.cells.codecs, || {
+        get_or_try_init(&self.codecs, || {
             let suite = Suite::load("codecs")?;
             let part = suite.codecs.as_ref().expect("the suite has a section [codecs]");
             let context = Context { suite: &suite, options: self.options, say: self.say };
@@ -228,15 +218,15 @@ impl Shared<'_> {
     }
 
     fn saat(&self) -> Result<&saat::Workload, BenchError> {
-        get_or_try_init(&self.cells.saat, || saat::prepare(self))
+        get_or_try_init(&self.saat, || saat::prepare(self))
     }
 
     fn setup(&self) -> Result<&Setup, BenchError> {
-        get_or_try_init(&self.cells.setup, || Setup::prepare(self))
+        get_or_try_init(&self.setup, || Setup::prepare(self))
     }
 
     fn batches(&self) -> Result<&Vec<Measurement>, BenchError> {
-        get_or_try_init(&self.cells.batches, || cooperative::measure(self.setup()?, self.say))
+        get_or_try_init(&self.batches, || cooperative::measure(self.setup()?, self.say))
     }
 }
 

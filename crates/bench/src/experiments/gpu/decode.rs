@@ -82,7 +82,7 @@ pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<F
         uploaded.check(codec, kernel, &blocks.documents)?;
         for (name, output) in OUTPUTS {
             let runs = run.repeat(|| Ok(uploaded.seconds(kernel, output)?))?;
-            rows.push(measurement(codec, name, &runs, &blocks, encoded.packed));
+            rows.push(measurement((codec, name), &runs, &blocks, encoded.packed));
         }
     }
     Ok(findings(rows))
@@ -264,7 +264,7 @@ pub fn kernel(codec: CodecName) -> &'static TypedKernel<DecodeArguments> {
 
 const RATE: [&str; 3] = ["g_values_a_second", "g_values_a_second_least", "g_values_a_second_most"];
 
-fn measurement(codec: CodecName, output: &str, runs: &[f64], blocks: &Blocks, packed: usize) -> Measurement {
+fn measurement((codec, output): (CodecName, &str), runs: &[f64], blocks: &Blocks, packed: usize) -> Measurement {
     let values = blocks.documents.len() as f64;
     let seconds = Spread::of(runs.iter().copied());
     Measurement::new("decode", &[("codec", &codec.to_string()), ("output", output)])

@@ -9,7 +9,7 @@ mod workload;
 
 pub use workload::Workload;
 
-use super::{Choice, Entry, Run, Shared};
+use super::{Choice, Entry, Reproduction, Run};
 use crate::cache::Cache;
 use crate::collection::data_file;
 use crate::engines::{self, BuildTask, LannerVariant};
@@ -63,19 +63,19 @@ pub fn entries() -> Vec<Entry> {
 }
 
 /// Builds the index, plans the queries, and checks the answers.
-pub fn prepare(shared: &Shared<'_>) -> Result<Workload, BenchError> {
-    let (options, choice) = (shared.options, shared.choice);
+pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Workload, BenchError> {
+    let (options, choice) = (reproduction.options, reproduction.choice);
     let of_data = |named: &Option<_>, file| named.clone().map_or_else(|| data_file(&options.data, file), Ok);
     let (input, log) = (of_data(&choice.input, DEFAULTS[0])?, of_data(&choice.queries, DEFAULTS[1])?);
     let queries = query_log::sample(&query_log::read(&log)?, choice.count);
     let name = input.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let source_bytes = input.metadata().map_err(BenchError::io(&input))?.len();
     let stamp = format!("{name}, {source_bytes} bytes");
-    (shared.say)("building the index with impact-ordered lists");
+    (reproduction.say)("building the index with impact-ordered lists");
     let cache = Cache::new(&options.cache).within("saat");
     let folder = cache.index((&name, &stamp), &options.program, |folder| build(&input, folder))?;
     let workload = Workload::new(Index::open(&folder)?, queries)?;
-    (shared.say)(&format!("checking the answers of {}", workload.note()));
+    (reproduction.say)(&format!("checking the answers of {}", workload.note()));
     workload.check()?;
     Ok(workload)
 }

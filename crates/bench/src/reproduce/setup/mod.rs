@@ -9,7 +9,7 @@ mod lists;
 pub use coded::Coded;
 pub use lists::{Lists, Ranked, Resident, Term, bytes_of};
 
-use super::Shared;
+use super::Reproduction;
 use crate::error::BenchError;
 use crate::experiments::gpu::decode::STREAM;
 use crate::experiments::gpu::device::{OnDevice, kernel_seconds};
@@ -94,13 +94,13 @@ pub struct Average {
 
 impl Setup {
     /// Opens the device and the index, which is built if it is not cached.
-    pub fn prepare(shared: &Shared<'_>) -> Result<Setup, BenchError> {
-        let (choice, say) = (shared.choice, shared.say);
+    pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Setup, BenchError> {
+        let (choice, say) = (reproduction.choice, reproduction.say);
         let suite = choice.gpu_suite()?;
         let Some(part) = &suite.gpu else {
             return Err(BenchError::Usage(format!("suite {} has no section [gpu]; give gpu", suite.name)));
         };
-        let options = RunOptions { only: Only::max_queries(choice.count), ..shared.options.clone() };
+        let options = RunOptions { only: Only::max_queries(choice.count), ..reproduction.options.clone() };
         let context = Context { suite: &suite, options: &options, say };
         let (device, work) = GpuRun { context, part }.prepare()?;
         let index = Arc::clone(&work.index);
