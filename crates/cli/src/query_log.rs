@@ -91,6 +91,10 @@ impl QueryLog<'_> {
             true => Topics::read(Path::new("stdin"), io::stdin().lock(), self.format)?,
             false => Topics::open(self.queries, self.format)?,
         };
+        if topics.invalid_lines > 0 {
+            let lines = counted(topics.invalid_lines as u64, "line");
+            tell(&format!("warning: {lines} of the queries not valid UTF-8; invalid bytes were replaced by U+FFFD"));
+        }
         Ok(topics.topics)
     }
 

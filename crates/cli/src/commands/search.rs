@@ -157,11 +157,10 @@ fn answer_lines(arguments: &Arguments, presenter: &Presenter<'_>) -> Result<(), 
 
 /// Answers a line, or reports why it cannot be answered; returns whether it was answered.
 fn answer_line(arguments: &Arguments, presenter: &Presenter<'_>, text: &str, is_utf8: bool) -> Result<bool, Failure> {
-    let answered = match is_utf8 {
-        true => answer_one(arguments, presenter, text),
-        false => Err(Failure::new("not valid UTF-8; convert the query to UTF-8")),
-    };
-    match answered {
+    if !is_utf8 {
+        tell("warning: a query is not valid UTF-8; its invalid bytes were replaced by U+FFFD");
+    }
+    match answer_one(arguments, presenter, text) {
         Ok(()) => Ok(true),
         Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
         Err(Failure::Message(message)) => {

@@ -69,7 +69,7 @@ fn the_simulator_answers_step_by_step_where_that_is_asked_for() {
         let names: Vec<&str> =
             simulated["trace"].as_array().unwrap().iter().map(|step| step["name"].as_str().unwrap()).collect();
         assert_eq!(names, steps, "{algorithm}");
-        // Without a device the processor runs its own algorithm, and says so.
+        // Without a device the CPU runs its own algorithm, and says so.
         let on_cpu = search(&format!("--algorithm {algorithm}"));
         assert_eq!(on_cpu["hits"], expected["hits"], "{algorithm}");
         let own = if algorithm == "accumulators" { "exhaustive" } else { "conjunction" };

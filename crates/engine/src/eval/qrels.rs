@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
-use lanner_index::corpus::{open_text, read_text};
+use lanner_index::corpus::Text;
 
 use super::by_query::ByQuery;
 use super::error::EvalError;
@@ -24,7 +24,7 @@ pub struct Qrels {
 impl Qrels {
     /// Reads the file at `path`; see [`Qrels::read`].
     pub fn open(path: &Path) -> Result<Self, EvalError> {
-        Qrels::parse(path, &open_text(path)?)
+        Qrels::parse(path, &Text::open(path)?.strict()?)
     }
 
     /// Reads judgements, plain, gzip or zstd; `path` only names the source in errors.
@@ -33,7 +33,7 @@ impl Qrels {
     /// header `query-id corpus-id score`, `query document grade` separated by tabs. A judgement
     /// may be repeated, but not with another grade.
     pub fn read(path: &Path, reader: impl Read) -> Result<Self, EvalError> {
-        Qrels::parse(path, &read_text(path, reader)?)
+        Qrels::parse(path, &Text::read(path, reader)?.strict()?)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, EvalError> {

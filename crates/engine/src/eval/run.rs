@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use lanner_index::corpus::{open_text, read_text};
+use lanner_index::corpus::Text;
 
 use super::by_query::ByQuery;
 use super::error::EvalError;
@@ -22,14 +22,14 @@ pub struct Run {
 impl Run {
     /// Reads the file at `path`; see [`Run::read`].
     pub fn open(path: &Path) -> Result<Self, EvalError> {
-        Run::parse(path, &open_text(path)?)
+        Run::parse(path, &Text::open(path)?.strict()?)
     }
 
     /// Reads a run, plain, gzip or zstd; `path` only names the source in errors.
     ///
     /// A run may be empty, if no query had a hit. A document may occur once for each query.
     pub fn read(path: &Path, reader: impl Read) -> Result<Self, EvalError> {
-        Run::parse(path, &read_text(path, reader)?)
+        Run::parse(path, &Text::read(path, reader)?.strict()?)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, EvalError> {

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-use lanner_index::corpus::{open_text, read_text};
+use lanner_index::corpus::Text;
 use serde::Deserialize;
 
 use super::error::EvalError;
@@ -85,26 +85,29 @@ pub struct Topics {
     pub format: TopicFormat,
     /// Its queries.
     pub topics: Vec<Topic>,
+    /// Lines that were not valid UTF-8; their invalid bytes were replaced by U+FFFD.
+    pub invalid_lines: usize,
 }
 
 impl Topics {
     /// Reads the file at `path` in `format`, or in the format that its content shows.
     pub fn open(path: &Path, format: Option<TopicFormat>) -> Result<Self, EvalError> {
-        Topics::parse(path, &open_text(path)?, format)
+        Topics::parse(path, Text::open(path)?, format)
     }
 
     /// Reads queries, plain, gzip or zstd; `path` only names the source in errors.
     pub fn read(path: &Path, reader: impl Read, format: Option<TopicFormat>) -> Result<Self, EvalError> {
-        Topics::parse(path, &read_text(path, reader)?, format)
+        Topics::parse(path, Text::read(path, reader)?, format)
     }
 
-    fn parse(path: &Path, text: &str, format: Option<TopicFormat>) -> Result<Self, EvalError> {
+    fn parse(path: &Path, text: Text, format: Option<TopicFormat>) -> Result<Self, EvalError> {
+        let (text, invalid_lines) = text.lossy();
         let topics =
-            parse(text, format).map_err(|(line, problem)| EvalError::Line { path: path.to_owned(), line, problem })?;
+            parse(&text, format).map_err(|(line, problem)| EvalError::Line { path: path.to_owned(), line, problem })?;
         if topics.topics.is_empty() {
             return Err(EvalError::Empty { path: path.to_owned(), what: "queries" });
         }
-        Ok(topics)
+        Ok(Topics { invalid_lines, ..topics })
     }
 }
 
@@ -138,7 +141,7 @@ fn parse(text: &str, format: Option<TopicFormat>) -> Result<Topics, Problem> {
         }
     }
     let topics = numbered.into_iter().map(|(_, topic)| topic).collect();
-    Ok(Topics { format, topics })
+    Ok(Topics { format, topics, invalid_lines: 0 })
 }
 
 /// Detects the format of a text by the rules at the head of this file.
@@ -341,9 +344,11 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_text_are_refused_with_their_position() {
+    fn bytes_that_are_not_text_are_refused_and_invalid_utf8_is_replaced_and_counted() {
         let problem = |bytes: &[u8]| Topics::read(Path::new("log"), bytes, None).unwrap_err().to_string();
-        assert_eq!(problem(b"1:a\n2:caf\xe9 bar\n"), "log:2: not valid UTF-8; convert the file to UTF-8");
+        let topics = Topics::read(Path::new("log"), &b"1:a\n2:caf\xe9 bar\n3:caf\xc3\xa9\n"[..], None).unwrap();
+        let texts: Vec<&str> = topics.topics.iter().map(|topic| topic.text.as_str()).collect();
+        assert_eq!((texts, topics.invalid_lines), (vec!["a", "caf\u{fffd} bar", "caf\u{e9}"], 1));
         let binary = "log: a NUL at byte 3: a binary file where text is expected; check that it is the right file";
         assert_eq!(problem(b"1:a\0"), binary);
     }

@@ -1,14 +1,14 @@
 //! Reads static ranks from a file with an external id and a number per line, and scales them so that the largest is 1.
 
 use super::BuildError;
-use crate::corpus::open_text;
+use crate::corpus::Text;
 use std::collections::HashMap;
 use std::path::Path;
 
 /// Reads the file, plain, gzip or zstd. Numbers must be finite and non-negative; every id may occur only once.
 pub fn read(path: &Path) -> Result<HashMap<String, f32>, BuildError> {
     let mut ranks = HashMap::new();
-    for (number, line) in open_text(path)?.lines().enumerate() {
+    for (number, line) in Text::open(path)?.strict()?.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }

@@ -121,7 +121,7 @@ pub trait Codec: Send + Sync {
 }
 
 /// Defines [`CodecName`] and [`GPU_TABLE`] from a table with one row for each codec: name, tag, name in text, module, the
-/// value that packs and unpacks, and `gpu` where the file MODULE.cu has a decoder, a struct with the codec's name.
+/// value that packs and unpacks, and `gpu` if the `.cu` file of the module has a decoder, a struct with the codec's name.
 macro_rules! codecs {
     ($(
         $(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])?

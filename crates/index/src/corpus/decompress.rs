@@ -192,32 +192,49 @@ impl Decompressed {
     }
 }
 
-/// Reads a whole text file: queries, judgements, runs or ranks, plain, gzip or zstd.
-///
-/// A file with a NUL byte or with invalid UTF-8 is an error; a byte order mark is skipped.
-pub fn open_text(path: &Path) -> Result<String, CorpusError> {
-    text_of(Decompressed::open(path, &Arc::default())?)
+/// A whole file of text without NUL bytes: queries, judgements, runs or ranks.
+pub struct Text {
+    source: Arc<str>,
+    bytes: Vec<u8>,
 }
 
-/// Reads a whole text from `input` as [`open_text`] does; `path` names it in errors.
-pub fn read_text(path: &Path, mut input: impl Read) -> Result<String, CorpusError> {
-    let mut bytes = Vec::new();
-    let failed = |source| CorpusError::Open { path: path.display().to_string(), source };
-    input.read_to_end(&mut bytes).map_err(failed)?;
-    text_of(Decompressed::new(name_of(path), Cursor::new(bytes), &Arc::default())?)
-}
-
-fn text_of(mut file: Decompressed) -> Result<String, CorpusError> {
-    let mut bytes = Vec::new();
-    while file.read_into(&mut bytes, BUFFER_BYTES)? == BUFFER_BYTES {}
-    let path = || file.source.to_string();
-    if let Some(position) = memchr::memchr(0, &bytes) {
-        return Err(CorpusError::Binary { path: path(), position });
+impl Text {
+    /// Opens a file, plain, gzip or zstd. A file with a NUL byte is an error; a byte order mark is skipped.
+    pub fn open(path: &Path) -> Result<Text, CorpusError> {
+        Text::of(Decompressed::open(path, &Arc::default())?)
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        CorpusError::InvalidUtf8 { path: path(), line: 1 + lines::count(valid) }
-    })
+
+    /// Reads from `input` as [`Text::open`] does; `path` names it in errors.
+    pub fn read(path: &Path, mut input: impl Read) -> Result<Text, CorpusError> {
+        let mut bytes = Vec::new();
+        let failed = |source| CorpusError::Open { path: path.display().to_string(), source };
+        input.read_to_end(&mut bytes).map_err(failed)?;
+        Text::of(Decompressed::new(name_of(path), Cursor::new(bytes), &Arc::default())?)
+    }
+
+    fn of(mut file: Decompressed) -> Result<Text, CorpusError> {
+        let mut bytes = Vec::new();
+        while file.read_into(&mut bytes, BUFFER_BYTES)? == BUFFER_BYTES {}
+        match memchr::memchr(0, &bytes) {
+            Some(position) => Err(CorpusError::Binary { path: file.source.to_string(), position }),
+            None => Ok(Text { source: file.source, bytes }),
+        }
+    }
+
+    /// The text of a file of ids, which must be exact: invalid UTF-8 is an error.
+    pub fn strict(self) -> Result<String, CorpusError> {
+        String::from_utf8(self.bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            CorpusError::InvalidUtf8 { path: self.source.to_string(), line: 1 + lines::count(valid) }
+        })
+    }
+
+    /// The text with U+FFFD in place of invalid UTF-8, and the number of lines that had some.
+    pub fn lossy(self) -> (String, usize) {
+        let lines = self.bytes.split(|&byte| byte == b'\n');
+        let invalid = lines.filter(|line| str::from_utf8(line).is_err()).count();
+        (String::from_utf8_lossy(&self.bytes).into_owned(), invalid)
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! [`Batch::documents`] parses, which is expensive and runs on any thread. Where the input is cut depends on its bytes
 //! and the options, never on threads, memory or the speed of a pipe, so that the same input gives the same index.
 //!
-//! Other files of text (queries, judgements, runs, ranks) are read whole, by [`open_text`] and [`read_text`].
+//! Other files of text (queries, judgements, runs, ranks) are read whole, as [`Text`].
 
 mod batch;
 pub mod ciff;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use batch::{Batch, ParsedDocument, Problem};
-pub use decompress::{open_text, read_text};
+pub use decompress::Text;
 pub use document::Document;
 pub use error::{CorpusError, Damage};
 pub use format::{Format, UnknownFormat};
