@@ -280,7 +280,9 @@ mod tests {
 
     #[test]
     fn a_text_is_decompressed_and_anything_else_is_refused_with_its_position() {
-        let text = |bytes: &[u8]| read_text(Path::new("log"), bytes).map_err(|error| error.to_string());
+        let text = |bytes: &[u8]| {
+            Text::read(Path::new("log"), bytes).and_then(Text::strict).map_err(|error| error.to_string())
+        };
         for packed in [b"\xef\xbb\xbfone\ntwo\n".to_vec(), gzip(b"one\ntwo\n"), zstd_frame(b"one\ntwo\n")] {
             assert_eq!(text(&packed).unwrap(), "one\ntwo\n");
         }
