@@ -20,6 +20,6 @@ use libtest_mimic::Arguments;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let trials = [and_or::trials(), nasty::trials(), random::trials(), real::trials()];
+    let trials = [and_or::trials(), nasty::trials(), random::trials(), real::trials(), table::trials()];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
 }

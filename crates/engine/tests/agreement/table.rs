@@ -7,6 +7,7 @@ use crate::trial::{is_strict, path_of, test};
 use lanner::Algorithm;
 use lanner_index::codec::CodecName;
 use libtest_mimic::Trial;
+use std::collections::BTreeSet;
 
 const DENSE: Lists = Lists::Dense;
 const RAW: Lists = Lists::Sparse(CodecName::Raw);
@@ -50,6 +51,7 @@ const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Accumulators, DENSE, Runs::Sending),
 ];
 
+/// Whether a device decodes the codec.
 fn has_gpu_decoder(codec: CodecName) -> bool {
     codec != CodecName::Qmx
 }
@@ -68,6 +70,27 @@ pub fn engines() -> Vec<Engine> {
         }
     }
     rows.into_iter().map(|(algorithm, lists, runs)| Engine::new(algorithm, lists, runs)).collect()
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![test(every_algorithm_and_every_codec_has_an_engine)]
+}
+
+fn every_algorithm_and_every_codec_has_an_engine() {
+    let engines = engines();
+    for algorithm in Algorithm::ALL {
+        assert!(engines.iter().any(|engine| engine.algorithm == algorithm), "{algorithm}");
+    }
+    for codec in CodecName::ALL {
+        let places: BTreeSet<bool> = engines
+            .iter()
+            .filter(|engine| engine.lists == Lists::Sparse(codec))
+            .map(|engine| engine.runs.is_on_device())
+            .collect();
+        assert_eq!(places, BTreeSet::from([false, has_gpu_decoder(codec)]), "{codec}");
+    }
+    let names: BTreeSet<String> = engines.iter().map(Engine::name).collect();
+    assert_eq!(names.len(), engines.len(), "two engines have the same name");
 }
 
 /// A test body that every engine must pass.

@@ -16,7 +16,7 @@ pub fn open(seed: u64) -> Arc<dyn Device> {
     static DRIVER: OnceLock<Arc<dyn Device>> = OnceLock::new();
     match is_gpu_required() {
         true => Arc::clone(
-            DRIVER.get_or_init(|| Arc::new(Cuda::open(0).expect("LANNER_REQUIRE_GPU=1, and a device that opens"))),
+            DRIVER.get_or_init(|| Arc::new(Cuda::open(0).expect("LANNER_REQUIRE_GPU=1 needs a GPU that opens"))),
         ),
         false => Arc::new(Simulator::new(seed)),
     }

@@ -33,6 +33,6 @@ pub fn needs_data(trial: Trial) -> Trial {
 
 /// The folder of real collections; a relative path starts at the root of the project.
 pub fn data_folder() -> PathBuf {
-    let folder = std::env::var_os("LANNER_DATA").expect("LANNER_DATA names the folder of collections and query logs");
+    let folder = std::env::var_os("LANNER_DATA").expect("set LANNER_DATA to the folder of collections and query logs");
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
 }
