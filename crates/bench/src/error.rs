@@ -1,6 +1,7 @@
 //! Why a measurement failed; each message says what to do about it.
 
 use lanner::SearchError;
+use lanner::eval::EvalError;
 use lanner_gpu::error::GpuError;
 use lanner_index::build::BuildError;
 use lanner_index::corpus::CorpusError;
@@ -63,6 +64,8 @@ pub enum BenchError {
     Index(#[from] IndexError),
     #[error(transparent)]
     Search(#[from] SearchError),
+    #[error(transparent)]
+    Eval(#[from] EvalError),
     #[error(transparent)]
     Gpu(#[from] GpuError),
     #[error("tantivy: {0}")]

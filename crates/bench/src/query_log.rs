@@ -1,21 +1,15 @@
 //! Query logs and samples of them.
 
 use crate::error::BenchError;
+use lanner::eval::Topics;
 use lanner_index::text::Analyzer;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Reads the texts of all queries of a log: TSV `id<TAB>text`, `id:text` with a number, or one query per line.
+/// Reads the texts of all queries of a log, in any format that `lanner search` reads.
 pub fn read(path: &Path) -> Result<Vec<String>, BenchError> {
-    let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
-    Ok(text.lines().map(query_of_line).filter(|query| !query.is_empty()).map(str::to_owned).collect())
-}
-
-fn query_of_line(line: &str) -> &str {
-    let is_number = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-    let tabbed = line.split_once('\t').map(|(_, query)| query);
-    let numbered = || line.split_once(':').filter(|(id, _)| is_number(id)).map(|(_, query)| query);
-    tabbed.or_else(numbered).unwrap_or(line).trim()
+    let topics = Topics::open(path, None)?.topics;
+    Ok(topics.into_iter().map(|topic| topic.text).filter(|text| !text.is_empty()).collect())
 }
 
 /// Takes `count` queries spread evenly over the half of a log that is kept for reporting; engines are tuned on the other.
@@ -61,14 +55,6 @@ pub fn joined(queries: &[Vec<String>], count: usize, terms: usize) -> Vec<Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_line_format_gives_its_query() {
-        assert_eq!(query_of_line("1048585\twhat is paula deen's brother"), "what is paula deen's brother");
-        assert_eq!(query_of_line("12:falcons: a guide"), "falcons: a guide");
-        assert_eq!(query_of_line("note: falcons"), "note: falcons");
-        assert_eq!(query_of_line(" delta air lines "), "delta air lines");
-    }
 
     #[test]
     fn a_sample_is_spread_over_the_half_kept_for_reporting() {
