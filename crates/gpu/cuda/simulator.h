@@ -23,11 +23,7 @@
 #include <vector>
 
 #define __device__
-#define __host__
-#define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __restrict__ __restrict
-#define __launch_bounds__(...)
 
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
@@ -387,7 +383,6 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define __shfl_sync(mask, value, source) simulator::shuffle(mask, value, source, __LINE__)
 #define __shfl_xor_sync(mask, value, bits) simulator::shuffle(mask, value, (threadIdx.x & 31) ^ (bits), __LINE__)
 #define __shfl_up_sync(mask, value, by) simulator::shuffle_up(mask, value, by, __LINE__)
-#define __shfl_down_sync(mask, value, by) simulator::shuffle_down(mask, value, by, __LINE__)
 #define __ballot_sync(mask, is_true) simulator::ballot(mask, (is_true) != 0, __LINE__)
 #define __any_sync(mask, is_true) (__ballot_sync(mask, is_true) != 0)
 #define __all_sync(mask, is_true) (__ballot_sync(mask, !(is_true)) == 0)
@@ -411,10 +406,6 @@ namespace simulator {
 template <class T> inline T shuffle_up(unsigned mask, T value, unsigned by, int line) {
     unsigned lane = current().thread & 31;
     return shuffle(mask, value, lane >= by ? lane - by : lane, line);
-}
-template <class T> inline T shuffle_down(unsigned mask, T value, unsigned by, int line) {
-    unsigned lane = current().thread & 31;
-    return shuffle(mask, value, lane + by < 32 ? lane + by : lane, line);
 }
 inline void meet_only(unsigned mask, int line) {
     meet(mask, 0, line, [](const Meeting &) { return 0; });
@@ -454,20 +445,16 @@ template <class T> inline T *shared(int line) {
 } // namespace simulator
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
     return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (by & 31));
 }
-inline unsigned __float_as_uint(float x) { return simulator::from_bits<unsigned>(simulator::to_bits(x)); }
-inline float __uint_as_float(unsigned x) { return simulator::from_bits<float>(x); }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline unsigned __float2uint_rn(float x) { return x < 4294967296.0f ? static_cast<unsigned>(std::nearbyintf(x)) : ~0u; }
 inline unsigned __float2uint_rz(float x) { return x < 4294967296.0f ? static_cast<unsigned>(x) : ~0u; }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline void __threadfence() { simulator::interleave(); }
 inline void __threadfence_system() { simulator::interleave(); }
@@ -483,8 +470,6 @@ template <class T> inline T __ldg(const T *p) { return *p; }
 SIMULATED_ATOMIC(atomicAdd, old + value)
 SIMULATED_ATOMIC(atomicMax, old > value ? old : value)
 SIMULATED_ATOMIC(atomicMin, old < value ? old : value)
-SIMULATED_ATOMIC(atomicOr, old | value)
-SIMULATED_ATOMIC(atomicAnd, old & value)
 SIMULATED_ATOMIC(atomicExch, value)
 #undef SIMULATED_ATOMIC
 template <class T, class U> inline T atomicCAS(T *p, U expected, U value) {

@@ -261,7 +261,7 @@ impl Device for Cuda {
                 (None, Address(address))
             }
         };
-        Ok(Piece { address, host, bytes, side })
+        Ok(Piece { address, host, bytes })
     }
 
     fn free(&self, piece: Piece) {

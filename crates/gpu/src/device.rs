@@ -72,8 +72,6 @@ pub struct Piece {
     pub host: Option<NonNull<u8>>,
     /// How many bytes.
     pub bytes: usize,
-    /// On which side it is.
-    pub side: Side,
 }
 
 // SAFETY: a piece is an address and a length; only `Pinned` reads and writes there, with the borrow of its owner.

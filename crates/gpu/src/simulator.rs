@@ -144,7 +144,7 @@ impl Device for Simulator {
         // SAFETY: just allocated, of that size.
         unsafe { pointer.as_ptr().write_bytes(GARBAGE, bytes) };
         let host = (side == Side::Host).then_some(pointer);
-        Ok(Piece { address: Address(pointer.as_ptr() as u64), host, bytes, side })
+        Ok(Piece { address: Address(pointer.as_ptr() as u64), host, bytes })
     }
 
     #[allow(unsafe_code)]
