@@ -68,8 +68,7 @@ impl<'a> Unopened<'a> {
         self.rest = self.rest.saturating_sub(bound);
         let list = self.index.list_at(span)?;
         let documents = self.buffers.next().expect("there is a buffer for each list");
-        let (rest, work) = (self.rest, Work::default());
-        Ok(Some(Probed { list, multiplier, bound, rest, block: 0, last: None, documents, work }))
+        Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents }))
     }
 }
 
@@ -85,7 +84,6 @@ struct Probed<'a> {
     last: Option<u32>,
     /// The documents of the block, padded with numbers greater than any document.
     documents: &'a mut BlockBuffer,
-    work: Work,
 }
 
 impl Probed<'_> {
@@ -96,16 +94,20 @@ impl Probed<'_> {
         lanes: L,
         candidates: &mut Candidates,
         positions: &mut [u32; BLOCK],
-        table: &mut [u8; TABLE],
+        work: &mut Work,
     ) {
         let (mut i, mut kept, count) = (0, 0, candidates.count.min(BLOCK));
         while i < count {
             let document = candidates.documents[i];
-            let Some(last) = self.last.filter(|&last| last >= document).or_else(|| self.enter(document)) else {
-                break;
+            let last = match self.last {
+                Some(last) if last >= document => last,
+                _ => match self.enter(document, work) {
+                    Some(last) => last,
+                    None => break,
+                },
             };
             let has_many = i + MERGE_ABOVE < count && candidates.documents[i + MERGE_ABOVE] <= last;
-            let is_merged = has_many && self.spread(last, table);
+            let is_merged = has_many && self.spread(last, &mut candidates.table);
             // All candidates up to the end of the block, or just one.
             let mut end = i + 1;
             while end < count && is_merged && candidates.documents[end] <= last {
@@ -114,7 +116,7 @@ impl Probed<'_> {
             while i < end {
                 let (document, origin) = (candidates.documents[i % BLOCK], candidates.origins[i % BLOCK]);
                 let position = match is_merged {
-                    true => usize::from(table[document as usize % TABLE]),
+                    true => usize::from(candidates.table[document as usize % TABLE]),
                     false => lanes.count_below(self.documents, document),
                 } % BLOCK;
                 positions[usize::from(origin) % BLOCK] = (self.block * BLOCK + position) as u32;
@@ -139,7 +141,7 @@ impl Probed<'_> {
 
     /// Decodes the block after the current one that can have a document, and returns the last document that it can have;
     /// `None` if there is no such block.
-    fn enter(&mut self, document: u32) -> Option<u32> {
+    fn enter(&mut self, document: u32, work: &mut Work) -> Option<u32> {
         let from = self.block + usize::from(self.last.is_some());
         self.block = self.list.find_block(from, document);
         if self.block >= self.list.blocks() {
@@ -149,8 +151,8 @@ impl Probed<'_> {
         let count = self.list.decode_documents(self.block, self.documents);
         self.documents[count..].fill(u32::MAX);
         self.last = Some(self.list.last_document(self.block));
-        self.work.postings_decoded += count as u64;
-        self.work.blocks_decoded += 1;
+        work.postings_decoded += count as u64;
+        work.blocks_decoded += 1;
         self.last
     }
 }
@@ -171,6 +173,8 @@ struct Candidates {
     documents: [u32; BLOCK],
     /// The position of each in the driver's block.
     origins: [u8; BLOCK],
+    /// Scratch for merging with a block: positions by the lower bits of documents.
+    table: [u8; TABLE],
 }
 
 /// The positions of a block in order.
@@ -242,7 +246,6 @@ struct Conjunction<'a, W> {
     /// For each other list and each posting of the driver's block: where the list has the document.
     positions: &'a mut [u32],
     top: &'a mut TopK,
-    /// The work that is not counted by a list.
     work: Work,
 }
 
@@ -260,21 +263,18 @@ impl<W: Weigher> WithLanes for &mut Conjunction<'_, W> {
 }
 
 impl<W: Weigher> Conjunction<'_, W> {
+    /// Returns the work done; all blocks of the open lists that were not decoded count as skipped.
     fn work(&self) -> Work {
-        let (mut work, mut blocks) = (self.work, 0);
-        for probed in self.others.iter().chain([&self.driver]) {
-            work += probed.work;
-            blocks += if probed.list.dense().is_some() { 0 } else { probed.list.blocks() as u64 };
-        }
-        Work { blocks_skipped: blocks.saturating_sub(work.blocks_decoded), ..work }
+        let sparse = self.others.iter().chain([&self.driver]).filter(|probed| probed.list.dense().is_none());
+        let blocks = sparse.map(|probed| probed.list.blocks() as u64).sum::<u64>();
+        Work { blocks_skipped: blocks.saturating_sub(self.work.blocks_decoded), ..self.work }
     }
 
     #[inline(always)]
     fn run_sparse<L: Lanes>(&mut self, lanes: L) -> Result<(), IndexError> {
         let range = self.task.plan.range.clone();
         let first = self.driver.list.find_block(0, range.start);
-        let mut candidates = Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK] };
-        let mut table = [0; TABLE];
+        let mut candidates = Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK], table: [0; TABLE] };
         for block in first..self.driver.list.blocks() {
             if block > first && self.driver.list.last_document(block - 1) >= range.end {
                 break;
@@ -287,7 +287,7 @@ impl<W: Weigher> Conjunction<'_, W> {
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
             candidates.take(&self.driver.documents[..count], &range);
-            self.keep_common(lanes, &mut candidates, &mut table)?;
+            self.keep_common(lanes, &mut candidates)?;
             self.score(lanes, &mut candidates, block);
         }
         Ok(())
@@ -295,12 +295,7 @@ impl<W: Weigher> Conjunction<'_, W> {
 
     /// Keeps the candidates that all lists have.
     #[inline(always)]
-    fn keep_common<L: Lanes>(
-        &mut self,
-        lanes: L,
-        candidates: &mut Candidates,
-        table: &mut [u8; TABLE],
-    ) -> Result<(), IndexError> {
+    fn keep_common<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates) -> Result<(), IndexError> {
         for (number, positions) in self.positions.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
             if candidates.count == 0 {
                 break;
@@ -312,7 +307,7 @@ impl<W: Weigher> Conjunction<'_, W> {
             let other = &mut self.others[number];
             match other.list.dense().copied() {
                 Some(dense) => candidates.keep_dense(&dense, positions),
-                None => other.keep_sparse(lanes, candidates, positions, table),
+                None => other.keep_sparse(lanes, candidates, positions, &mut self.work),
             }
         }
         Ok(())
@@ -331,7 +326,7 @@ impl<W: Weigher> Conjunction<'_, W> {
         self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
         candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
         for (other, positions) in self.others.iter().zip(self.positions.as_chunks::<BLOCK>().0) {
-            let Candidates { documents, count, origins } = &*candidates;
+            let Candidates { documents, count, origins, .. } = &*candidates;
             for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
                 let position = positions[usize::from(origin) % BLOCK];
                 *value = match other.list.dense() {
@@ -393,7 +388,9 @@ impl<W: Weigher> Conjunction<'_, W> {
         let mut bounds = [0; CHUNKS];
         for start in (first..end).step_by(CHUNKS) {
             bounds.fill(if bounds_fit { 0 } else { u32::MAX });
-            lists.iter().filter(|_| bounds_fit).for_each(|list| list.add_bounds(lanes, start, &mut bounds));
+            for list in lists.iter().filter(|_| bounds_fit) {
+                list.add_bounds(lanes, start, &mut bounds);
+            }
             let mut chunks = lanes.chunks_at_least(&bounds, self.least());
             if end - start < CHUNKS {
                 chunks &= (1 << (end - start)) - 1;

@@ -2,7 +2,8 @@
 //!
 //! A set of lanes is a token: an [`Avx2`] or [`Avx512`] exists only if [`run`] has detected the CPU features, and its
 //! methods rely on that. The methods are always inlined, so an algorithm that [`run`] calls is compiled as a whole once
-//! for each set, with the instructions of that set: its loops contain neither calls nor tests for features.
+//! for each set, with the instructions of that set: its loops contain neither calls nor tests for features. That does not
+//! hold for closures, into which the compiler cannot inline the instructions: here are loops in their place.
 #![expect(unsafe_code, reason = "intrinsics that load, store or need a CPU feature, behind safe methods")]
 
 use lanner_index::codec::BLOCK;
@@ -29,8 +30,11 @@ pub trait Lanes: Copy {
     /// Bit `i` is set where `values[i] >= least`.
     #[inline(always)]
     fn chunks_at_least(self, values: &[u32; CHUNKS], least: u32) -> u128 {
-        let halves = values.as_chunks::<CHUNK>().0.iter().rev();
-        halves.fold(0, |mask, half| mask << CHUNK | u128::from(self.at_least(half, least)))
+        let mut mask = 0;
+        for (i, half) in values.as_chunks::<CHUNK>().0.iter().enumerate() {
+            mask |= u128::from(self.at_least(half, least)) << (CHUNK * i);
+        }
+        mask
     }
 
     /// Adds `codes[i] · factor` to `sums[i]`.
@@ -403,26 +407,15 @@ mod x86 {
 
         #[inline(always)]
         fn add_frequencies(self, chunk: &ChunkToWeigh<'_>, norms: &Norms, scores: &mut [u32; CHUNK]) -> u64 {
-            let Some(codes) = chunk.length_codes.first_chunk::<CHUNK>() else {
-                return chunk.word;
-            };
-            self.add_sixteens(chunk, scores, |group, frequencies| {
-                // SAFETY: see `x86`. The gather reads the table of 256 norms at the position of a byte.
-                unsafe {
-                    let code = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.as_chunks::<16>().0[group].as_ptr().cast()));
-                    let norm = sixteen::gather_floats::<4>(norms.table().as_ptr(), code);
-                    Self::frequency_weights(chunk.multiplier, frequencies, norm).0
-                }
-            })
+            match chunk.length_codes.first_chunk::<CHUNK>() {
+                Some(codes) => self.add_sixteens(chunk, Some((norms, codes)), scores),
+                None => chunk.word,
+            }
         }
 
         #[inline(always)]
         fn add_impacts(self, chunk: &ChunkToWeigh<'_>, scores: &mut [u32; CHUNK]) -> u64 {
-            use sixteen::*;
-            self.add_sixteens(chunk, scores, |_, impacts| {
-                // SAFETY: see `x86`.
-                unsafe { to_weights(multiply_floats(splat_float(chunk.multiplier), to_floats(impacts).0)).0 }
-            })
+            self.add_sixteens(chunk, None, scores)
         }
     }
 
@@ -430,15 +423,17 @@ mod x86 {
     const LEAST_POSTINGS: u32 = 12;
 
     impl Avx512 {
-        /// Adds the weights of a chunk sixteen documents at a time. `weigh` gets the number of the sixteen and their
-        /// values. Returns the bits whose values are 0, or too near the end of the values for a whole load.
+        /// Adds the weights of a chunk sixteen documents at a time: of frequencies if there are norms and the chunk's
+        /// length codes, else of impacts. Returns the bits whose values are 0, or too near the end of the values for a
+        /// whole load.
         #[inline(always)]
         fn add_sixteens(
             self,
             chunk: &ChunkToWeigh<'_>,
+            lengths: Option<(&Norms, &[u8; CHUNK])>,
             scores: &mut [u32; CHUNK],
-            weigh: impl Fn(usize, __m512i) -> __m512i,
         ) -> u64 {
+            use sixteen::*;
             if chunk.word.count_ones() < LEAST_POSTINGS {
                 return chunk.word;
             }
@@ -451,15 +446,23 @@ mod x86 {
                     left |= u64::from(members) << (16 * group);
                     continue;
                 };
-                // SAFETY: see `x86`.
+                // SAFETY: see `x86`. The gather reads the table of 256 norms at the position of a byte.
                 unsafe {
                     let packed = u128::from_le_bytes(*bytes) >> (first_bit % 8);
                     let values = _mm512_cvtepu8_epi32(spread(packed, chunk.bits));
                     let values = _mm512_maskz_expand_epi32(members, values);
                     let known = _mm512_mask_test_epi32_mask(members, values, values);
-                    let before = sixteen::load(scores.as_ptr().cast());
-                    let after = _mm512_mask_add_epi32(before, known, before, weigh(group, values));
-                    sixteen::store(scores.as_mut_ptr().cast(), after);
+                    let (weights, _) = match lengths {
+                        Some((norms, codes)) => {
+                            let codes = _mm_loadu_si128(codes.as_chunks::<16>().0[group].as_ptr().cast());
+                            let norm = gather_floats::<4>(norms.table().as_ptr(), _mm512_cvtepu8_epi32(codes));
+                            Self::frequency_weights(chunk.multiplier, values, norm)
+                        }
+                        None => to_weights(multiply_floats(splat_float(chunk.multiplier), to_floats(values).0)),
+                    };
+                    let before = load(scores.as_ptr().cast());
+                    let after = _mm512_mask_add_epi32(before, known, before, weights);
+                    store(scores.as_mut_ptr().cast(), after);
                     left |= u64::from(members & !known) << (16 * group);
                 }
             }
@@ -478,15 +481,15 @@ mod x86 {
     /// Unpacks sixteen values of 2, 4 or 8 bits into bytes.
     #[inline(always)]
     unsafe fn spread(packed: u128, bits: usize) -> __m128i {
-        // SAFETY: see `x86`; the caller's token includes BMI2.
-        let spread = |shift: u32, mask: u64| unsafe {
-            let eight = |values: u128| _pdep_u64(values as u64, mask) as i64;
-            _mm_set_epi64x(eight(packed >> shift), eight(packed))
+        let (half, mask) = match bits {
+            2 => (16, 0x0303_0303_0303_0303),
+            4 => (32, 0x0F0F_0F0F_0F0F_0F0F),
+            _ => (64, u64::MAX),
         };
-        match bits {
-            2 => spread(16, 0x0303_0303_0303_0303),
-            4 => spread(32, 0x0F0F_0F0F_0F0F_0F0F),
-            _ => spread(64, u64::MAX),
+        // SAFETY: see `x86`; the caller's token includes BMI2.
+        unsafe {
+            let (low, high) = (_pdep_u64(packed as u64, mask), _pdep_u64((packed >> half) as u64, mask));
+            _mm_set_epi64x(high as i64, low as i64)
         }
     }
 }
