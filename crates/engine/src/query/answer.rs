@@ -35,8 +35,9 @@ pub struct Hit {
 
 impl Hit {
     /// A document with its score in units of a model.
+    #[inline]
     pub fn new(document: DocId, units: u32, model: ScoreModel) -> Hit {
-        Hit { document, score: model.score(units) as f32, units }
+        Hit { document, score: units as f32 * model.unit(), units }
     }
 }
 

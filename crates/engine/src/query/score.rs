@@ -36,9 +36,15 @@ impl ScoreModel {
 
     /// A number of units as a score: 65,536 units make 1.0, and units of impacts are whole.
     pub fn score(&self, units: u32) -> f64 {
+        f64::from(units) * f64::from(self.unit())
+    }
+
+    /// The score of one unit, a power of two: multiplying by it is exact.
+    #[inline]
+    pub(crate) fn unit(&self) -> f32 {
         match self {
-            ScoreModel::Impact => f64::from(units),
-            ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => f64::from(units) / f64::from(ONE),
+            ScoreModel::Impact => 1.0,
+            ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => 1.0 / ONE,
         }
     }
 }
