@@ -1,4 +1,4 @@
-//! Lanner, a search engine whose pair is the CPU and the GPU.
+//! Lanner, a search engine for the CPU and for NVIDIA GPUs.
 //!
 //! [`IndexBuilder`] builds an index once, in a folder. A [`Searcher`] opens it and answers each [`Query`] with an
 //! [`Answer`]. Answers are exact: every algorithm, on the CPU and on the GPU, gives the same documents, scores and ranking.

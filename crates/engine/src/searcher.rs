@@ -33,7 +33,7 @@ use std::time::Instant;
 pub struct Searcher {
     index: Arc<Index>,
     cpu: Cpu,
-    /// Answers instead of the calling thread.
+    /// Answers instead of the calling thread, if it is set.
     executor: Option<Box<dyn Executor + Send + Sync>>,
 }
 

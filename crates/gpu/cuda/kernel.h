@@ -1,4 +1,4 @@
-// What kernels are written with: CUDA C++, and macros that mean the same to nvcc and to the simulator.
+// Included by every kernel: CUDA C++ for nvcc, the simulator's stand-in for it otherwise, and macros that both define.
 #pragma once
 #ifdef __CUDACC__
 #include <cstdint>

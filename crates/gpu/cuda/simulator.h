@@ -2,7 +2,7 @@
 //
 // Every thread is a fiber. Several thread blocks run concurrently. A fiber runs until it synchronizes (a barrier, an operation
 // of its warp) or changes memory that others see (an atomic operation); which fiber runs next is drawn from a seed, so that
-// results which depend on the order show. It checks that
+// results which depend on the order show. The simulator checks that
 // - every thread of the thread block reaches a barrier, at the same line of the source;
 // - the lanes of a mask execute the same warp operation, each with the same mask, and no lane is outside its own mask;
 // - shared memory is as large as the launch said (with AddressSanitizer, every access of shared and global memory).
@@ -56,7 +56,7 @@ struct Fiber {
     Block *block;
     unsigned thread;
     State state;
-    unsigned meeting; // the one that it waits for
+    unsigned meeting; // the number of the meeting that it waits for
 };
 
 // A warp operation of some lanes. It lasts until all of them have read the values.

@@ -72,7 +72,7 @@ KERNEL(trial_half_shuffle, TrialArguments, arguments) {
     if ((threadIdx.x & 31) < 16) arguments.output[threadIdx.x] = __shfl_sync(~0u, threadIdx.x, 0);
 }
 
-// Ends with a trap, as a kernel does that is given what it cannot handle.
+// Ends with a trap, as a kernel does for an argument that it cannot handle.
 KERNEL(trial_trap, TrialArguments, arguments) {
     if (threadIdx.x == arguments.n) __trap();
 }

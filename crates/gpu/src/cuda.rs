@@ -29,6 +29,7 @@ const NEEDED_CUDA: (i32, &str) = (13_000, "13.0");
 const NEEDED_DRIVER: &str = "580";
 /// The compute capability of the committed PTX.
 const NEEDED_CAPABILITY: (i32, i32) = (8, 0);
+
 /// An NVIDIA GPU, with a context of its own.
 ///
 /// A fault of a kernel, such as an illegal access, ends every context of the process, and the driver (tried with 580)

@@ -131,8 +131,8 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Frees memory. A lost device ignores it.
     fn free(&self, piece: Piece);
 
-    /// Enqueues commands in order. A device may start several together, which costs less than one call for each. Where one is
-    /// refused, those before it may be executed nevertheless.
+    /// Enqueues commands in order. A device may start several together, which costs less than one call for each. If one
+    /// is refused, those before it may still be executed.
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError>;
 
     /// Waits until a stream has executed all its commands, and returns the times between its marks. Errors of the commands

@@ -1,4 +1,9 @@
-//! Devices for Lanner: memory, streams and kernel launches. It knows no index, no query and no algorithm.
+//! Devices for Lanner: memory, streams and kernel launches.
+//!
+//! This crate knows bytes and addresses, streams, kernels by name with their PTX, and the errors of a device. It knows
+//! no index, no query and no algorithm, and depends on no other crate of the project: the crates with kernels hand them
+//! in as [`kernel::Kernel`] values, with arguments as bytes. The folder `cuda` has the headers and scripts that
+//! compile the kernels of all crates; only its script `ptx` names their sources.
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): [`error`], [`kernel`], [`device`]
 //! (the trait that all of them share), [`memory`] (a device with a budget), [`faulty`] (one that fails on command),

@@ -73,7 +73,8 @@ impl Gpu {
         self.device.submit(stream, commands)
     }
 
-    /// Enqueues the launch of a kernel.
+    /// Enqueues the launch of a kernel with its argument. `cuda.rs` hands it to the driver, `simulator.rs` runs it on
+    /// the CPU.
     pub fn launch<A: Argument>(
         &self,
         stream: Stream,
@@ -89,8 +90,9 @@ impl Gpu {
         self.device.wait(stream)
     }
 
-    /// Waits until a kernel of the stream has changed the first word of pinned memory from `before`, or the stream is idle.
-    /// This returns sooner than [`Gpu::wait`]; an error of the stream may only be reported by the next call.
+    /// Waits until a kernel of the stream has changed the first word of pinned memory, which was `before`, or the
+    /// stream is idle. This returns sooner than [`Gpu::wait`]; an error of the stream may only be reported by the next
+    /// call.
     pub fn wait_for(&self, stream: Stream, pinned: &Pinned, before: u32) -> Result<(), GpuError> {
         loop {
             for _ in 0..POLLS {
@@ -137,8 +139,8 @@ impl Drop for Memory {
 
 /// Pinned host memory, freed when dropped: bytes to the host, an address to commands and kernels.
 ///
-/// A stream that uses it must be waited for before the host reads or changes it: by [`Gpu::wait`], or, for what a kernel
-/// wrote before it changed the first word, by [`Gpu::wait_for`].
+/// A stream that uses it must be waited for before the host reads or changes it: by [`Gpu::wait`], or, for data that a
+/// kernel wrote before it changed the first word, by [`Gpu::wait_for`].
 #[derive(Debug)]
 pub struct Pinned {
     device: Arc<dyn Device>,

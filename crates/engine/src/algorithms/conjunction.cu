@@ -70,7 +70,7 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
         top.finish(part, arguments, Spare{spare, 1024, reinterpret_cast<unsigned *>(shared.norms)});
     }
 
-    // Ends a round: pushes what was found, one match per thread. Returns whether any warp has more to do.
+    // Ends a round: pushes the matches found, one per thread. Returns whether any warp has more to do.
     __device__ bool push(bool has_more) {
         const unsigned taken = min(found_count, 32u);
         found_count -= taken;
@@ -159,7 +159,8 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
         }
     }
 
-    // Keeps alive what is in all dense lists. The words of several lists are loaded together, without waiting for a bit.
+    // Keeps alive the postings whose documents are in all dense lists. The words of several lists are loaded together,
+    // without waiting for the bit test of one.
     __device__ void ask_dense(Lane &mine) const {
         unsigned absent = 0;
 #pragma unroll 2
@@ -187,8 +188,8 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
         return bound;
     }
 
-    // Keeps alive what is in another list too, and adds its weights. First every lane finds the blocks of its documents
-    // and prefetches them; then the warp decodes one block after the other.
+    // Keeps alive the postings whose documents are in another list too, and adds its weights. First every lane finds
+    // the blocks of its documents and prefetches them; then the warp decodes one block after the other.
     __device__ void intersect(Lane &mine, const SparseRow &list) {
         Scratch &scratch = shared.scratch[warp];
         unsigned blocks[4]; // that can have the lane's documents

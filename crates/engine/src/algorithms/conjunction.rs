@@ -1,11 +1,11 @@
-//! AND: the rarest list drives, a block of its documents at a time.
+//! AND: the rarest list, the driver, proposes its documents a block at a time.
 //!
-//! The documents of a block are the candidates; each other list, from rare to frequent, keeps those that it contains. In a
-//! dense list that is a bit test, without a branch. In a sparse one the directory is searched first, so only blocks that
-//! can contain a candidate are decoded, and the position inside is found by comparing lanes, in the same time wherever it
-//! is. The remaining candidates are weighed a list at a time, with SIMD, and dropped as soon as they cannot enter. Blocks
-//! of the driver that are too light to enter are not even decoded. When all lists are dense, their words are combined
-//! instead.
+//! The documents of a block are the candidates; each other list, from rare to frequent, keeps those that it contains.
+//! In a dense list that is a bit test, without a branch. In a sparse one the directory is searched first, so only
+//! blocks that can contain a candidate are decoded; the position inside is found by SIMD comparisons, in constant time.
+//! The remaining candidates are weighed a list at a time, with SIMD, and dropped as soon as they cannot enter. Blocks
+//! of the driver whose bounds are too low for a hit are not decoded. When all lists are dense, their words are
+//! intersected instead.
 
 use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
@@ -371,7 +371,7 @@ impl<W: Weigher> Conjunction<'_, W> {
         }
     }
 
-    /// Answers where all lists are dense: combines their words, in chunks whose bounds together reach the threshold.
+    /// Answers an AND of dense lists: intersects their words, in chunks whose bounds together reach the threshold.
     #[inline(always)]
     fn run_dense<L: Lanes>(&mut self, lanes: L, driver: Dense<'_>) -> Result<(), IndexError> {
         let range = self.task.plan.range.clone();

@@ -123,8 +123,8 @@ impl<'a, W: Weigher> Cursor<'a, W> {
         }
     }
 
-    /// Bounds what the list can add to the score of `target`, which is not before the current posting, without decoding.
-    /// The cursor may be left in a block that is not decoded: only `bound_at` and `seek` may follow.
+    /// An upper bound of the list's weight for `target`, which must not lie before the current posting. Decodes
+    /// nothing. The cursor may be left in a block that is not decoded: only `bound_at` and `seek` may follow.
     #[inline]
     pub fn bound_at(&mut self, target: u32) -> u32 {
         if self.document > target {

@@ -24,7 +24,7 @@ impl<'a> DenseList<'a> {
         DenseList { dense: *dense, multiplier, bound, codes, factor }
     }
 
-    /// Bounds what the list can add in a chunk.
+    /// An upper bound of the list's weights in a chunk.
     #[inline(always)]
     pub fn bound_in(&self, chunk: usize) -> u32 {
         match self.codes.get(chunk) {

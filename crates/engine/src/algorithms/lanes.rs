@@ -238,14 +238,14 @@ mod x86 {
             }
         }
 
-        /// Converts to floats; whether all numbers are below 2^31, the limit of this conversion.
+        /// Converts to floats, and returns whether all numbers are below 2^31, the limit of this conversion.
         #[inline(always)]
         pub unsafe fn to_floats(numbers: Numbers) -> (Floats, bool) {
             // SAFETY: see `x86`.
             unsafe { (_mm256_cvtepi32_ps(numbers), _mm256_movemask_ps(_mm256_castsi256_ps(numbers)) == 0) }
         }
 
-        /// Rounds half to even, to at least 1; whether all are below 2^31, the limit of this conversion.
+        /// Rounds half to even, to at least 1, and returns whether all are below 2^31, the limit of this conversion.
         #[inline(always)]
         pub unsafe fn to_weights(weights: Floats) -> (Numbers, bool) {
             // SAFETY: see `x86`.
@@ -304,7 +304,7 @@ mod x86 {
         }
     }
 
-    /// Defines the weights of frequencies; whether the registers could compute all of them.
+    /// Defines a function that weighs frequencies, and returns whether the registers could compute all weights.
     macro_rules! frequency_weights {
         ($set:ident, $registers:ident) => {
             impl $set {
@@ -543,8 +543,8 @@ mod tests {
             (masks.0, masks.1, sums, weights, impacts, lanes.count_below(&sorted, self.least), chunks)
         }
 
-        /// Adds a chunk's frequencies, or its impacts if they have eight bits, what lanes leave out one by one; a 0
-        /// counts as 20.
+        /// Adds a chunk's frequencies, or its impacts if they have eight bits. The postings that lanes leave to the
+        /// caller are added one by one; a value of 0 counts as 20.
         fn add_chunk(&self, lanes: impl Lanes, bits: usize, norms: &Norms, mut scores: [u32; CHUNK]) -> [u32; CHUNK] {
             let (values, length_codes) = (&self.codes[..], &self.length_codes[..]);
             let chunk =

@@ -1,4 +1,8 @@
-//! The algorithms that answer by default, one file each, and what they share: tasks, workspaces, weighers, cursors.
+//! The algorithms that answer by default, one file each, and the code that they share: tasks, workspaces, weighers,
+//! cursors.
+//!
+//! [`Task::run`] answers one stage of a plan: it chooses the weigher by the column that the score model reads, and
+//! calls the `cpu` function of the stage's algorithm. An algorithm leaves its hits in [`Workspace::top`].
 
 pub mod block_max_maxscore;
 pub mod conjunction;
@@ -121,7 +125,7 @@ impl<'a> Task<'a> {
         })
     }
 
-    /// Opens a cursor for each list, at its first posting in the plan's range.
+    /// A cursor for each list, at its first posting in the plan's range.
     pub fn cursors<W: Weigher>(&self, weigher: W) -> Result<Vec<Cursor<'a, W>>, IndexError> {
         let open = |list| Cursor::open(self.index, list, weigher, self.plan.range.clone());
         self.plan.lists.iter().map(open).collect()

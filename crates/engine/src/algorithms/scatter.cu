@@ -1,4 +1,5 @@
-// See scatter.rs for the algorithm: scatter the sparse, look up the dense. Here a thread block answers a part of a query.
+// See scatter.rs for the algorithm: scatter sparse lists, look up dense lists. Here a thread block answers a part of a
+// query.
 //
 // It goes through its documents one scatter window at a time. Accumulators are buckets of a hash table in shared memory,
 // sized for the postings of a window, not for its documents: sparse lists touch few documents, so windows can be wide, and
@@ -28,7 +29,7 @@ constexpr unsigned EMPTY = ~0u;
 constexpr unsigned LONGEST_PROBE = 64;
 // The most chunks of 64 documents in a window.
 constexpr unsigned WIDEST_CHUNKS = WIDEST_WINDOW / 64;
-// A part takes over the floor of the others once in this number of windows.
+// A part reads the floor that all parts have reached once in this number of windows.
 constexpr unsigned WINDOWS_PER_FLOOR = 4;
 // Blocks that are handed out to warps at once.
 constexpr unsigned WORK = 64;
@@ -118,7 +119,7 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
         top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.documents), TABLE_BUCKETS, shared.bounds});
     }
 
-    // Prefetches what bounds and lookups read of the dense lists: nothing else hides the latency of a single query.
+    // Prefetches bounds, words and ranks of the dense lists: nothing else hides the latency of a single query.
     __device__ void prefetch_dense() const {
         const unsigned chunk = part.first / 64, chunks = (part.end - part.first + 63) / 64;
         for (unsigned list = 0; list < query.dense_count; list++) {
@@ -257,7 +258,7 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
             if (lane == 0 && count > 0) position = atomicAdd(&shared.work_count, count);
             position = __shfl_sync(~0u, position, 0);
             if (position + count > WORK) {
-                // Entries from the first position that was not filled on are invalid.
+                // This position was reserved but not filled: entries from here on are invalid.
                 if (lane == 0) {
                     atomicMin(&shared.work_valid, position);
                     cursors[list].next = block;
@@ -377,7 +378,7 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
                 __syncwarp();
             }
             is_more = __syncthreads_or(queued >= 32 || bucket < TABLE_BUCKETS || hot != 0 || chunk < chunks);
-            // The parts of a single query get here at the same time, so that their floors help each other.
+            // The parts of a single query get here at the same time, so each gains from the others' hits.
             if (IS_ALONE && is_more && warp == 0) top.look_around();
             top.settle();
             threshold = top.least(start);

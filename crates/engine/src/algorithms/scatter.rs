@@ -1,13 +1,14 @@
-//! OR: scatter the sparse, look up the dense.
+//! OR: scatter sparse lists, look up dense lists.
 //!
 //! One pass over the collection, in windows of 8,192 documents whose accumulators stay in the L1 cache. The postings of
-//! sparse lists are added to the accumulators. Dense lists are not walked. The bounds of their chunks of 64 documents are
-//! added to the highest score in the chunk; where the sum reaches the threshold, one comparison of the chunk's
-//! accumulators with `threshold - bounds` yields the documents that can still enter. Only these are looked up in the
-//! dense lists, strongest list first, until they can no longer enter. In a chunk whose bounds alone reach the threshold
-//! the strongest dense lists are accumulated too, until the bounds of the others no longer reach it. Sparse lists that,
-//! together with the dense ones, can no longer bring a document in are looked up as well if they are long. The threshold
-//! starts at the plan's seed.
+//! sparse lists are added to the accumulators. Dense lists are not walked. The bounds of their chunks of 64 documents
+//! are added to the highest score in the chunk; where the sum reaches the threshold, one comparison of the chunk's
+//! accumulators with `threshold - bounds` yields the documents that can still enter the top k. Only these are looked up
+//! in the dense lists, strongest list first, until they can no longer enter. In a chunk whose bounds alone reach the
+//! threshold the strongest dense lists are accumulated too, until the bounds of the others no longer reach it. As in
+//! MaxScore, the weakest sparse lists are not scattered but looked up, once their bounds and those of the dense lists
+//! together stay below the threshold; short lists are scattered all the same, which is cheaper. The threshold starts at
+//! the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
@@ -26,8 +27,8 @@ use lanner_index::open::{BlockBuffer, List};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A sparse list that cannot bring a document in is looked up if it has at least this many times the postings of the
-/// lists that can: looking up a document costs more than scattering a posting.
+/// A non-essential sparse list is looked up only if it has at least this many times the postings of the essential ones:
+/// looking up a document costs more than scattering a posting.
 const LOOKUP_RATIO: usize = 8;
 
 /// The accumulators of 8,192 documents, 32 KiB that stay in the L1 cache, with the bounds of their chunks. All
@@ -54,7 +55,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     Ok(scatter.work)
 }
 
-/// A sparse list: scattered block after block, or looked up once the threshold is above what it can bring in.
+/// A sparse list. It is scattered block by block, or looked up once it is no longer essential.
 struct Sparse<'a, W> {
     list: List<'a>,
     weigher: W,
@@ -188,8 +189,9 @@ impl<W: Weigher> Scatter<'_, W> {
         self.threshold = self.top.threshold_in_order().saturating_sub(self.task.plan.static_bound).max(1);
     }
 
-    /// Divides the sparse lists: those that cannot bring a document in any more, not even together with the dense ones,
-    /// are no longer essential. Returns whether any list can still bring one in.
+    /// Makes the weakest sparse lists non-essential whose bounds, with those of the dense lists, stay below the
+    /// threshold: a document that is in no other list cannot enter. Short lists stay essential. Returns whether any
+    /// document can still enter.
     #[inline(always)]
     fn divide(&mut self) -> bool {
         while let Some((weakest, others)) = self.sparse[..self.essential].split_last_mut() {
@@ -348,8 +350,9 @@ impl<W: Weigher> Sparse<'_, W> {
         has_postings
     }
 
-    /// Returns the weight of a document, 0 if the list does not have it; `None` where that is less than `least`, or must
-    /// be by the bound of the block. Documents come in order.
+    /// Returns the weight of a document, 0 if the list does not have it. Returns `None` if the weight is known to be
+    /// below `least`: the list does not have the document, or the bound of its block is too low. Documents come in
+    /// order.
     #[inline(always)]
     fn look_up<L: Lanes>(&mut self, lanes: L, document: u32, least: u32, work: &mut Work) -> Option<u32> {
         let absent = (least == 0).then_some(0);
@@ -380,7 +383,7 @@ impl<W: Weigher> Sparse<'_, W> {
         Some(self.weigher.weigh(self.multiplier, value, document))
     }
 
-    /// Decodes and weighs the next block that can have a document of the window and bring one into the answer; returns
+    /// Decodes and weighs the next block that can have a document of the window and whose bound allows a hit; returns
     /// whether there is one.
     #[inline(always)]
     fn next<L: Lanes>(&mut self, lanes: L, window: Range<u32>, threshold: u32, work: &mut Work) -> bool {
@@ -411,7 +414,7 @@ impl<W: Weigher> Sparse<'_, W> {
     }
 }
 
-/// Counts a block as decoded that was counted as skipped at first.
+/// Counts a block as decoded. At first all blocks are counted as skipped.
 #[inline(always)]
 fn count_block(work: &mut Work, postings: usize) {
     work.postings_decoded += postings as u64;

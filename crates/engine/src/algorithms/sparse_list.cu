@@ -13,7 +13,8 @@ __device__ inline unsigned last_document(const SparseRow &list, unsigned block) 
     return list.is_short ? list.last : number_in(list, list.last, block);
 }
 
-// Blocks that a search is left with: it ends at the first of them that is not before the target, or at `end`.
+// The blocks that a search has been narrowed down to. Its result is the first of them whose last document is at least
+// the target, or `end`.
 struct BlockRange {
     unsigned first, end;
 };
@@ -72,7 +73,7 @@ __device__ inline unsigned postings_in_block(const SparseRow &list, unsigned blo
     return min(list.postings - block * BLOCK, BLOCK);
 }
 
-// The columns of one block: where they begin, and what the directory says of them.
+// The columns of one block: where they begin, and their directory bytes.
 struct BlockColumns {
     Packed documents, weights;
     unsigned skipped_byte; // of the column between them
@@ -124,7 +125,7 @@ __device__ inline void prefetch_directory(const SparseRow &list, unsigned block,
     if (lane == 3 && list.block_bound != 0) PREFETCH(list.bytes + list.block_bound + first);
 }
 
-// No document of a block is smaller.
+// A lower limit of the documents of a block.
 __device__ inline unsigned first_document(const SparseRow &list, const BlockRow &row) {
     return list.is_short ? list.first : row.base;
 }

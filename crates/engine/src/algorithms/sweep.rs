@@ -13,7 +13,7 @@ use lanner_index::DocId;
 const PAGE_SHIFT: u32 = 8;
 /// The number of scores that are compared together.
 const GROUP: usize = 64;
-/// Pages are marked when this many times the postings are fewer than the documents.
+/// Pages are marked if the number of postings times this is below the number of documents.
 const MARKED_BELOW: u64 = 4;
 
 /// The type of an accumulator.
@@ -64,7 +64,7 @@ impl Score for u32 {
 #[derive(Default)]
 pub struct SweptScores<S> {
     scores: Vec<S>,
-    /// `marks[page]`: 1 if anything was added to the page since it was swept; unused where all are swept.
+    /// `marks[page]`: 1 if a posting was added to the page since it was swept; unused where all pages are swept.
     marks: Vec<u8>,
 }
 

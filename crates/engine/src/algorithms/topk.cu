@@ -56,7 +56,8 @@ template <bool IS_ALONE> struct Top {
         if (postings < BLOCK) atomicAdd(&shared.missing, BLOCK - postings);
     }
 
-    // Takes over the floor that all parts have reached. Called by the first warp, before a barrier.
+    // Raises the floor of this part to the one that all parts together have reached. Called by the first warp, before a
+    // barrier.
     __device__ void look_around() { take_over_floor(shared, query, state); }
 
     // The least score that can still enter.
@@ -356,8 +357,8 @@ template <bool IS_ALONE> struct Top {
         if (shared.missing > 0) atomicAdd(&state.work.missing, static_cast<unsigned long long>(shared.missing));
     }
 
-    // Writes the part's keys to the arena. Returns whether all other parts are done; then the keys of all parts that can be
-    // hits are here.
+    // Writes the part's keys to the arena. Returns whether all other parts are done; then this part has taken over the
+    // keys of all parts that can still be hits.
     __device__ bool is_last_part(const BatchArguments &arguments, Spare spare) {
         uint64_t *left = arguments.arena + query.keys;
         // If this part has many hits, others probably do too, and most of them are no hits of the query.

@@ -17,11 +17,11 @@ pub struct TopK {
     k: usize,
     /// The hits so far as keys, among them the best k.
     keys: Vec<u64>,
-    /// The number of keys that are cut to the best k.
+    /// When there are this many keys, they are cut to the best k.
     limit: usize,
     /// Only keys above this enter.
     floor: u64,
-    /// Whether `floor` was the k-th best hit at the last cut; it is the seed otherwise.
+    /// Whether there was a cut: `floor` is then the k-th best hit of the last one, and the seed before.
     is_full: bool,
     /// Whether there are hits of an earlier stage, whose documents may be greater than those to come.
     has_earlier: bool,

@@ -24,12 +24,13 @@ const WAVES: u64 = 16;
 const FEWEST_DOCUMENTS: u32 = 16_384;
 /// The fewest slices of blocks of the shortest list in a part of any other AND: one for each warp.
 const FEWEST_SLICES: u32 = AND_THREADS / 32;
-/// The most slices of a block, as a power of two: one for each lane.
+/// The binary logarithm of the most slices of a block: one for each lane.
 const MOST_SLICES: u32 = 5;
-/// The slices of a block whose documents are looked up in bitmaps, as a power of two: a warp looks up a slice at once.
+/// The binary logarithm of the slices of a block whose documents are looked up in bitmaps: a warp looks up a slice at
+/// once.
 const SLICES_FOR_BITMAPS: u32 = 2;
 
-/// The rows of a batch, and what the host has to know about them.
+/// The rows of a batch, and the numbers that the host needs to launch it and to read its answers.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The stages of the plans.
@@ -177,7 +178,7 @@ impl Batch {
         let (query, first_part) = (self.queries.len() as u32, all_parts.len());
         all_parts.resize(first_part + parts.count as usize, query);
         let k = plan.k.min(plan.range.len()) as u32;
-        let (room, seed) = (arena_keys(k), plan.seed_of(stage));
+        let (capacity, seed) = (arena_keys(k), plan.seed_of(stage));
         let postings = rows.sparse.iter().map(|row| u64::from(row.postings)).sum::<u64>();
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
@@ -197,14 +198,14 @@ impl Batch {
             parts_first: parts.over.start,
             parts_end: parts.over.end,
             part_length: parts.length,
-            capacity: room,
+            capacity,
             shift: shift(plan.largest_score.saturating_sub(seed)),
             slices: parts.slices,
             keys: self.arena_keys,
         });
         self.blocks.push(rows.blocks);
         self.answer_keys += k as usize;
-        self.arena_keys += u64::from(parts.count) * (u64::from(k) + u64::from(room));
+        self.arena_keys += u64::from(parts.count) * (u64::from(k) + u64::from(capacity));
         if stage.operation == Operation::Or {
             self.most_sparse = self.most_sparse.max(rows.sparse.len());
         }
@@ -215,11 +216,11 @@ impl Batch {
 
 /// How a query is divided among thread blocks.
 struct Parts {
-    /// What is divided: documents, or slices of the blocks of the shortest list.
+    /// The range that is divided: documents, or slices of the blocks of the shortest list.
     over: Range<u32>,
     length: u32,
     count: u32,
-    /// Slices of a block, as a power of two.
+    /// The binary logarithm of the slices of a block.
     slices: u32,
 }
 
@@ -260,12 +261,12 @@ fn part_length(length: u32, share: u32, fewest: u32, unit: u32) -> u32 {
     length.div_ceil(share).max(fewest).checked_next_multiple_of(unit).unwrap_or(longest)
 }
 
-/// Into how many slices blocks can be divided, as a power of two, such that each slice has a warp.
+/// The binary logarithm of the slices into which blocks can be divided such that each slice has a warp.
 fn slices(blocks: u32, concurrent: u32) -> u32 {
     (concurrent.saturating_mul(AND_THREADS / 32) / blocks.max(1)).checked_ilog2().unwrap_or(0)
 }
 
-/// The most slices that pay, as a power of two: each slice should decode other blocks of the longest list.
+/// The binary logarithm of the most slices that pay: each slice should decode other blocks of the longest list.
 fn most_slices(rows: &Rows) -> u32 {
     let blocks = |row: Option<&SparseRow>| row.map_or(1, |row| row.blocks.max(1));
     let for_blocks = (blocks(rows.sparse.last()) / blocks(rows.sparse.first())).checked_ilog2().unwrap_or(0);

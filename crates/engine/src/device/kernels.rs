@@ -1,7 +1,7 @@
 //! The kernels that answer queries, and the rows that they read: a batch of plans in the form of the device.
 //!
-//! Lists are read where they lie, as they lie in the file. A row says where the arrays of its list begin, so that no kernel
-//! has to read a header first. Kernels only read rows.
+//! Lists have the same bytes on the device as in the file. A row says where the arrays of its list begin, so that no
+//! kernel has to read a header first. Kernels only read rows.
 
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
@@ -17,7 +17,7 @@ lanner_gpu::shared! {
     const AND_THREADS: u32 = 128;
     /// Warps of such a thread block.
     const AND_WARPS: u32 = AND_THREADS / 32;
-    /// Thread blocks of an AND that are resident on an SM: as many as their registers allow, to which kernels are bound.
+    /// Thread blocks of an AND that run on an SM at once: the launch bound of its kernels, which limits registers.
     const AND_BLOCKS_PER_SM: u32 = 6;
     /// Bytes of shared memory of an AND.
     const CONJUNCTION_SHARED: usize = 14400;
@@ -26,9 +26,9 @@ lanner_gpu::shared! {
     const OR_THREADS: u32 = 256;
     /// Warps of such a thread block.
     const OR_WARPS: u32 = OR_THREADS / 32;
-    /// Thread blocks of an OR over lists packed by bitpack that are resident on an SM.
+    /// Thread blocks of an OR over lists packed by bitpack that run on an SM at once.
     const OR_BLOCKS_PER_SM: u32 = 4;
-    /// Thread blocks of an OR over lists packed by any codec that are resident on an SM.
+    /// Thread blocks of an OR over lists packed by any codec that run on an SM at once.
     const OR_BLOCKS_PER_SM_ANY: u32 = 3;
     /// Bytes of shared memory of an OR, without those for each sparse list.
     const SCATTER_SHARED: usize = 53600;
@@ -41,8 +41,8 @@ lanner_gpu::shared! {
     /// The most documents of a scatter window.
     const WIDEST_WINDOW: u32 = 65536;
 
-    /// Keys in shared memory. Where these do not hold k keys and a push of every thread, keys lie in the arena. More would
-    /// be no faster: thread blocks that are resident on an SM matter more.
+    /// Keys of a thread block in shared memory. If k keys and a push of every thread do not fit, keys lie in the arena.
+    /// A larger number would be no faster, because fewer thread blocks would run on an SM at once.
     const SHARED_KEYS: u32 = 512;
     /// Bins of the histogram of a query's scores. Impacts have a bin for each sum, as long as their sums are smaller.
     const SCORE_BINS: usize = 1024;
@@ -65,7 +65,7 @@ lanner_gpu::shared! {
         postings: u32,
         /// Blocks of the list.
         blocks: u32,
-        /// No block starts later: in units of 16 bytes from the first block on.
+        /// The largest offset that a block may have, from the first block on, in units of 16 bytes.
         end: u32,
         /// For each block its last document, a u32. Of a short list: its last document.
         last: u32,
@@ -76,9 +76,9 @@ lanner_gpu::shared! {
         block_bound: u32,
         /// For each block the directory byte of its documents. Of a short list: the byte itself.
         document_byte: u32,
-        /// For each block that of the column between documents and weights; NONE where there is no such column.
+        /// For each block the directory byte of the column between documents and weights; NONE without such a column.
         skipped_byte: u32,
-        /// For each block that of the frequencies or impacts that the query uses; NONE where they are not stored.
+        /// For each block the directory byte of the weights that the query uses; NONE where they are not stored.
         weight_byte: u32,
         /// The first block. Of a short list: its weights.
         payload: u32,
@@ -178,11 +178,11 @@ lanner_gpu::shared! {
         blocks: u32,
         /// Documents whose whole score was computed.
         documents: u32,
-        /// The postings by which these blocks fall short of 128 each.
+        /// Postings that these blocks lack to have 128 each.
         missing: u64,
     }
 
-    /// What the parts of a query tell each other; zeros before the launch.
+    /// The state that the parts of a query share; zeros before the launch.
     struct QueryState {
         /// Only keys above this enter.
         floor: u64,
@@ -238,7 +238,7 @@ lanner_gpu::shared! {
         documents_codec: u32,
         /// The tag of the codec of weights.
         weights_codec: u32,
-        /// Blocks per document of a list with one block: 1 / documents of the collection.
+        /// One divided by the documents of the collection, to estimate where a document lies in a list.
         blocks_per_document: f32,
         /// Unused.
         reserved: u32,

@@ -130,7 +130,7 @@ impl Layout {
     }
 }
 
-/// Which of the compiled kernels answer a batch.
+/// Which variants of the kernels answer a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Whether all lists are packed by bitpack.

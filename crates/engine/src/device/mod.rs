@@ -1,4 +1,7 @@
-//! Plans on a device: the rows that kernels read, batches of them, what is resident, and the session that runs them.
+//! Plans on a device: rows that kernels read, batches of rows, resident data, and the session that runs batches.
+//!
+//! Follow a batch in this order: `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`, `layout.rs`, then the kernel in
+//! `algorithms/scatter.cu` or `algorithms/conjunction.cu`. docs/gpu.md explains it.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -8,8 +11,10 @@
 //! | `batch.rs` | a batch as rows, and how its queries are divided among thread blocks |
 //! | `rows.rs` | one list as a row |
 //! | `layout.rs` | where everything lies in the buffers of a batch, and its launches |
-//! | `kernels.rs` | the kernels and the structs that they read |
+//! | `kernels.rs` | the kernels that answer queries, and the structs that they read; sources in `kernels/` |
+//! | `task.cu` | the part of a query that a thread block answers |
 //! | `resident.rs`, `upload.rs` | lists that stay on the device, and lists that are uploaded with a batch |
+//! | `decode.rs` | kernels that only decode blocks, for tests and benchmarks |
 
 pub(crate) mod batch;
 pub(crate) mod buffers;

@@ -16,7 +16,7 @@ pub enum SmallBatches {
     /// [`SmallBatches::Apart`] for few plans, else [`SmallBatches::Together`].
     #[default]
     Auto,
-    /// Each plan as a single query, two at a time, if their lists are resident.
+    /// Each plan as a single query, two at a time, one in each stream, if the lists are resident.
     Apart,
     /// All in one submission, which the driver runs as a CUDA graph.
     Together,
@@ -37,7 +37,7 @@ pub struct Request {
     pub before: Answer,
 }
 
-/// What decides how plans are divided.
+/// The rules by which plans are divided into batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Whether lists are resident; if not, each batch uploads those of its plans.

@@ -79,13 +79,13 @@ impl Session {
         Ok(Session { gpu, resident, usage, place, slots, refusal: Refusal::default() })
     }
 
-    /// What the steps of a plan need of the session.
+    /// The device, its resident data and the index, for plans that run step by step.
     pub fn context<'a>(&'a self, index: &'a Index) -> Context<'a> {
         Context { gpu: &self.gpu, resident: &self.resident, index, place: self.place }
     }
 
     /// Answers the plans that run in batches, and those that cannot have hits. Plans that do not fit in device memory
-    /// stay without an answer; before that, `free_more` frees what others hold there.
+    /// stay without an answer; before one is refused, `free_more` frees the device memory that the caller holds.
     pub fn answer(
         &mut self,
         index: &Index,

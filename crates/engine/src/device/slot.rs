@@ -225,8 +225,8 @@ impl Slot {
 }
 
 impl InFlight {
-    /// What ran, and for how long. Small batches are not timed by the device, which would slow them down: there the
-    /// host's clock gives the time of the whole batch.
+    /// The names and times of the launches. The device does not time small batches, because that would slow them down:
+    /// there the host's clock gives the time of the whole batch.
     fn steps(&self, durations: Vec<Duration>) -> impl Iterator<Item = (&'static str, Duration)> {
         let (names, durations) = match (&durations[..], &self.launches[..]) {
             ([], &[name]) => (vec![name], vec![self.start.elapsed()]),

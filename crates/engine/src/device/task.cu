@@ -3,8 +3,9 @@
 #include "kernel.h"
 #include "ptx/kernels.h"
 
-// The rows of a single query are in `alone`; its kernel also leaves its state zeroed. Kernels are compiled for both cases,
-// because rows in the argument are read from constant memory by other instructions than rows in global memory.
+// IS_ALONE: a single query, whose rows are in `alone`; its kernel also resets its state before it exits. Kernels are
+// compiled for both cases, because rows in the argument are read from constant memory, with other instructions than
+// rows in global memory.
 template <bool IS_ALONE> struct Task {
     const QueryRow &query;
     const SparseRow *sparse;

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// A device that failed is opened again after this, then after twice as long, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The default of the most bytes of lists that a batch uploads.
+/// The default of [`GpuExecutor::upload_limit`].
 const UPLOAD_LIMIT: usize = 512 << 20;
 /// The seed from which the simulator draws the interleaving of threads.
 const SEED: u64 = 1;
@@ -172,7 +172,8 @@ impl GpuExecutor {
         Ok(OpenDevice { session, scratch: StepScratch::default() })
     }
 
-    /// Answers the plans that the device can answer; the others stay `None`. A failure of the device is no error here.
+    /// Answers the plans that the device can answer; the others stay `None`. A failure of the device is reported, and
+    /// is not an error.
     fn run_on_device(&self, plans: &[Plan], answers: &mut [Option<Answer>]) -> Result<(), IndexError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out of the state: after a panic the device, with a batch in flight, is not used again.
@@ -207,7 +208,7 @@ impl GpuExecutor {
         }
     }
 
-    /// Gives the device up for a while.
+    /// Reports a failure and does not use the device for a while.
     fn note_failure(&self, error: &GpuError, state: &mut State) {
         state.again = Instant::now() + state.pause;
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
@@ -230,7 +231,8 @@ impl OpenDevice {
         Ok(())
     }
 
-    /// Answers a plan step by step: if memory runs out, once more with all buffers freed; `None` if it still does not fit.
+    /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more; `None` if that fails
+    /// too.
     fn answer_in_steps(&mut self, index: &Index, plan: &Plan) -> Result<Option<Answer>, Failure> {
         for is_last in [false, true] {
             match steps::answer(&self.session.context(index), &mut self.scratch, plan) {

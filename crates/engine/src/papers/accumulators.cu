@@ -1,8 +1,8 @@
 // Accumulators in global memory, one 32-bit number for each document of the plan, cleared before: gpu-ir's OR.
 //
-// Each list is a launch. A warp decodes a block and adds its weights, or takes a chunk of a bitmap, two documents per lane. A
-// list has a document once, so no two threads add to the same accumulator; the additions are atomic all the same, because
-// no thread waits for the result of an atomic addition.
+// Each list is a launch. A warp decodes a block and adds its weights, or takes a chunk of a bitmap, two documents per
+// lane. A list has a document once, so no two threads add to the same accumulator. The additions are atomic all the
+// same: a thread does not wait for an atomic addition whose result it does not use, as it would for a load.
 #pragma once
 #include "algorithms/dense_list.cu"
 #include "algorithms/sparse_list.cu"

@@ -55,7 +55,7 @@ lanner_gpu::shared! {
         results: Address to "unsigned",
         /// PARA: where the results of each query begin. PART: how many there are.
         positions: Address to "unsigned",
-        /// PARA: what the tiles tell each other.
+        /// PARA: the state that the tiles share.
         lookback: Lookback,
     }
 }

@@ -32,7 +32,7 @@ lanner_gpu::shared! {
         results: Address to "unsigned",
         /// Positions in both lists.
         origins: Origins,
-        /// What the tiles tell each other.
+        /// The state that the tiles share.
         lookback: Lookback,
         /// Documents of the shorter list.
         shorter_length: u32,

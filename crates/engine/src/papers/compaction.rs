@@ -30,7 +30,7 @@ lanner_gpu::shared! {
         longer: Address to "unsigned",
     }
 
-    /// What the tiles of a launch tell each other; zeros before the launch.
+    /// The state that the tiles of a launch share; zeros before the launch.
     struct Lookback {
         /// The tile that starts next.
         ticket: Address to "unsigned",
@@ -71,7 +71,7 @@ impl Lookback {
         Lookback { ticket, total: ticket.plus(4), states: ticket.plus(8), tiles, reserved: 0 }
     }
 
-    /// Zeroes it for a launch; the total is zero if none follows.
+    /// Zeroes it for a launch. If no launch follows, the total stays zero.
     pub fn clear(&self, gpu: &Gpu, stream: Stream) -> Result<(), GpuError> {
         gpu.submit(stream, Command::Clear { at: self.ticket, bytes: Lookback::bytes(self.tiles) })
     }
@@ -154,13 +154,13 @@ impl Found {
     }
 }
 
-/// Reads 32-bit numbers from a device, after what the stream has to do.
+/// Waits for the stream and reads 32-bit numbers from the device.
 pub fn read_numbers(gpu: &Gpu, stream: Stream, from: Address, count: usize) -> Result<Vec<u32>, GpuError> {
     let bytes = read_bytes(gpu, stream, from, 4 * count)?;
     Ok(bytes.as_chunks().0.iter().map(|number| u32::from_le_bytes(*number)).collect())
 }
 
-/// Reads bytes from a device, after what the stream has to do.
+/// Waits for the stream and reads bytes from the device.
 pub fn read_bytes(gpu: &Gpu, stream: Stream, from: Address, bytes: usize) -> Result<Pinned, GpuError> {
     let pinned = gpu.pin(bytes)?;
     gpu.submit(stream, Command::Copy { from, to: pinned.address(), bytes })?;

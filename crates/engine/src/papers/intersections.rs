@@ -1,4 +1,4 @@
-//! The steps of an AND, one list after the other; `term_at_a_time.rs` explains them.
+//! The steps of an AND, one list after the other; `term_at_a_time.rs` explains them and chooses the intersection.
 
 use super::step_upload::StepList;
 use super::steps::{Keys, STREAM, StepRun};

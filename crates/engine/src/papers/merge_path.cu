@@ -214,7 +214,7 @@ __device__ inline void intersect(const MergePathArguments &arguments, MergePathS
     }
 }
 
-// Shared memory limits these to few resident thread blocks per SM, so they may use more registers.
+// With 256 threads, 4 thread blocks per SM leave 64 registers for each thread, and 8 leave 32.
 BOUNDED_KERNEL(merge_path_short, THREADS, 4, MergePathArguments, arguments) {
     SHARED(MergePathShared<ShortPartitions>, shared);
     intersect(arguments, shared);

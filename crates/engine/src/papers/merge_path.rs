@@ -3,13 +3,17 @@
 //! Merging A and B is a path through a grid of |A| x |B| cells: a step right for a number of A, a step down for one of B. The
 //! cell where the path crosses a diagonal of the grid is found by a search along that diagonal alone, for all diagonals in
 //! parallel. Equidistant diagonals cut the path into partitions with equally many numbers. A thread block loads a partition
-//! into shared memory and divides it again among its threads, each of which merges its share as a CPU would. Of equal
-//! numbers A's comes first, so B's is the next step: there the match is found, and no partition has to look into the next.
+//! into shared memory and divides it again among its threads, each of which merges its share as a CPU would. Of two
+//! equal numbers, that of A comes first and that of B is the next step. The match is found at the step of B, so no
+//! partition has to look into the next.
 //!
 //! Where A has few numbers in a partition, threads search for them among those of B in shared memory instead.
 //!
 //! Partitions are long, so that a thread block has much to do for each search along a diagonal and each look-back. Short
 //! lists would give too few long partitions to occupy a device, so theirs are shorter.
+//!
+//! [`gpu`] launches one thread block per partition. `intersections.rs` calls it for the ANDs of whole queries, where
+//! `term_at_a_time.rs` chooses it; the kernels are in `merge_path.cu`.
 //!
 //! Liu et al., Griffin (section 3.1.2), after Green, McColl and Bader, GPU Merge Path (2012).
 
@@ -42,7 +46,7 @@ lanner_gpu::shared! {
         results: Address to "unsigned",
         /// Positions in A, as the shorter list, and in B.
         origins: Origins,
-        /// What the tiles tell each other; a tile is a partition.
+        /// The state that the tiles share; a tile is a partition.
         lookback: Lookback,
         /// Numbers of A.
         a_length: u32,
@@ -121,8 +125,8 @@ pub fn scratch_bytes(lists: [DeviceList; 2], partitions: Partitions) -> usize {
     layout.end()
 }
 
-/// Intersects two lists, with scratch of [`scratch_bytes`], which the stream uses until it has been waited for. The first list
-/// is the shorter one of `origins`.
+/// Intersects two lists, with scratch of [`scratch_bytes`], which the stream uses until it has been waited for. The
+/// first list counts as the shorter one in `origins`, whatever the lengths.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,

@@ -1,9 +1,21 @@
-//! What the five papers did, as they did it, beside the algorithms that answer by default.
+//! The algorithms of earlier papers, as published, to compare with those that answer by default.
 //!
-//! Griffin's, gpu-ir's and cooperative's GPU algorithms over plain sorted lists, which the papers' figures measure, are one
-//! file each, with the kernels in the `.cu` file beside it. Whole queries are answered with them step by step: `steps.rs`,
-//! `intersections.rs`, `skip_search.rs`, `accumulators.rs` and `step_upload.rs`, with the kernels of `step_kernels.rs`. `saat_variants.rs`,
-//! `accumulator_pages.rs` and `accumulator_heap.rs` are the ablations of score-at-a-time, on the CPU.
+//! | short name | paper |
+//! | --- | --- |
+//! | griffin | Liu et al., Griffin |
+//! | gpu-ir | Ding et al., Using Graphics Processors for High Performance IR Query Processing |
+//! | cooperative | Wu et al., Efficient Lists Intersection by CPU-GPU Cooperative Computing |
+//! | saat | Trotman and Crane, Micro and Macro Optimization of SaaT Search |
+//!
+//! GPU algorithms over plain sorted lists, which the figures of the papers measure, are one file each, with the kernels
+//! in the `.cu` file beside it: `merge_path.rs`, `binary_intersection.rs`, `parallel_merge_find.rs`,
+//! `batched_intersection.rs` and `selection.rs`, over `compaction.rs`.
+//!
+//! Whole queries run step by step: `steps.rs` runs a plan, `term_at_a_time.rs`, `intersections.rs` and `skip_search.rs`
+//! its ANDs, `accumulators.rs` its ORs; `step_upload.rs` uploads lists, and `step_kernels.rs` declares the kernels.
+//!
+//! `saat_variants.rs`, `accumulator_pages.rs` and `accumulator_heap.rs` are the ablations of score-at-a-time, on the
+//! CPU.
 
 pub mod accumulator_heap;
 pub mod accumulator_pages;

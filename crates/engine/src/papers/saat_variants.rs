@@ -1,8 +1,9 @@
 //! The variants of score-at-a-time that the paper compares, and the steps from its best to our default.
 //!
 //! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*. A variant chooses the accumulators
-//! (`accumulators.rs`), the update of the heap (`accumulator_heap.rs`), whether that update is inlined, and whether a
-//! segment is decoded before it is processed. All variants give the answer of `algorithms/score_at_a_time.rs`.
+//! (`accumulator_pages.rs`), the update of the heap (`accumulator_heap.rs`), whether that update is inlined, and
+//! whether a segment is decoded before it is processed. All variants give the answer of
+//! `algorithms/score_at_a_time.rs`.
 
 use super::accumulator_heap::{AccumulatorHeap, Clauses, Posting, algorithm_1, algorithm_2};
 use super::accumulator_pages::{Array, Dynamic, LARGEST_ARRAY, Pages, new_array};
@@ -21,11 +22,12 @@ use std::cmp::Reverse;
 pub struct Options {
     /// Where the accumulators are; without a heap they are always allocated.
     pub accumulators: Accumulators,
-    /// How the best k are kept.
+    /// How the best k are found.
     pub heap: Heap,
     /// Whether the update of the heap is inlined into the loop over postings.
     pub is_inlined: bool,
-    /// When a segment is decoded. Algorithm 1 and updates that are not inlined always use [`Decoding::Separate`].
+    /// When a segment is decoded. Algorithm 1, updates that are not inlined, and plans with a filter or a part of the
+    /// documents always use [`Decoding::Separate`] with a heap.
     pub decoding: Decoding,
     /// Whether the threshold starts at the plan's seed.
     pub is_seeded: bool,
@@ -52,7 +54,7 @@ pub enum Accumulators {
     Array,
 }
 
-/// How the best k are kept.
+/// How the best k are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heap {
     /// In a heap, with the update of ATIRE and JASS at each posting.

@@ -1,7 +1,7 @@
 // See selection.rs for the algorithms.
 //
-// What a launch leaves for the next is in global memory: the greatest keys of groups, counts of buckets, the range that has
-// the k-th key. Nothing goes through the host in between.
+// A launch leaves its results for the next one in global memory: the greatest keys of groups, counts of buckets, the
+// range that has the k-th key. Nothing goes through the host in between.
 #pragma once
 #include "kernel.h"
 #include "papers/compaction.cu"
@@ -56,7 +56,7 @@ BOUNDED_KERNEL(selection_sort, 1024, 1, SortArguments, arguments) {
     for (unsigned i = threadIdx.x; i < min(count, arguments.k); i += blockDim.x) best[i] = keys[i];
 }
 
-// The tree. Its lowest level are the keys, and stays as it is: what was taken is greater than what is sought.
+// The tree. Its lowest level, the keys, does not change: keys that were taken are greater than the one that is sought.
 
 __device__ inline Key greatest_of_warp(Key key) {
     for (unsigned by = 16; by > 0; by /= 2) {
@@ -171,7 +171,7 @@ struct Widths {
     }
 };
 
-// The first key of the range that is in the bucket or in a higher one; the end of the range is.
+// The first key of the range that is in the bucket or in a higher one. The last key of the range must be.
 template <class Map> __device__ inline Key first_of(const Map &map, Key low, Key high, unsigned bucket) {
     while (low < high) {
         const Key middle = low + (high - low) / 2;
@@ -221,7 +221,7 @@ template <class Map> __device__ inline void select_round(SelectShared &shared, c
         const Key key = is_key ? arguments.keys[start + lane] : 0;
         const bool is_inside = is_key && key >= low && key <= high;
         const unsigned bucket = is_inside ? map.bucket(key) : BUCKETS;
-        // Most keys have the same digits: one lane adds for all then.
+        // Often all keys of a warp have the same digit: then one lane adds for all.
         if (__all_sync(~0u, bucket == __shfl_sync(~0u, bucket, 0))) {
             if (is_inside && lane == 0) atomicAdd(shared.counts + bucket, 32u);
         } else if (is_inside) {

@@ -126,7 +126,7 @@ lanner_gpu::shared! {
         moved: Address to "unsigned long long",
         /// Keys by digit, the greatest first, and tile; after the scan, where the tile's keys of the digit go.
         counts: Address to "unsigned",
-        /// What the tiles of the scan tell each other.
+        /// The state that the tiles of the scan share.
         lookback: Lookback,
         /// How many keys there are.
         count: u32,
@@ -308,7 +308,7 @@ impl Selection {
         Ok(tree.best)
     }
 
-    /// The successive sorts, each of what the one before has kept.
+    /// The successive sorts, each over the keys that the one before has kept.
     fn sorts(&self, layout: &mut ScratchLayout) -> Vec<SortArguments> {
         let mut sorts = Vec::new();
         let (mut keys, mut count) = (self.keys, self.count);

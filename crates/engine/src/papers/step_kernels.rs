@@ -49,7 +49,7 @@ lanner_gpu::shared! {
         results: Address to "unsigned",
         /// Their positions among the candidates, and among the decoded documents.
         origins: Origins,
-        /// What the tiles tell each other.
+        /// The state that the tiles share.
         lookback: Lookback,
         /// How many candidates there are.
         count: u32,
@@ -71,7 +71,7 @@ lanner_gpu::shared! {
         results: Address to "unsigned",
         /// Their positions among the candidates, twice.
         origins: Origins,
-        /// What the tiles tell each other.
+        /// The state that the tiles share.
         lookback: Lookback,
         /// How many candidates there are, or how many results fit.
         count: u32,
@@ -139,7 +139,7 @@ lanner_gpu::shared! {
         accumulators: Address to "const unsigned",
         /// The keys of documents with a score.
         keys: Address to "unsigned long long",
-        /// What the tiles tell each other.
+        /// The state that the tiles share.
         lookback: Lookback,
         /// The document of the first accumulator.
         first: u32,

@@ -34,7 +34,7 @@ struct HostList<'a> {
 }
 
 impl<'a> StepList<'a> {
-    /// A list to upload whose blocks can be uploaded one by one.
+    /// The list, if it is not resident and its blocks can be uploaded one by one.
     fn long(&self) -> Option<HostList<'a>> {
         self.on_host.filter(|_| matches!(self.row, ListRow::Sparse(row) if row.is_short == 0))
     }
@@ -46,7 +46,7 @@ impl<'a> StepRun<'a> {
         let (context, plan) = (self.context, self.plan);
         let mut lists: Vec<_> = plan.lists.iter().collect();
         lists.sort_by_key(|list| list.postings);
-        let listed = |list: &PlannedList| {
+        let step_list = |list: &PlannedList| {
             let address = context.resident.address(list.span);
             let on_host = match address {
                 Some(_) => None,
@@ -58,7 +58,7 @@ impl<'a> StepRun<'a> {
             let row = ListRow::new(context.index, plan, list, address.unwrap_or(Address::NULL))?;
             Ok(StepList { row, on_host })
         };
-        lists.into_iter().map(listed).collect()
+        lists.into_iter().map(step_list).collect()
     }
 
     /// Uploads whole lists that are not resident. Earlier uploads are overwritten.
@@ -106,14 +106,14 @@ impl<'a> StepRun<'a> {
         let starts: Vec<usize> = blocks.iter().map(|block| layout.take(block.len()).0 as usize).collect();
         let bytes = layout.end();
         // The stream is idle: it uses neither side of the buffer.
-        let hit = &mut self.buffers.blocks;
-        hit.grow(self.context.gpu, bytes + PADDING)?;
-        let table = hit.host().as_chunks_mut().0;
+        let buffers = &mut self.buffers.blocks;
+        buffers.grow(self.context.gpu, bytes + PADDING)?;
+        let table = buffers.host().as_chunks_mut().0;
         table.iter_mut().zip(&starts).for_each(|(row, start)| *row = ((start / UNIT) as u32).to_le_bytes());
         for (block, &start) in blocks.iter().zip(&starts) {
-            hit.host()[start..start + block.len()].copy_from_slice(block);
+            buffers.host()[start..start + block.len()].copy_from_slice(block);
         }
-        let (from, to) = (hit.host_address(), hit.address());
+        let (from, to) = (buffers.host_address(), buffers.address());
         let gpu = self.begin()?;
         gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
         gpu.submit(STREAM, Command::Clear { at: to.plus(bytes), bytes: PADDING })?;

@@ -1,6 +1,6 @@
 //! Answers plans step by step, as griffin and gpu-ir do: one plan at a time, a launch for each step, results of a step
-//! left on the device for the next. `intersections.rs` has the steps of an AND, `accumulators.rs` those of an OR, `step_upload.rs` uploads lists that are
-//! not resident.
+//! left on the device for the next. `intersections.rs` has the steps of an AND, `accumulators.rs` those of an OR,
+//! `step_upload.rs` uploads lists that are not resident.
 
 use super::intersections::Intersections;
 use super::step_upload::StepList;

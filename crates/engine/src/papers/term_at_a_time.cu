@@ -1,7 +1,7 @@
 // See term_at_a_time.rs for the algorithm. Each step is a launch, which leaves its results in global memory for the next.
 //
-// A warp decodes a block, as everywhere. A thread has four candidates where it searches, and one where it weighs. The
-// candidates of a step are in order, and so are those that it keeps (compaction.cu).
+// A warp decodes a block, as in all kernels. A thread has four candidates where it searches, and one where it weighs.
+// The candidates of a step are in order, and so are those that it keeps (compaction.cu).
 #pragma once
 #include "algorithms/dense_list.cu"
 #include "algorithms/sparse_list.cu"

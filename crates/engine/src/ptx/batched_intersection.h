@@ -39,7 +39,7 @@ struct BatchedArguments {
     unsigned *results;
     // PARA: where the results of each query begin. PART: how many there are.
     unsigned *positions;
-    // PARA: what the tiles tell each other.
+    // PARA: the state that the tiles share.
     Lookback lookback;
 };
 

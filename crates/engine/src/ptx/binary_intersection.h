@@ -20,7 +20,7 @@ struct BinaryArguments {
     unsigned *results;
     // Positions in both lists.
     Origins origins;
-    // What the tiles tell each other.
+    // The state that the tiles share.
     Lookback lookback;
     // Documents of the shorter list.
     unsigned shorter_length;

@@ -25,7 +25,7 @@ struct Origins {
     unsigned *longer;
 };
 
-// What the tiles of a launch tell each other; zeros before the launch.
+// The state that the tiles of a launch share; zeros before the launch.
 struct Lookback {
     // The tile that starts next.
     unsigned *ticket;

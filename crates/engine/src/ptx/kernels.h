@@ -11,7 +11,7 @@ constexpr unsigned AND_THREADS = 128;
 // Warps of such a thread block.
 constexpr unsigned AND_WARPS = AND_THREADS / 32;
 
-// Thread blocks of an AND that are resident on an SM: as many as their registers allow, to which kernels are bound.
+// Thread blocks of an AND that run on an SM at once: the launch bound of its kernels, which limits registers.
 constexpr unsigned AND_BLOCKS_PER_SM = 6;
 
 // Bytes of shared memory of an AND.
@@ -23,10 +23,10 @@ constexpr unsigned OR_THREADS = 256;
 // Warps of such a thread block.
 constexpr unsigned OR_WARPS = OR_THREADS / 32;
 
-// Thread blocks of an OR over lists packed by bitpack that are resident on an SM.
+// Thread blocks of an OR over lists packed by bitpack that run on an SM at once.
 constexpr unsigned OR_BLOCKS_PER_SM = 4;
 
-// Thread blocks of an OR over lists packed by any codec that are resident on an SM.
+// Thread blocks of an OR over lists packed by any codec that run on an SM at once.
 constexpr unsigned OR_BLOCKS_PER_SM_ANY = 3;
 
 // Bytes of shared memory of an OR, without those for each sparse list.
@@ -44,8 +44,8 @@ constexpr unsigned CHUNKS_PER_WINDOW = 512;
 // The most documents of a scatter window.
 constexpr unsigned WIDEST_WINDOW = 65536;
 
-// Keys in shared memory. Where these do not hold k keys and a push of every thread, keys lie in the arena. More would
-// be no faster: thread blocks that are resident on an SM matter more.
+// Keys of a thread block in shared memory. If k keys and a push of every thread do not fit, keys lie in the arena.
+// A larger number would be no faster, because fewer thread blocks would run on an SM at once.
 constexpr unsigned SHARED_KEYS = 512;
 
 // Bins of the histogram of a query's scores. Impacts have a bin for each sum, as long as their sums are smaller.
@@ -69,7 +69,7 @@ struct SparseRow {
     unsigned postings;
     // Blocks of the list.
     unsigned blocks;
-    // No block starts later: in units of 16 bytes from the first block on.
+    // The largest offset that a block may have, from the first block on, in units of 16 bytes.
     unsigned end;
     // For each block its last document, a u32. Of a short list: its last document.
     unsigned last;
@@ -80,9 +80,9 @@ struct SparseRow {
     unsigned block_bound;
     // For each block the directory byte of its documents. Of a short list: the byte itself.
     unsigned document_byte;
-    // For each block that of the column between documents and weights; NONE where there is no such column.
+    // For each block the directory byte of the column between documents and weights; NONE without such a column.
     unsigned skipped_byte;
-    // For each block that of the frequencies or impacts that the query uses; NONE where they are not stored.
+    // For each block the directory byte of the weights that the query uses; NONE where they are not stored.
     unsigned weight_byte;
     // The first block. Of a short list: its weights.
     unsigned payload;
@@ -179,11 +179,11 @@ struct WorkRow {
     unsigned blocks;
     // Documents whose whole score was computed.
     unsigned documents;
-    // The postings by which these blocks fall short of 128 each.
+    // Postings that these blocks lack to have 128 each.
     unsigned long long missing;
 };
 
-// What the parts of a query tell each other; zeros before the launch.
+// The state that the parts of a query share; zeros before the launch.
 struct QueryState {
     // Only keys above this enter.
     unsigned long long floor;
@@ -237,7 +237,7 @@ struct BatchArguments {
     unsigned documents_codec;
     // The tag of the codec of weights.
     unsigned weights_codec;
-    // Blocks per document of a list with one block: 1 / documents of the collection.
+    // One divided by the documents of the collection, to estimate where a document lies in a list.
     float blocks_per_document;
     // Unused.
     unsigned reserved;

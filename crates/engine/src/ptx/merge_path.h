@@ -27,7 +27,7 @@ struct MergePathArguments {
     unsigned *results;
     // Positions in A, as the shorter list, and in B.
     Origins origins;
-    // What the tiles tell each other; a tile is a partition.
+    // The state that the tiles share; a tile is a partition.
     Lookback lookback;
     // Numbers of A.
     unsigned a_length;

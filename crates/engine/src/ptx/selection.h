@@ -111,7 +111,7 @@ struct RadixArguments {
     unsigned long long *moved;
     // Keys by digit, the greatest first, and tile; after the scan, where the tile's keys of the digit go.
     unsigned *counts;
-    // What the tiles of the scan tell each other.
+    // The state that the tiles of the scan share.
     Lookback lookback;
     // How many keys there are.
     unsigned count;

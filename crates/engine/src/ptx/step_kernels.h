@@ -41,7 +41,7 @@ struct BlocksArguments {
     unsigned *results;
     // Their positions among the candidates, and among the decoded documents.
     Origins origins;
-    // What the tiles tell each other.
+    // The state that the tiles share.
     Lookback lookback;
     // How many candidates there are.
     unsigned count;
@@ -63,7 +63,7 @@ struct BitsArguments {
     unsigned *results;
     // Their positions among the candidates, twice.
     Origins origins;
-    // What the tiles tell each other.
+    // The state that the tiles share.
     Lookback lookback;
     // How many candidates there are, or how many results fit.
     unsigned count;
@@ -131,7 +131,7 @@ struct GatherArguments {
     const unsigned *accumulators;
     // The keys of documents with a score.
     unsigned long long *keys;
-    // What the tiles tell each other.
+    // The state that the tiles share.
     Lookback lookback;
     // The document of the first accumulator.
     unsigned first;

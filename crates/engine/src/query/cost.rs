@@ -1,4 +1,5 @@
-//! What plans cost. This is the only place that predicts time or work; each constant names the measurement behind it.
+//! The cost of plans: the only place that predicts time or work. Constants name the measurement behind them where there
+//! is one; the factors of [`cpu_time`] are coarse.
 
 use super::Algorithm;
 use super::plan::{Operation, Plan, PlannedList, Stage};
@@ -16,7 +17,7 @@ pub const LARGE_K: usize = 1000;
 /// A device answers plans of up to this many launches sooner as single queries than as a batch: eight ORs take 161
 /// instead of 213 us on an H200, sixteen the same either way (docs/decisions/0015-graphs-and-plans-apart.md).
 pub const FEW_LAUNCHES: usize = 12;
-/// Up to this many plans, what it costs to start a batch on a device counts (the same decision).
+/// With up to this many plans, the overhead of starting a batch on a device matters (the same decision).
 pub const SMALL_BATCH: usize = 64;
 
 /// Predicts how long one core of the CPU takes for a plan. A coarse figure that orders plans and decides which are
@@ -25,7 +26,7 @@ pub fn cpu_time(plan: &Plan) -> Duration {
     Duration::from_nanos(plan.stages.iter().map(|stage| cpu_nanoseconds(plan, stage)).sum::<f64>() as u64)
 }
 
-/// No algorithm reads more than every posting, and an AND little more than the shortest list for each list.
+/// No algorithm reads more than every posting. An AND reads of each list little more than the postings of the shortest.
 fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     let sum = |lists: &mut dyn Iterator<Item = &PlannedList>| lists.map(|list| f64::from(list.postings)).sum::<f64>();
     let (lists, all) = (plan.lists.len() as f64, sum(&mut plan.lists.iter()));

@@ -38,7 +38,8 @@ pub enum Mode {
     AndOr,
 }
 
-/// The algorithms by name. Each is exact: the choice changes the time, not the answer.
+/// The algorithms by name. Each is exact, unless a budget stops score-at-a-time: the choice changes the time, not the
+/// answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -279,10 +280,10 @@ pub struct QueryTerm {
 /// What is wrong with a query's text.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum QueryError {
-    /// More different terms than lists can be combined.
+    /// More different terms than a query may have.
     #[error("the query has more than {MOST_TERMS} different terms; shorten it or ask in parts")]
     TooManyTerms,
-    /// A weight that scores cannot be made with.
+    /// A weight that is out of range.
     #[error("the weight {weight} of {word:?} is out of range; give one above 0 and up to {LARGEST_WEIGHT}")]
     Weight {
         /// The word or term.

@@ -35,7 +35,8 @@ pub struct Plan {
     pub largest_score: u32,
     /// The width of accumulators that holds every score, proved by `largest_score`.
     pub width: Width,
-    /// A score that at least k documents of the whole collection reach in an OR; a score equal to it enters.
+    /// A score that at least k documents of the whole collection reach in an OR. A document with exactly this score
+    /// enters.
     pub seed: Option<u32>,
     /// The documents within `range` that may be hits; `None` for all.
     pub filter: Option<Arc<DocumentSet>>,

@@ -139,7 +139,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The query's score model, or the index's default; checked against what the index stores.
+    /// The query's score model, or the index's default; checked against the columns that the index stores.
     fn score_model(&self, query: &Query) -> Result<ScoreModel, PlanError> {
         let header = self.index.segment().header();
         let default = if header.has_frequencies { ScoreModel::Bm25 } else { ScoreModel::Impact };
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
                 continue;
             };
             let (bound, kth_weights) = match mode {
-                // Not computed: the postings would have to be decoded, and an AND does not use it.
+                // A short list stores no bound, and an AND gains too little from a tight one to decode the postings.
                 Mode::And if (list.postings as usize) < BLOCK => (self.largest_of_any(score, multiplier), NO_WEIGHTS),
                 Mode::And | Mode::Or | Mode::AndOr => self.largest_weights(score, span, &list, multiplier)?,
             };
@@ -326,7 +326,7 @@ fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) ->
         named if named.needs_device() => Algorithm::Accumulators,
         named => named,
     };
-    // Bounds that might not fit 32 bits: MaxScore adds with saturation.
+    // MaxScore adds with saturation, so it can be used where sums of bounds might not fit 32 bits.
     let or =
         if or == Algorithm::Scatter && !chunk_bounds_fit(largest, lists) { Algorithm::BlockMaxMaxscore } else { or };
     match query.mode {
@@ -336,8 +336,9 @@ fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) ->
     }
 }
 
-/// Whether the bounds of chunks that `scatter` adds up fit 32 bits: they are up to a step of a code above the weights
-/// they are made from, and a list's largest weight may be far below that of a saturation of 1.
+/// Whether the bounds of chunks that `scatter` adds up fit 32 bits. A bound is an 8-bit code times a step, so it can be
+/// a whole step above the largest weight, which matters for lists of small weights. Assumes the largest code
+/// everywhere.
 fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
     let bounds = lists.iter().map(|list| 256.0 * (f64::from(list.multiplier) * f64::from(ONE) / 255.0 + 2.0));
     bounds.sum::<f64>() + (largest as f64) < f64::from(u32::MAX)

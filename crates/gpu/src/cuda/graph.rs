@@ -24,7 +24,7 @@ pub struct Graphs {
     made: HashMap<Vec<Kind>, Graph>,
 }
 
-/// What cannot change in a node.
+/// The properties of a node that cannot change once its graph exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Copy,
@@ -32,7 +32,7 @@ enum Kind {
     Launch(sys::CUfunction),
 }
 
-/// What a node does.
+/// A node of a graph: a command with the driver's handle of its kernel.
 #[derive(Clone, Copy)]
 enum Node<'a> {
     Copy { from: Address, to: Address, bytes: usize },
@@ -50,7 +50,7 @@ struct Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: nobody else has them; the driver frees what still runs when it is done.
+        // SAFETY: nobody else has them; the driver frees a graph that still runs when it is done.
         unsafe {
             if !self.executable.is_null() {
                 let _ = sys::cuGraphExecDestroy(self.executable);
@@ -63,8 +63,8 @@ impl Drop for Graph {
 }
 
 impl Cuda {
-    /// Starts commands as a graph. Returns false where they cannot be one: writes and marks need calls of their own, and what
-    /// the driver refuses in a graph is diagnosed better when it is started by itself.
+    /// Starts commands as a graph. Returns false where they cannot be one: writes and marks need calls of their own,
+    /// and a command that the driver refuses in a graph gives a better error when it is started by itself.
     pub(super) fn start_together(&self, queue: &Queue, commands: &[Command<'_>]) -> Result<bool, GpuError> {
         let Some(nodes) = self.nodes(commands).filter(|nodes| nodes.len() > 1) else {
             return Ok(false);

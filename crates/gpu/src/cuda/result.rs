@@ -4,7 +4,7 @@ use crate::device::Side;
 use crate::error::GpuError;
 use cudarc::driver::sys::{self, CUresult};
 
-/// What the driver was asked for, which its error names.
+/// The request to the driver, which an error names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Request<'a> {
     Memory(Side, usize),
