@@ -18,7 +18,7 @@ fn query_of_line(line: &str) -> &str {
     tabbed.or_else(numbered).unwrap_or(line).trim()
 }
 
-/// Takes `count` queries spread evenly over the half of a log that is kept for reporting; engines are tuned on the other.
+/// Takes `count` queries spread evenly over the half of a log that is kept for reporting; the other half is for tuning.
 pub fn sample(queries: &[String], count: usize) -> Vec<String> {
     spread(&reported(queries).cloned().collect::<Vec<_>>(), count)
 }
