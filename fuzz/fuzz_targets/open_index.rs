@@ -152,7 +152,7 @@ fn decode_body(body: &[u8]) -> Result<Manifest, lanner_index::format::IndexError
     Manifest::decode(Path::new(MANIFEST), &[line.as_bytes(), body].concat())
 }
 
-/// Uses an index in every way, with one score model.
+/// Opens, verifies, reads and searches an index, with one score model.
 fn exercise(folder: &Path, model: ScoreModel) {
     let Ok(index) = Index::open(folder) else {
         return;

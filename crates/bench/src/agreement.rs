@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::path::Path;
 
-/// A query whose answer is compared with the right one.
+/// A query whose answer is compared with a reference.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     pub engine: &'a str,
-    /// Where the right answer comes from.
+    /// The name of the reference.
     pub reference: &'static str,
     pub query: &'a str,
     pub mode: String,

@@ -12,7 +12,7 @@ pub fn read(path: &Path) -> Result<Vec<String>, BenchError> {
     Ok(topics.into_iter().map(|topic| topic.text).filter(|text| !text.is_empty()).collect())
 }
 
-/// Takes `count` queries spread evenly over the half of a log that is kept for reporting; engines are tuned on the other.
+/// Takes `count` queries spread evenly over the half of a log that is kept for reporting; the other half is for tuning.
 pub fn sample(queries: &[String], count: usize) -> Vec<String> {
     spread(&reported(queries).cloned().collect::<Vec<_>>(), count)
 }

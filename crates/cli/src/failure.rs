@@ -20,7 +20,7 @@ impl Failure {
         Failure::Message(message.into())
     }
 
-    /// Fails if any of the queries did, each of which has been reported where its answer would be.
+    /// Fails if a query failed; each failure has already been reported in place of its answer.
     pub fn of_queries(failed: u64, queries: u64) -> Result<(), Failure> {
         match failed {
             0 => Ok(()),

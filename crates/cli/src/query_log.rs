@@ -98,7 +98,7 @@ impl QueryLog<'_> {
         Ok(topics.topics)
     }
 
-    /// Answers all topics together: each has its answer when the last one has.
+    /// Answers all topics together; no answer is available before the batch is complete.
     fn answer_batch(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
         let searcher: &Searcher = self.presenter.searcher;
         let queries = topics.iter().map(|topic| self.options.query(&topic.text)).collect::<Result<Vec<_>, _>>()?;
@@ -115,7 +115,7 @@ impl QueryLog<'_> {
         Ok(())
     }
 
-    /// Answers queries as one batch, in which those without a plan are left out.
+    /// Answers queries as one batch, without those that cannot be planned.
     fn search_batch(&self, queries: &[Query]) -> Result<Vec<Result<Answer, Failure>>, Failure> {
         let searcher: &Searcher = self.presenter.searcher;
         match searcher.search_batch(queries, self.threads) {
@@ -183,7 +183,7 @@ impl QueryLog<'_> {
 }
 
 impl Sinks<'_> {
-    /// Writes the answer to a query, or the error instead: an object in the JSON, a line on standard error for the run.
+    /// Writes the answer to a query, or its error: as an object in the JSON, as a line on standard error for the run.
     fn write(&mut self, topic: &Topic, outcome: Outcome) -> Result<(), Failure> {
         let (query, answered, ids) = match outcome {
             Ok(answered) => answered,

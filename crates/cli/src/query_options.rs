@@ -19,11 +19,11 @@ pub struct QueryOptions {
     #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
     pub alpha: Option<f32>,
     /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; on a GPU also
-    /// `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND) or `accumulators` (OR), which
-    /// the CPU replaces by its own; all give the same answers at different speeds
+    /// `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND; the CPU runs `conjunction` instead)
+    /// or `accumulators` (OR; the CPU runs `exhaustive` instead); all give the same answers at different speeds
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub algorithm: Algorithm,
-    /// The number of postings after which `score-at-a-time` stops, strongest first; answers may then be approximate
+    /// The number of postings, strongest first, after which `score-at-a-time` stops; answers may then be approximate
     #[arg(long, value_name = "POSTINGS")]
     pub budget: Option<u64>,
 }

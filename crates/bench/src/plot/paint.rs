@@ -44,7 +44,7 @@ fn refuse<E: ToString>(path: &Path) -> impl FnOnce(E) -> BenchError {
     move |error| BenchError::File { path: path.to_owned(), what: format!("cannot draw: {}", error.to_string()) }
 }
 
-/// A failure of a backend, in words.
+/// The result of painting; the error is that of a backend, in words.
 type Painted = Result<(), String>;
 
 /// Paints all shapes on a white background. Backends differ in how they write text.

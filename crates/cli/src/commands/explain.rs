@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Show the plan of a query: lists, lengths, bounds, algorithms and where they run
+/// Show the plan of a query: lists, bounds and algorithms; with --doc, also why a document has its score
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The index folder

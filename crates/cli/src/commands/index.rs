@@ -31,7 +31,7 @@ pub struct Arguments {
     /// The index folder; created if it does not exist
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// jsonl, tsv, trec, beir, text or ciff [default: found for each file from its name and content]
+    /// jsonl, tsv, trec, beir, text or ciff [default: detected for each file by its name and content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<InputFormat>,
     /// english, simple, whitespace, pretokenized, or a chain such as words+lowercase+stop+porter [default: english]

@@ -34,7 +34,7 @@ pub struct Arguments {
     /// lines, or one query per line
     #[arg(long, value_name = "FILE", conflicts_with = "query")]
     queries: Option<PathBuf>,
-    /// The format of the queries: tsv, colon, lines, trec, trec-description or jsonl [default: found from the content]
+    /// The format of the queries: tsv, colon, lines, trec, trec-description or jsonl [default: detected by the content]
     #[arg(long, value_name = "FORMAT", requires = "queries")]
     query_format: Option<TopicFormat>,
     /// Write a TREC run (`-` for standard output); a query given as an argument has the id 1
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// The tag of the run, in its last column
     #[arg(long, default_value = "lanner", requires = "run")]
     tag: String,
-    /// Threads that answer the queries of a file [default: all cores]
+    /// The number of threads that answer the queries of a file [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Show no progress, and no summary of a query log

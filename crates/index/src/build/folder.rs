@@ -112,8 +112,8 @@ fn generation_of(manifest: &Path) -> Option<u64> {
     Manifest::generation_of(manifest.file_name()?.to_str()?)
 }
 
-/// Refuses a folder that holds no index but other files: the user may have given the wrong folder. What a dead writer
-/// left is accepted; it includes the lock, which a writer creates first.
+/// Refuses a folder that holds other files and no index: the user may have given the wrong folder. The leftover of a
+/// dead writer is accepted; it includes the lock, which a writer creates first.
 fn refuse_foreign(path: &Path) -> Result<(), BuildError> {
     let names = names(path)?;
     if names.is_empty() || is_index(&names) {

@@ -213,7 +213,7 @@ impl<'a> ListEncoder<'a> {
         out[start..start + layout.payload()].copy_from_slice(&directory.bytes);
     }
 
-    /// The bytes that codecs store once for all blocks, of documents, frequencies and impacts.
+    /// The shared parts of documents, frequencies and impacts, which codecs store once for all blocks.
     fn shared(&self) -> [Vec<u8>; 3] {
         let mut shared = [const { Vec::new() }; 3];
         let (documents, weights) = self.codecs();
@@ -371,7 +371,7 @@ impl Directory {
 
 /// The largest weights of the postings added so far.
 pub(super) struct Strongest {
-    /// The 1,000 largest saturations and others; all that are not here are at most `floor`.
+    /// The 1,000 largest saturations, possibly with smaller ones; saturations that are not here are at most `floor`.
     saturations: Vec<f32>,
     floor: f32,
     /// `impacts[i]`: postings with impact `i`.

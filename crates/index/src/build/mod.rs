@@ -202,7 +202,7 @@ impl BuildOptions {
         self.threads.min((self.memory_bytes / 10 * 4 / WORKER_BYTES).max(1))
     }
 
-    /// Returns the size of inverted batches at which they become a run; the rest is for the batches being inverted.
+    /// Returns the size at which inverted batches in memory become a run; the rest is for the batches being inverted.
     fn held_bytes(&self) -> usize {
         let working = self.workers() * WORKER_BYTES;
         (self.memory_bytes / 10 * 6).saturating_sub(working).max(self.memory_bytes / 4)

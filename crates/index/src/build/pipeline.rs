@@ -3,7 +3,7 @@
 //! There are no threads just for reading or writing: a worker that needs an item pulls it itself, and the worker whose
 //! result is next in order passes it, and those that waited for it, to the sink. With one thread, no thread is spawned.
 //!
-//! It is written here because builds must be deterministic within a memory budget: results arrive in the order of the
+//! No crate is used because builds must be deterministic within a memory budget: results arrive in the order of the
 //! items, few of them wait, and an error or a panic of any worker stops all of them.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! Elias, *Efficient storage and retrieval by content and address of static files*, 1974; in partitions of fixed size,
 //! as in Ottaviano and Venturini, *Partitioned Elias-Fano indexes*, 2014, and in Liu et al., *Griffin*, 2018, whose
-//! Algorithm 1 decodes this layout with a warp: the low bits of any number can be read by themselves, and the high bits are
+//! Algorithm 1 decodes this layout with a warp: the low bits of any number can be read directly, and the high bits are
 //! counted word by word.
 //!
 //! Document `i` is coded as its distance from `base + i`, which is the sum of the gaps up to its own. Without low bits, as

@@ -1,9 +1,9 @@
 //! Codecs: how a block of up to 128 postings is stored in the file, one file for each codec.
 //!
 //! A codec packs the columns of a block. *Documents* are strictly increasing and none is below `base`, the document
-//! after the last one of the block before. *Values* are frequencies or impacts, all at least 1. The list's directory
-//! has one byte for each column and block, which tells the decoder how the column is packed and, where its bytes do
-//! not, how long it is; only its codec knows what the byte means.
+//! after the last one of the previous block. *Values* are frequencies or impacts, all at least 1. The list's directory
+//! has one byte for each column of each block. Only the codec interprets this *directory byte*: it tells how the column
+//! is packed and, unless the column itself does, how long it is.
 //!
 //! A decoder reads nothing but the bytes it is given. Damaged bytes give wrong numbers, which `verify` reports; they
 //! never cause a panic.
@@ -76,7 +76,7 @@ constants! {
 pub struct Packed<'a> {
     /// The directory byte.
     pub byte: u8,
-    /// From the first byte of the column at least to its last.
+    /// The column, possibly followed by other bytes.
     pub bytes: &'a [u8],
     /// What the codec stores once for all blocks of the list; empty for a list of one partial block.
     pub shared: &'a [u8],
@@ -93,17 +93,18 @@ impl<'a> Packed<'a> {
 
 /// Packs and unpacks the columns of one block.
 pub trait Codec: Send + Sync {
-    /// Fills `shared`, which is empty, with what the blocks of a list share, before they are encoded. Most codecs share
-    /// nothing. The numbers are those of the whole list: the gaps of its documents, or its values less 1.
+    /// Fills `shared`, which is empty, with the part that all blocks of a list share; called before they are encoded.
+    /// Most codecs have no shared part. `numbers` are those of the whole list: the gaps of its documents, or its values
+    /// minus 1.
     fn encode_shared(&self, _numbers: &mut dyn Iterator<Item = u32>, _shared: &mut Vec<u8>) {}
 
-    /// Appends the documents, of which there are 1 to [`BLOCK`], and returns the directory byte.
+    /// Appends 1 to [`BLOCK`] documents and returns the directory byte.
     fn encode_documents(&self, shared: &[u8], base: u32, documents: &[u32], out: &mut Vec<u8>) -> u8;
 
     /// Fills `documents`, whose length is the number of postings.
     fn decode_documents(&self, packed: Packed, base: u32, documents: &mut [u32]);
 
-    /// Appends the values, of which there are 1 to [`BLOCK`], and returns the directory byte.
+    /// Appends 1 to [`BLOCK`] values and returns the directory byte.
     fn encode_values(&self, shared: &[u8], values: &[u32], out: &mut Vec<u8>) -> u8;
 
     /// Fills `values`, whose length is the number of postings.
@@ -116,7 +117,7 @@ pub trait Codec: Send + Sync {
         values[index]
     }
 
-    /// Bytes of a column of `count` postings.
+    /// Bytes of a column of `count` postings; may exceed the bytes of `packed` in a damaged file.
     fn length(&self, packed: Packed, count: usize) -> usize;
 }
 
@@ -146,7 +147,7 @@ macro_rules! codecs {
                 }
             }
 
-            /// What packs and unpacks: in the form that is fastest on this CPU.
+            /// The implementation that is fastest on this CPU.
             pub fn codec(self) -> &'static dyn Codec {
                 match self {
                     $($(#[cfg($cfg)])? CodecName::$name => $codec,)*
@@ -213,7 +214,7 @@ impl CodecName {
         names.map(CodecName::text).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether only tests have it.
+    /// Whether it exists for tests only.
     pub const fn is_for_tests(self) -> bool {
         self as u8 == u8::MAX
     }
@@ -230,7 +231,7 @@ impl fmt::Display for CodecName {
     }
 }
 
-/// The gaps of documents: each less the one after its predecessor, the first less the base.
+/// The gaps of documents: the first minus the base, each other one minus its predecessor minus 1.
 fn gaps_of(base: u32, documents: &[u32]) -> [u32; BLOCK] {
     let mut gaps = [0; BLOCK];
     let mut next = base;
@@ -241,7 +242,7 @@ fn gaps_of(base: u32, documents: &[u32]) -> [u32; BLOCK] {
     gaps
 }
 
-/// Values as they are packed: each less 1.
+/// Values as they are packed: each minus 1.
 fn less_one(values: &[u32]) -> [u32; BLOCK] {
     let mut numbers = [0; BLOCK];
     for (number, &value) in numbers.iter_mut().zip(values) {

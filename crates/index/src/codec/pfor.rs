@@ -1,12 +1,13 @@
 //! `pfor`: most gaps in few bits, one width for the whole list; the high bits of exceptions are stored in a shared part.
 //!
-//! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one width, the
-//! position of every number in a block is known. The low bits of exceptions stay there; their positions and high parts are
-//! coded in the same way again: one width for the list, and plain words for what does not fit, since one level of recursion
-//! is enough. The position of an exception is its distance from the one before it in the block; distances and high parts are
-//! at least 1, and 0 means that a word has the number. Distance and high part of an exception form a *slot*, and the slots of
-//! a block are contiguous, so that they are read together. The directory byte is the number of exceptions in the block; the
-//! shared part says where their slots are, so that a block, or a single value, can be read by itself.
+//! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one
+//! width, the position of every number in a block is known. The low bits of exceptions stay there; their positions and
+//! high parts are coded in the same way: one width each for the whole list, and a word for every number that does not
+//! fit. (The paper recurses; one level is enough.) A position is coded as the distance from the previous exception of
+//! the block. Distances and high parts are at least 1; 0 means that a word has the number. The distance and the high
+//! part of an exception form a *slot*, and the slots of a block are contiguous, so that they are read together. The
+//! directory byte is the number of exceptions in the block; the shared part says where their slots are, so that a
+//! block, or a single value, can be read by itself.
 //!
 //! The shared part, little-endian:
 //! ```text
@@ -27,7 +28,7 @@ use super::{
 
 /// The cost of reading an exception, in bits, when the width is chosen.
 const EXCEPTION_BITS: u64 = 4;
-/// The cost of a word beside the slots, in bits.
+/// The cost, in bits, of a word for a number that does not fit in its slot.
 const WORD_BITS: u64 = 48;
 /// Exceptions are read up to this many at a time; most blocks have no more.
 const CHUNK: usize = 16;
@@ -73,7 +74,7 @@ impl<'a> Exceptions<'a> {
         Some(Exceptions { widths, count, slots, words })
     }
 
-    /// Calls `visit` with the position of each exception and what it adds there, until it returns false.
+    /// Calls `visit` with the position of each exception and the number to add there, until it returns false.
     #[inline]
     fn visit(&self, kernels: &Kernels, mut visit: impl FnMut(usize, u32) -> bool) {
         let Widths { number, distance, .. } = self.widths;
@@ -190,7 +191,7 @@ impl Codec for Pfor {
     }
 }
 
-/// Appends the low bits of a block and returns how many numbers have more.
+/// Appends the low bits of a block and returns the number of exceptions.
 fn encode(numbers: &[u32], width: u8, out: &mut Vec<u8>) -> u8 {
     pack(numbers, usize::from(width), out);
     numbers.iter().filter(|&&number| u64::from(number) >> width != 0).count() as u8
@@ -208,7 +209,7 @@ fn exceptions_of(block: &[u32], width: usize) -> impl Iterator<Item = (u32, u32)
 }
 
 impl Widths {
-    /// Those that take the fewest bytes, or a few more where exceptions become rarer.
+    /// The widths with the lowest cost: their bits, plus penalties for the time to read exceptions and words.
     fn of(numbers: &[u32]) -> Widths {
         let (mut sizes, distances) = ([0; 33], distance_sizes(numbers));
         numbers.iter().for_each(|&number| sizes[width_of(&[number])] += 1);
@@ -232,7 +233,7 @@ impl Widths {
     }
 }
 
-/// `[width][bits]`: how many distances between exceptions from that width have that many bits.
+/// `[width][bits]`: how many distances between the exceptions of a width have that many bits.
 fn distance_sizes(numbers: &[u32]) -> [[u64; WIDEST_DISTANCE + 1]; 33] {
     let mut sizes = [[0; WIDEST_DISTANCE + 1]; 33];
     for block in numbers.chunks(BLOCK) {
@@ -248,7 +249,8 @@ fn distance_sizes(numbers: &[u32]) -> [[u64; WIDEST_DISTANCE + 1]; 33] {
     sizes
 }
 
-/// The width of slots that costs the fewest bits, with words for what does not fit; `sizes[bits]` numbers have that many.
+/// The cost and the width of the cheapest slots, with words for numbers that do not fit; `sizes[b]` numbers have `b`
+/// bits.
 fn best_slots(sizes: &[u64], widest: usize) -> (u64, usize) {
     let all: u64 = sizes.iter().sum();
     let cost = |width: usize| {
@@ -276,7 +278,7 @@ fn encode_shared(numbers: &[u32], shared: &mut Vec<u8>) {
     shared.resize(shared.len().next_multiple_of(4), 0);
 }
 
-/// Appends the slots of a block's exceptions, and the words.
+/// Appends the slots of a block's exceptions, and the words of numbers that do not fit.
 fn append_exceptions(block: &[u32], widths: Widths, out: &mut Vec<u8>) {
     let fits = |number: u32, width: usize| width_of(&[number]) <= width;
     let or_zero = |number, width| if fits(number, width) { number } else { 0 };

@@ -2,12 +2,17 @@
 //!
 //! Zukowski et al., *Super-scalar RAM-CPU cache compression*, 2006, in the form of Yan, Ding and Suel, *Inverted index
 //! compression and query processing with optimized document ordering*, 2009: low bits of exceptions stay in their
-//! slots, positions and high bits are stored apart (NewPFD), and the width is the one that takes the fewest bytes (OptPFD).
-//! It is the baseline of gpu-ir's `pfor`.
+//! place, positions and high bits are stored apart (NewPFD), and the width is the one that takes the fewest bytes
+//! (OptPFD). It is the baseline of gpu-ir's `pfor`.
 //!
-//! The directory byte is the width, plus [`PATCHED`] if there are exceptions. Those follow the packed numbers: a byte,
-//! how many there are; a byte, the bits of the largest high part less 1; the positions, a byte each; the high parts
-//! less 1, packed one after the other. In a full block the column is padded with zeros to a multiple of four bytes.
+//! The directory byte is the width, plus [`PATCHED`] if there are exceptions. The exceptions follow the packed numbers:
+//! ```text
+//! u8              number of exceptions
+//! u8              width of the high parts
+//! u8 × exceptions positions
+//! bits            high parts minus 1, one after the other
+//! ```
+//! In a full block the column is padded with zeros to a multiple of four bytes.
 
 use super::lanes::{Kernels, number_at, number_of_bits, pack, pack_bits, packed_bytes, width_of};
 use super::{BLOCK, Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one};
@@ -26,7 +31,7 @@ struct Exceptions<'a> {
 }
 
 impl<'a> Exceptions<'a> {
-    /// Reads what follows the numbers of a block; `None` where it is damaged.
+    /// Reads the bytes after the numbers of a block; `None` if they are damaged.
     fn read(bytes: &'a [u8]) -> Option<Exceptions<'a>> {
         let (&[count, high_width], rest) = bytes.split_first_chunk()?;
         let (positions, rest) = rest.split_at_checked(usize::from(count))?;
@@ -35,7 +40,7 @@ impl<'a> Exceptions<'a> {
         Some(Exceptions { positions, high_width, highs, bytes: 2 + positions.len() + highs.len() })
     }
 
-    /// What exception `number` adds to its slot of a width.
+    /// The high bits of exception `number`, to add to its low bits of a width.
     fn addend(&self, number: usize, width: usize) -> u32 {
         number_of_bits(self.highs, self.high_width, number).wrapping_add(1).wrapping_shl(width as u32)
     }
@@ -105,7 +110,7 @@ impl Codec for PforBlock {
 
     fn length(&self, packed: Packed, count: usize) -> usize {
         let numbers = packed_bytes(usize::from(packed.byte & !PATCHED), count);
-        // One byte more than there are, where the exceptions are damaged.
+        // Damaged exceptions: a length beyond the end.
         let patches = match exceptions(packed, count) {
             Some(exceptions) => exceptions.bytes,
             None if packed.byte & PATCHED == 0 => 0,
@@ -129,7 +134,7 @@ fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
         let patches = if exceptions > 0 { 2 + exceptions + packed_bytes(largest - width, exceptions) } else { 0 };
         packed_bytes(width, numbers.len()) + patches
     };
-    // Of equal sizes the widest, which has the fewest exceptions.
+    // Among equal sizes the largest width, which has the fewest exceptions.
     let width = (0..=largest).rev().min_by_key(bytes).unwrap_or(largest);
     let start = out.len();
     pack(numbers, width, out);

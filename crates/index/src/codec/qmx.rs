@@ -3,16 +3,15 @@
 //! Trotman, *Compression, SIMD, and Postings Lists*, ADCS 2014. A *unit* is one or two words of 16 bytes that hold
 //! numbers of one width in four interleaved lanes: number `i` is in lane `i % 4`, at bit `(i / 4) · width` of it. The
 //! lane of a unit of two words is 64 bits long, the first word's below the second's. A *selector* is a byte: the low
-//! four bits name the [`PACKINGS`] row, the high four the number of consecutive units of it, less one. Row 15 is ours: the
-//! last numbers as varints, since a word for one or two numbers would be wasted.
+//! four bits are a row of [`PACKINGS`], the high four the number of consecutive units with this packing, minus 1. Row
+//! 15 is not in the paper: the last numbers as varints, since a word for one or two numbers would be a waste.
 //!
-//! A sequence is its words, the varints, zeros up to a multiple of 4 bytes, and the selectors, which are read from the
-//! end backwards: a decoder finds the first word and the first selector without knowing how many there are. A GPU's
-//! warp adds up the units of 32 selectors and knows where each of them starts.
-//! The paper stores gaps of 1 in no bits; ours are less one, so that gaps of 0 take no bits.
+//! A *sequence* is its words, the varints, zeros up to a multiple of 4 bytes, and the selectors, which are read
+//! backwards from the end: a decoder finds the first word and the first selector without knowing how many there are.
+//! The paper stores a gap of 1 in no bits; our gaps are one less, so that a gap of 0 takes no bits.
 //!
 //! A sequence may have any length: blocks of up to 128 for the document-ordered lists, whole segments for the
-//! impact-ordered ones. [`for_each_slice`] decodes a few words and hands on their documents before it goes on.
+//! impact-ordered ones. [`for_each_slice`] decodes a few words at a time and passes on their documents before the next.
 
 #[cfg(target_arch = "x86_64")]
 use super::qmx_simd;
@@ -53,11 +52,12 @@ pub const PACKINGS: [Packing; 15] = {
     ]
 };
 
-/// The selector's row for numbers that are varints.
+/// The row of selectors for varints.
 const TAIL: u8 = 15;
 /// The most units or varints that one selector can name.
 const LONGEST_RUN: usize = 16;
-/// The encoder chooses the best packing of this many numbers at a time, with one unit of lookahead.
+/// The encoder chooses the best packings of this many numbers at a time, with the numbers of the largest unit as
+/// lookahead.
 const CHOSEN_AT_ONCE: usize = 4096;
 
 /// Which instructions decode; the numbers are the same.
@@ -122,7 +122,7 @@ impl Codec for Qmx {
     }
 }
 
-/// The bytes of a sequence, whose directory byte counts them in fours; none if there are fewer.
+/// The bytes of a sequence, four times the directory byte; empty if there are fewer.
 fn stream_of(packed: Packed<'_>) -> &[u8] {
     packed.bytes.get(..4 * usize::from(packed.byte)).unwrap_or(&[])
 }
@@ -138,7 +138,7 @@ pub fn encode(base: u32, documents: &[u32], out: &mut Vec<u8>) -> usize {
     pack(&gaps.collect::<Vec<u32>>(), out)
 }
 
-/// Fills `documents` from a whole sequence; where the bytes end early the rest is 0.
+/// Fills `documents` from a whole sequence; if the bytes end early, the rest is 0.
 pub fn decode(sequence: &[u8], base: u32, documents: &mut [u32]) {
     let count = documents.len();
     let mut filled = 0;
@@ -146,13 +146,13 @@ pub fn decode(sequence: &[u8], base: u32, documents: &mut [u32]) {
     documents[filled..].fill(0);
 }
 
-/// Documents that [`for_each_slice`] hands on together: 2 KiB, a small part of the L1 cache.
+/// Documents that [`for_each_slice`] passes on together: 2 KiB, a small part of the L1 cache.
 pub type Buffer = [u32; 512];
 
-/// Hands the documents of a whole sequence to `process`, in order and a bufferful at a time: `count` of them, or fewer
-/// where the bytes end early.
+/// Passes the documents of a whole sequence to `process`, in order and one buffer at a time: `count` of them, or fewer
+/// if the bytes end early.
 ///
-/// Whatever the bytes are, nothing outside `sequence` is read and nothing panics; documents may then be any numbers.
+/// Damaged bytes give wrong documents; nothing outside `sequence` is read, and nothing panics.
 pub fn for_each_slice(
     instructions: Instructions,
     sequence: &[u8],
@@ -164,15 +164,15 @@ pub fn for_each_slice(
     read(instructions, sequence, base, count, Buffering { buffer, filled: 0, process });
 }
 
-/// Takes decoded documents.
+/// Receives decoded documents.
 pub(super) trait Sink {
-    /// Takes a few.
+    /// Receives the next documents.
     fn some(&mut self, documents: &[u32]);
-    /// There are no more.
+    /// Called after the last documents.
     fn end(&mut self);
 }
 
-/// Collects a few documents and has them processed while they are in the L1 cache.
+/// Buffers documents and processes them while they are in the L1 cache.
 struct Buffering<'a> {
     buffer: &'a mut Buffer,
     filled: usize,
@@ -232,7 +232,8 @@ fn read(instructions: Instructions, sequence: &[u8], base: u32, count: usize, mu
 
 /// The state of a decoder.
 pub(super) struct Reader<'a> {
-    /// The bytes after the words that were read. Selectors are the last of them; damaged ones may be read as words.
+    /// The bytes after the words that were read. The last of them are selectors, which a damaged sequence may read as
+    /// words.
     words: &'a [u8],
     /// The bytes before the selectors that were read.
     selectors: &'a [u8],
@@ -247,12 +248,12 @@ pub(super) struct Run<'a> {
     pub(super) packing: u8,
     /// The units, one after the other, as far as the sequence has them.
     pub(super) words: &'a [[u8; 16]],
-    /// How many units of width 0, which have no words.
+    /// The number of units, or of varints.
     pub(super) units: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes the next selector with its units; `None` at the end. Varints are handed out as a run of none.
+    /// Takes the next selector with its units; `None` at the end. A run of varints has no words.
     #[inline]
     pub(super) fn next_run(&mut self) -> Option<Run<'a>> {
         if self.left == 0 {
@@ -288,7 +289,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Units of zeros: neighbours.
+    /// Decodes units of width 0: all gaps are 0, so the documents are consecutive.
     #[inline]
     pub(super) fn neighbours(&mut self, units: usize, visit: &mut impl Sink) {
         let count = (units * PACKINGS[0].numbers).min(self.left);
@@ -387,7 +388,7 @@ fn pack(numbers: &[u32], out: &mut Vec<u8>) -> usize {
     out.len() - start
 }
 
-/// Extends the last run, or starts another.
+/// Adds a unit to the last run, or starts another.
 fn push_selector(packing: u8, selectors: &mut Vec<u8>) {
     match selectors.last_mut() {
         Some(last) if *last & 15 == packing && usize::from(*last >> 4) + 1 < LONGEST_RUN => *last += 16,
@@ -431,7 +432,7 @@ impl Chooser {
         before.filter(continues).unwrap_or(self.choices[at])
     }
 
-    /// Looks at the numbers. `is_end` says that the last of them ends the sequence.
+    /// Chooses the packings of some numbers; `is_end` tells whether the sequence ends with them.
     fn choose(&mut self, numbers: &[u32], is_end: bool) {
         let count = numbers.len();
         self.choices.clear();
@@ -480,7 +481,7 @@ mod tests {
         documents
     }
 
-    /// Gaps in stretches of one size each, so that runs of every packing come about.
+    /// Gaps in stretches of one size each, so that there are runs of every packing.
     fn gaps() -> impl Strategy<Value = Vec<u32>> {
         let stretch = (0u32..=32, 1usize..700, any::<u64>()).prop_map(|(bits, length, seed)| {
             let mut state = seed | 1;

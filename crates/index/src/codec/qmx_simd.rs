@@ -1,8 +1,8 @@
 //! `qmx` decoded 8 or 16 numbers at a time: shifted apart, masked, summed up within the register.
 //!
-//! A register holds two or four rows of the four lanes. Numbers past the end of a unit are masked to no gap at all, so
-//! that the last lane of the register is always the last document, from which the next register continues. Documents are
-//! returned through an array of one register, which the compiler optimizes away.
+//! A register holds two or four rows of the four lanes. Positions after the end of a unit add nothing to the prefix
+//! sum, so that the last lane of the register is always the last document, from which the next register continues.
+//! Documents are returned through an array of the size of a register, which the compiler optimizes away.
 #![allow(unsafe_code)]
 
 use super::qmx::{PACKINGS, Packing, Reader, Run, Sink, dispatch};
@@ -48,7 +48,7 @@ fn all_avx512<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
     visit.end();
 }
 
-/// The units of one packing; a unit that the sequence's end cuts short ends the decoding.
+/// Decodes the units of one packing, up to the end of the sequence.
 #[target_feature(enable = "avx2,bmi2")]
 fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
     let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
@@ -78,7 +78,7 @@ fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Re
     reader.last = _mm256_cvtsi256_si32(last) as u32;
 }
 
-/// The units of one packing; a unit that the sequence's end cuts short ends the decoding.
+/// Decodes the units of one packing, up to the end of the sequence.
 #[target_feature(enable = "avx512f,bmi2")]
 fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
     let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
@@ -108,7 +108,7 @@ fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut 
     reader.last = _mm512_cvtsi512_si32(last) as u32;
 }
 
-/// Visits what is left of a sequence that ends with these documents or before.
+/// Passes on the last documents of a sequence, which ends with these or earlier.
 #[cold]
 fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl Sink) {
     let count = documents.len().min(reader.left);
@@ -130,7 +130,7 @@ fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m25
     }
     let sums = _mm256_add_epi32(steps, _mm256_slli_si256::<4>(steps));
     let sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
-    // The sum of the lower four goes on in the upper four.
+    // Add the sum of the lower four to the upper four.
     let carried = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(3));
     let carried = _mm256_blend_epi32::<0xF0>(_mm256_setzero_si256(), carried);
     _mm256_add_epi32(_mm256_add_epi32(sums, carried), last)
@@ -157,25 +157,25 @@ fn sums_avx512<const PACKING: usize>(lanes: [__m512i; 2], step: usize, last: __m
 
 #[target_feature(enable = "sse2")]
 fn load(word: &[u8; 16]) -> __m128i {
-    // SAFETY: sixteen bytes are there, and the load needs no alignment.
+    // SAFETY: the sixteen bytes are the array, and the load needs no alignment.
     unsafe { _mm_loadu_si128(word.as_ptr().cast()) }
 }
 
-/// Bits of the two rows of a register from its first.
+/// The shifts of the two rows of a register, relative to the first row.
 #[target_feature(enable = "avx2")]
 fn half_rows(width: u32) -> __m256i {
     let next = width as i32;
     _mm256_setr_epi32(0, 0, 0, 0, next, next, next, next)
 }
 
-/// Bits of the four rows of a register from its first.
+/// The shifts of the four rows of a register, relative to the first row.
 #[target_feature(enable = "avx512f")]
 fn quarter_rows(width: u32) -> __m512i {
     let w = width as i32;
     _mm512_setr_epi32(0, 0, 0, 0, w, w, w, w, 2 * w, 2 * w, 2 * w, 2 * w, 3 * w, 3 * w, 3 * w, 3 * w)
 }
 
-/// The lanes shifted right; a lane of two words is put together from both. Shifts out of range give 0.
+/// The lanes shifted right; a lane of two words is combined from both. Shifts out of range give 0.
 #[target_feature(enable = "avx2")]
 fn shifted_avx2(lanes: [__m256i; 2], shift: __m256i, words: usize) -> __m256i {
     let low = _mm256_srlv_epi32(lanes[0], shift);
@@ -188,7 +188,7 @@ fn shifted_avx2(lanes: [__m256i; 2], shift: __m256i, words: usize) -> __m256i {
     _mm256_or_si256(low, _mm256_or_si256(crossing, high))
 }
 
-/// The lanes shifted right; a lane of two words is put together from both. Shifts out of range give 0.
+/// The lanes shifted right; a lane of two words is combined from both. Shifts out of range give 0.
 #[target_feature(enable = "avx512f")]
 fn shifted_avx512(lanes: [__m512i; 2], shift: __m512i, words: usize) -> __m512i {
     let low = _mm512_srlv_epi32(lanes[0], shift);

@@ -1,9 +1,9 @@
 //! `rice`: gaps divided by a power of two, quotients in unary, remainders in binary, stored apart.
 //!
-//! Golomb codes with Rice's parameter, laid out as Ding et al., *Using graphics processors for high performance IR query
-//! processing*, 2009, section 6.1, decode them: two prefix sums, one over the remainders of fixed width, one over the
-//! bits of the quotients, and a document is the base plus both. Our quotients are zeros closed by a one (theirs are the
-//! complement), so that counting ones counts numbers.
+//! Golomb codes with Rice's parameter, in the layout of Ding et al., *Using graphics processors for high performance IR
+//! query processing*, 2009, section 6.1. A decoder computes two prefix sums, one over the remainders of fixed width and
+//! one over the bits of the quotients; a document is the base plus both. A quotient is zeros ended by a one (in the
+//! paper, ones ended by a zero), so that counting ones counts numbers.
 //!
 //! The directory byte: 0 to 31, the bits of a remainder, chosen for the fewest bytes; [`RUN`], all gaps are 0 and there
 //! are no bytes.

@@ -1,12 +1,12 @@
 //! The kernels of `lanes.rs` for x86-64: AVX2, and AVX-512 with VBMI and VBMI2.
 //!
-//! A register has two (four) rows of four consecutive numbers. Unpacking permutes the words of each row, shifts all by their
-//! own counts, and masks. Prefix sums are computed inside the register: neighbours by a shift of 64-bit words, then pairs,
-//! then rows; the sum of all registers before is added last, so that only one addition per register depends on the one
-//! before.
+//! A register has two (AVX2) or four (AVX-512) rows of four consecutive numbers. Unpacking permutes the words of each
+//! row, shifts each by its own count, and masks. Prefix sums are computed inside the register: neighbours by a shift of
+//! 64-bit words, then pairs, then rows. The sum of all previous registers is added last, so that only one addition per
+//! register depends on the previous one.
 //!
-//! Loads, stores and the calls of functions that need a feature are the unsafe part: slices give every address, and
-//! [`kernels`] hands out a table only where the CPU has the features of its functions.
+//! Only loads, stores, and calls of functions that need a CPU feature are unsafe: every address comes from a slice, and
+//! [`kernels`] returns a table only if the CPU has the features of its functions.
 #![allow(unsafe_code)]
 
 use super::BLOCK;
@@ -217,7 +217,7 @@ mod avx512 {
         match bytes.first_chunk::<64>() {
             // SAFETY: the 64 bytes are the array.
             Some(whole) => unsafe { _mm512_loadu_si512(whole.as_ptr().cast()) },
-            // The address of an empty slice need not be mapped, and faults, even suppressed ones, take long.
+            // The address of an empty slice need not be mapped, and even a suppressed fault is slow.
             None if bytes.is_empty() => _mm512_setzero_si512(),
             None => {
                 let mask = (1u64 << bytes.len()) - 1;
@@ -227,7 +227,7 @@ mod avx512 {
         }
     }
 
-    /// Stores the first of sixteen numbers, as many as fit.
+    /// Stores as many of the sixteen numbers as fit.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     fn store(numbers: __m512i, room: &mut [u32]) {
@@ -242,7 +242,7 @@ mod avx512 {
         }
     }
 
-    /// The first sixteen numbers, or as many as there are.
+    /// The first sixteen numbers; zeros after the last.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     fn load_numbers(numbers: &[u32]) -> __m512i {
@@ -343,7 +343,7 @@ mod avx512 {
     /// Up to this width, each of sixteen numbers packed one after the other is within four bytes.
     const WIDEST: usize = 25;
 
-    /// `BYTES[width]`: the four bytes that hold each of sixteen numbers.
+    /// `BYTES[width]`: the indexes of the four bytes that hold each of sixteen numbers.
     static BYTES: [[u8; 64]; WIDEST + 1] = {
         let mut table = [[0; 64]; WIDEST + 1];
         let mut i = 0;
@@ -412,7 +412,8 @@ mod avx512 {
         }
     }
 
-    /// The positions of the ones, in order, up to the end of the word that has the last of `count`.
+    /// Writes the positions of the first `count` ones, and those of further ones in the same word; returns how many of
+    /// the `count` were found.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
     fn ones(bits: &[u8], count: usize, positions: &mut [u16; BLOCK + 32]) -> usize {

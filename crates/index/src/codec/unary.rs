@@ -1,4 +1,4 @@
-//! Unary codes, stored apart from low bits: what `elias-fano` and `rice` have in common.
+//! Unary codes, stored apart from low bits, as `elias-fano` and `rice` use them.
 //!
 //! A number n is n zeros, then a one; the lowest bit of the first byte comes first. The number of zeros before the `i`-th one
 //! is thus the sum of the numbers up to the `i`-th, so that a block is read by counting ones in words (popcount), summing up
@@ -25,7 +25,7 @@ pub fn bits_of(bytes: &[u8], skip: usize) -> &[u8] {
     &rest[..rest.len().min(LONGEST_UNARY_BYTES)]
 }
 
-/// Bytes of `count` numbers; one more than there are where their ones are missing.
+/// Bytes of `count` numbers; `bits.len() + 1` if ones are missing.
 pub fn length(bits: &[u8], count: usize) -> usize {
     match position(bits, count - 1) {
         Some(position) => filled(position / 8 + 1, count),
@@ -37,12 +37,12 @@ fn filled(bytes: usize, count: usize) -> usize {
     if count == BLOCK { bytes.next_multiple_of(4) } else { bytes }
 }
 
-/// The sum of the numbers up to and including `index`; 0 where its one is missing.
+/// The sum of the numbers up to and including `index`; 0 if its one is missing.
 pub fn sum_to(bits: &[u8], index: usize) -> u32 {
     position(bits, index).map_or(0, |position| (position - index) as u32)
 }
 
-/// The position of the one of number `index`.
+/// The position of the one that ends number `index`.
 fn position(bits: &[u8], index: usize) -> Option<usize> {
     let mut left = index as u32;
     for at in (0..bits.len()).step_by(8) {

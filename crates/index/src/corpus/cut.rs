@@ -139,7 +139,7 @@ impl FileCutter {
         Ok(part)
     }
 
-    /// Counts what was not read of a file as read, so that progress ends at the total.
+    /// Counts the unread rest of a file as read, so that progress ends at the total.
     fn count_as_read(&self, bytes_read_after: u64) {
         self.bytes_read.fetch_max(bytes_read_after, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! From the input that a user names to the files to read, in order, and the format of each.
+//! Finds the files of an input, in order, and detects the format of each.
 
 use std::fs;
 use std::io;
@@ -200,7 +200,7 @@ pub(super) fn is_one_document(path: &Path, options: &CorpusOptions) -> bool {
 fn format_of_name(path: &Path) -> Option<Format> {
     match extension(path).as_deref() {
         Some("jsonl" | "ndjson") => Some(Format::Jsonl),
-        // Many a .json file is one object over several lines.
+        // Many .json files are one object over several lines.
         Some("json") => None,
         _ => [Format::Tsv, Format::Trec].into_iter().find(|format| has_extension(path, *format)),
     }
@@ -216,7 +216,8 @@ fn format_of_content(path: &Path, beginning: &[u8], options: &CorpusOptions) -> 
     }
 }
 
-/// Returns the format of a file that is the whole input, where a wrong guess would be a wrong index: `None` is unclear.
+/// Returns the format of a file that is the whole input; `None` if it is unclear, since a wrong guess would build a
+/// wrong index.
 fn format_of_single(path: &Path, beginning: &[u8], options: &CorpusOptions) -> Option<Format> {
     let by_name = format_of_name(path).filter(|format| *format != Format::Jsonl);
     if let Some(format) = by_name.or_else(|| format_of_content(path, beginning, options)) {

@@ -21,7 +21,7 @@ pub const EXCEPTIONS_AT: usize = 28;
 /// The possible widths of a frequency, in bits. A frequency that does not fit is an exception and is stored as 0.
 pub const FREQUENCY_BITS: [u8; 3] = [2, 4, 8];
 
-/// Which arrays a dense list has, and where: all of it follows from its header and that of the segment.
+/// Which arrays a dense list has, and where they start, computed from its header and that of the segment.
 ///
 /// In order: ranks at the windows' starts u32, ranks of chunks within their window u16, windows' largest saturations
 /// u16 (codes), chunks' largest saturations u8 (codes), chunks' and windows' largest impacts u8, then, each from a

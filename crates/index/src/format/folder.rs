@@ -20,7 +20,7 @@ pub fn is_segment(name: &str) -> bool {
     generation.is_some_and(|generation| segment_name(generation) == name)
 }
 
-/// Whether a folder with these entries is an index, or what a writer left that died before its first commit.
+/// Whether a folder with these entries is an index, or the leftover of a writer that died before its first commit.
 ///
 /// A writer creates the lock before anything else, so an unfinished index has a lock and no foreign files.
 pub fn is_index<S: AsRef<str>>(names: &[S]) -> bool {

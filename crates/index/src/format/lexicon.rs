@@ -7,9 +7,10 @@
 //! varint per term  the size of its list: 2 · bytes if it is short, 2 · units + 1 if it is long
 //! .. per term      the rest of its bytes; for LONG_TERM two varints come first, the two lengths
 //! ```
-//! The section `lexicon` is a hash table over the terms. The hash of a term gives its *bucket*; the entries of a bucket
-//! have the number of a term and some more bits of its hash, the *fingerprint*. A lookup takes two reads of memory to
-//! find a candidate, then compares it in its group, where it also finds the span of the list.
+//! The section `lexicon` is a hash table over the terms. The hash of a term gives its *bucket*; an entry of a bucket is
+//! the number of a term and some more bits of its hash, the *fingerprint*. A lookup reads the start of the bucket and
+//! its entries to find a candidate, then compares the candidate's text in its group, which also has the span of
+//! the list.
 
 /// Terms that share one row of the term table.
 pub const TERMS_IN_GROUP: u64 = 16;
@@ -17,7 +18,7 @@ pub const TERMS_IN_GROUP: u64 = 16;
 pub const GROUP_ROW_BYTES: usize = 16;
 /// The most terms of an index: the lexicon counts them in 32 bits.
 pub const MAX_TERMS: u64 = u32::MAX as u64;
-/// Says that the two lengths do not fit in a byte.
+/// Means that the two lengths do not fit in a byte.
 pub const LONG_TERM: u8 = 0xFF;
 
 /// Terms in a bucket, on average.

@@ -9,8 +9,8 @@
 //! u8 + .. directory byte and payload of the impacts, if stored
 //! ```
 //! *Long* lists start at multiples of 16 bytes. They have a fixed header, then flat arrays (the directory), then the
-//! blocks: documents, frequencies, impacts. Every block is aligned to 16 bytes. The parts that a codec stores once for
-//! all blocks of a column follow, after a row of [`SHARED_HEADER_BYTES`].
+//! blocks: documents, frequencies, impacts. Every block is aligned to 16 bytes. The shared parts, which a codec stores
+//! once for all blocks of a column, follow after a header of [`SHARED_HEADER_BYTES`].
 
 use crate::codec::BLOCK;
 
@@ -29,7 +29,7 @@ pub const BLOCKS_IN_WINDOW: usize = 4;
 /// The bit of the first byte of a short list that says that every frequency is 1.
 pub const ALL_ONES: u8 = 0x80;
 
-/// Which arrays a long list has, and where: all of it follows from four numbers.
+/// Which arrays a long list has, and where they start, computed from the four fields.
 ///
 /// In order: `last[blocks]` u32, `offset[blocks]` u32 (in units of 16 bytes from the first block),
 /// `first_block[windows]` u32, frequency bounds `[blocks]` and `[windows]` u16, impact bounds `[blocks]` and
@@ -38,7 +38,7 @@ pub const ALL_ONES: u8 = 0x80;
 pub struct LongLayout {
     /// Blocks of up to 128 postings.
     pub blocks: usize,
-    /// Windows in its directory: all of the segment, or none.
+    /// Windows in its directory: all windows of the segment, or none.
     pub windows: usize,
     /// Whether there are frequencies.
     pub has_frequencies: bool,

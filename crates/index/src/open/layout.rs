@@ -23,7 +23,7 @@ pub enum ListLayout {
     Long {
         /// Its header and directory.
         layout: LongLayout,
-        /// The bytes that codecs keep for all blocks of documents, frequencies and impacts together; empty if none.
+        /// The shared parts of documents, frequencies and impacts; empty if the codec has none.
         shared: [Range<usize>; 3],
     },
     /// A bitmap with ranks.

@@ -66,7 +66,7 @@ enum Body<'a> {
     Dense { bytes: &'a [u8], dense: Dense<'a> },
 }
 
-/// The bytes that codecs store once for all blocks, of documents, frequencies and impacts.
+/// The shared parts of documents, frequencies and impacts, which codecs store once for all blocks.
 type Shared<'a> = [&'a [u8]; 3];
 
 /// The parts of a short list.

@@ -7,7 +7,7 @@
 //! units and this file on UTF-8. The three rules where that matters (the length of a word, a doubled last character, a
 //! last character after a vowel) look at characters, so that the stems are the same.
 //!
-//! It is written here because stems must equal Lucene's for any text, and because it works in place, without
+//! No crate is used because stems must equal Lucene's for any text, and because this stemmer works in place, without
 //! allocation.
 
 /// A suffix and its replacement.

@@ -31,7 +31,7 @@ pub struct Executors {
     all_threads: Cpu,
 }
 
-/// The plans of a cell and their right answers.
+/// The plans of a cell and their expected answers.
 pub struct Planned<'a> {
     pub cell: Cell,
     texts: &'a [String],

@@ -1,4 +1,4 @@
-//! The index of the collection, and queries with the mean number of postings that the suite wants.
+//! The index of the collection, and queries whose mean number of postings is the one that the suite asks for.
 
 use super::GpuRun;
 use crate::collection;

@@ -82,7 +82,7 @@ impl std::ops::AddAssign for Timed {
     }
 }
 
-/// The mean time of one of several items in microseconds, over runs.
+/// The mean time of an item in microseconds, over several items and runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {
     /// From the call to the result on the host.

@@ -14,9 +14,9 @@ use super::pipeline::Pipeline;
 use super::{BuildError, Collected, Progress};
 use graph::Graph;
 
-/// Terms of fewer documents are left out: they are many and have little effect on the order.
+/// Terms in fewer documents are left out: there are many of them, and they have little effect on the order.
 const MIN_DOCUMENTS: usize = 4;
-/// Terms of more than one in this many documents are left out: they are everywhere, in any order.
+/// Terms in more than one of this many documents are left out: their gaps are small in any order.
 const FREQUENT_SHARE: usize = 16;
 
 /// Orders the kept documents by recursive graph bisection: document `d` gets number `numbers[d]`.
