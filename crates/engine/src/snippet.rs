@@ -126,13 +126,13 @@ fn parts(word: &str) -> Vec<Range<usize>> {
     for (at, character) in word.char_indices() {
         let end = at + character.len_utf8();
         let is_word = character.is_alphanumeric() || matches!(character, '\'' | '\u{2019}');
-        let is_alone = is_unspaced(character);
+        let is_single = is_unspaced(character);
         match parts.last_mut() {
-            Some(part) if is_open && is_word && !is_alone => part.end = end,
+            Some(part) if is_open && is_word && !is_single => part.end = end,
             _ if is_word => parts.push(at..end),
             _ => {}
         }
-        is_open = is_word && !is_alone;
+        is_open = is_word && !is_single;
     }
     parts
 }

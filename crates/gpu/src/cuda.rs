@@ -39,7 +39,7 @@ const NEEDED_CAPABILITY: (i32, i32) = (8, 0);
 pub struct Cuda {
     limits: Limits,
     /// Declared, and so dropped, before the context, which must outlive their graphs.
-    streams: [Queue; STREAMS],
+    streams: [StreamState; STREAMS],
     context: Context,
     loaded: Mutex<Loaded>,
     /// Why the device was lost: the error of every call from then on.
@@ -65,7 +65,7 @@ impl Drop for Context {
 
 /// A stream, with the times recorded in it and its graphs.
 #[derive(Debug)]
-struct Queue {
+struct StreamState {
     stream: sys::CUstream,
     marks: Mutex<Marks>,
     graphs: Mutex<Graphs>,
@@ -102,7 +102,7 @@ impl Cuda {
         }
         // A new context is pushed onto the stack of this thread; nobody else would pop it.
         opened(unsafe { sys::cuCtxPopCurrent_v2(&mut null_mut()) })?;
-        let streams = streams.map(|stream| Queue { stream, marks: Mutex::default(), graphs: Mutex::default() });
+        let streams = streams.map(|stream| StreamState { stream, marks: Mutex::default(), graphs: Mutex::default() });
         Ok(Cuda { limits, context, streams, loaded: Mutex::default(), lost: OnceLock::new() })
     }
 
@@ -125,7 +125,7 @@ impl Cuda {
         }
     }
 
-    fn queue(&self, stream: Stream) -> Result<&Queue, GpuError> {
+    fn queue(&self, stream: Stream) -> Result<&StreamState, GpuError> {
         let reason = || format!("stream {} does not exist; there are {STREAMS}", stream.0);
         self.streams.get(stream.0).ok_or_else(|| GpuError::Failed { at: "finding a stream", reason: reason() })
     }
@@ -153,7 +153,7 @@ impl Cuda {
     }
 
     /// Enqueues one command.
-    fn start(&self, queue: &Queue, command: &Command<'_>) -> Result<(), GpuError> {
+    fn start(&self, queue: &StreamState, command: &Command<'_>) -> Result<(), GpuError> {
         match *command {
             Command::Write { from: &[], .. } | Command::Copy { bytes: 0, .. } | Command::Clear { bytes: 0, .. } => {
                 Ok(())
@@ -174,7 +174,7 @@ impl Cuda {
 
     /// Copies by a batch of one: a batched copy can guarantee that its source has been consumed on return. A plain
     /// asynchronous copy reads pinned memory later, and for other memory NVIDIA guarantees nothing.
-    fn write(&self, queue: &Queue, from: &[u8], to: Address) -> Result<(), GpuError> {
+    fn write(&self, queue: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
         let nowhere = sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID, id: 0 };
         let mut attributes = sys::CUmemcpyAttributes {
             srcAccessOrder: sys::CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,
@@ -199,7 +199,7 @@ impl Cuda {
         self.check(result, Request::Other("a copy to it"))
     }
 
-    fn launch(&self, queue: &Queue, kernel: &Kernel, shape: Shape, argument: &[u8]) -> Result<(), GpuError> {
+    fn launch(&self, queue: &StreamState, kernel: &Kernel, shape: Shape, argument: &[u8]) -> Result<(), GpuError> {
         let handle = self.function(kernel, shape.shared)?;
         let (grid, block, shared) = (shape.grid, shape.block, shape.shared as u32);
         let mut bytes = argument.len();
@@ -219,7 +219,7 @@ impl Cuda {
         self.check(result, Request::Start(kernel.name))
     }
 
-    fn mark(&self, queue: &Queue) -> Result<(), GpuError> {
+    fn mark(&self, queue: &StreamState) -> Result<(), GpuError> {
         let request = Request::Other("recording the time");
         let mut marks = lock(&queue.marks);
         let event = match marks.events.get(marks.recorded) {

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_depends_on_its_number_and_the_seed_alone() {
+    fn a_document_depends_on_its_number_and_the_seed_single() {
         let generator = Generator::new(source(400), 2000, 5);
         let forward = texts(&generator, 0..2000);
         let mut backward = texts(&generator, (0..2000).rev());

@@ -38,19 +38,19 @@ struct Lane {
     unsigned alive; // a bit for each posting
 };
 
-template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
+template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
     ConjunctionShared &shared;
     const BatchArguments &arguments;
-    const Task<IS_ALONE> &part;
+    const Task<IS_SINGLE> &part;
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
-    Top<IS_ALONE> top;
+    Top<IS_SINGLE> top;
     unsigned lane, warp;
     Match *waiting, *found;                 // of the warp
     unsigned waiting_count, found_count;
 
-    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task<IS_ALONE> &task)
+    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task<IS_SINGLE> &task)
         : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense), top(given.top, given.scratch[0].numbers, task, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32),
@@ -79,8 +79,8 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
         top.push(lane < taken, match.document, match.score);
         __syncwarp();
         const bool is_more = __syncthreads_or(has_more || found_count > 0);
-        if (is_more && warp == 0) top.look_around();
-        top.settle();
+        if (is_more && warp == 0) top.read_shared_floor();
+        top.make_space();
         return is_more;
     }
 
@@ -238,8 +238,8 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
         if (lanes == 0) return;
         const unsigned target = __shfl_sync(~0u, at_first(mine.alive, mine.documents), __ffs(lanes) - 1);
         const unsigned last_target = __shfl_sync(~0u, at_last(mine.alive, mine.documents), 31 - __clz(lanes));
-        const unsigned first = find_block(list, 0, target, arguments.blocks_per_document, lane);
-        const unsigned end = find_block(list, first, last_target, arguments.blocks_per_document, lane);
+        const unsigned first = find_block(list, 0, target, arguments.inverse_documents, lane);
+        const unsigned end = find_block(list, first, last_target, arguments.inverse_documents, lane);
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             blocks[i] = NONE;
@@ -322,8 +322,8 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Conjunction {
     }
 };
 
-template <unsigned TAG, Column COLUMN, bool IS_ALONE> __device__ inline void conjunction(const BatchArguments &arguments) {
+template <unsigned TAG, Column COLUMN, bool IS_SINGLE> __device__ inline void conjunction(const BatchArguments &arguments) {
     SHARED(ConjunctionShared, shared);
-    const Task<IS_ALONE> task(arguments);
-    Conjunction<TAG, COLUMN, IS_ALONE>(shared, arguments, task).run();
+    const Task<IS_SINGLE> task(arguments);
+    Conjunction<TAG, COLUMN, IS_SINGLE>(shared, arguments, task).run();
 }

@@ -66,20 +66,20 @@ struct ScatterShared {
 };
 static_assert(sizeof(ScatterShared) == SCATTER_SHARED, "as kernels.rs has it");
 
-template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
+template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     ScatterShared &shared;
     const BatchArguments &arguments;
-    const Task<IS_ALONE> &part;
+    const Task<IS_SINGLE> &part;
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
     ListCursor *cursors;
-    Top<IS_ALONE> top;
+    Top<IS_SINGLE> top;
     unsigned lane, warp;
     unsigned queued; // candidates of the warp
     unsigned turn;   // counts windows, which use the two entries of `dense_bound` in turns
 
-    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task<IS_ALONE> &task)
+    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task<IS_SINGLE> &task)
         : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense),
           cursors(reinterpret_cast<ListCursor *>(&given + 1)),
@@ -87,16 +87,16 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 
     __device__ void run() {
-        if (IS_ALONE) prefetch_dense();
+        if (IS_SINGLE) prefetch_dense();
         clear_table();
         for (unsigned i = threadIdx.x; i < WIDEST_CHUNKS; i += OR_THREADS) shared.bounds[i] = 0;
         for (unsigned i = threadIdx.x; i < 256; i += OR_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
         for (unsigned list = warp; list < query.sparse_count; list += OR_WARPS) {
-            if (IS_ALONE) {
-                const unsigned even = even_block(sparse[list], part.first, arguments.blocks_per_document);
+            if (IS_SINGLE) {
+                const unsigned even = even_block(sparse[list], part.first, arguments.inverse_documents);
                 prefetch_directory(sparse[list], even, lane);
             }
-            const unsigned first = find_block(sparse[list], 0, part.first, arguments.blocks_per_document, lane);
+            const unsigned first = find_block(sparse[list], 0, part.first, arguments.inverse_documents, lane);
             if (lane == 0) cursors[list].first = first;
         }
         if (threadIdx.x == 0) shared.dense_bound[0] = 0;
@@ -150,7 +150,7 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
     // Processes a window; returns whether it fitted into the table.
     __device__ bool pass(unsigned start, unsigned end) {
         // The parts of a single query start together, when there is no floor yet.
-        if (warp == 0 && turn % WINDOWS_PER_FLOOR == 0 && !(IS_ALONE && turn == 0)) top.look_around();
+        if (warp == 0 && turn % WINDOWS_PER_FLOOR == 0 && !(IS_SINGLE && turn == 0)) top.read_shared_floor();
         if (threadIdx.x == 0) {
             shared.dense_bound[(turn + 1) % 2] = 0;
             shared.is_overfull = 0;
@@ -281,7 +281,7 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
             block += 32;
             // Windows may have been skipped.
             if (__ballot_sync(~0u, last >= start) == 0) {
-                block = find_block(row, block, start, arguments.blocks_per_document, lane);
+                block = find_block(row, block, start, arguments.inverse_documents, lane);
             }
         }
     }
@@ -379,8 +379,8 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
             }
             is_more = __syncthreads_or(queued >= 32 || bucket < TABLE_BUCKETS || hot != 0 || chunk < chunks);
             // The parts of a single query get here at the same time, so each gains from the others' hits.
-            if (IS_ALONE && is_more && warp == 0) top.look_around();
-            top.settle();
+            if (IS_SINGLE && is_more && warp == 0) top.read_shared_floor();
+            top.make_space();
             threshold = top.least(start);
         }
     }
@@ -453,10 +453,10 @@ template <unsigned TAG, Column COLUMN, bool IS_ALONE> struct Scatter {
     }
 };
 
-template <unsigned TAG, Column COLUMN, bool IS_ALONE> __device__ inline void scatter(const BatchArguments &arguments) {
+template <unsigned TAG, Column COLUMN, bool IS_SINGLE> __device__ inline void scatter(const BatchArguments &arguments) {
     SHARED(ScatterShared, shared);
-    const Task<IS_ALONE> task(arguments);
+    const Task<IS_SINGLE> task(arguments);
     const QueryRow &query = task.query;
     if (query.after != NONE && arguments.answer_counts[query.after] >= query.k) return;
-    Scatter<TAG, COLUMN, IS_ALONE>(shared, arguments, task).run();
+    Scatter<TAG, COLUMN, IS_SINGLE>(shared, arguments, task).run();
 }

@@ -27,15 +27,15 @@ __device__ inline int distance_of(unsigned lane) {
 }
 
 // The estimated block of a document: where it would be if the list were evenly spread.
-__device__ inline unsigned even_block(const SparseRow &list, unsigned document, float blocks_per_document) {
-    return __float2uint_rz(__uint2float_rn(document) * blocks_per_document * __uint2float_rn(list.blocks));
+__device__ inline unsigned even_block(const SparseRow &list, unsigned document, float inverse_documents) {
+    return __float2uint_rz(__uint2float_rn(document) * inverse_documents * __uint2float_rn(list.blocks));
 }
 
 // Narrows a range by one round of probes around the estimate. All lanes of a warp call it with the same arguments.
 __device__ inline BlockRange look_for_block(const SparseRow &list, BlockRange range, unsigned target,
-                                            float blocks_per_document, unsigned lane) {
+                                            float inverse_documents, unsigned lane) {
     const int first = range.first, end = range.end;
-    const int even = min(max(even_block(list, target, blocks_per_document), range.first), range.end);
+    const int even = min(max(even_block(list, target, inverse_documents), range.first), range.end);
     const int probe = even + distance_of(lane);
     const bool is_inside = probe >= first && probe < end;
     const unsigned last = is_inside ? number_in(list, list.last, probe) : 0;
@@ -61,11 +61,11 @@ __device__ inline unsigned find_in_range(const SparseRow &list, BlockRange range
 
 // The first block from `block` on whose last document is at least `target`; the number of blocks if there is none. All
 // lanes of a warp call it with the same arguments.
-__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned target, float blocks_per_document,
+__device__ inline unsigned find_block(const SparseRow &list, unsigned block, unsigned target, float inverse_documents,
                                       unsigned lane) {
     if (block >= list.blocks) return list.blocks;
     if (list.is_short) return list.last < target ? 1 : 0;
-    const BlockRange range = look_for_block(list, BlockRange{block, list.blocks}, target, blocks_per_document, lane);
+    const BlockRange range = look_for_block(list, BlockRange{block, list.blocks}, target, inverse_documents, lane);
     return find_in_range(list, range, target, lane);
 }
 

@@ -1,6 +1,6 @@
 // See topk.rs: the best k hits of a thread block, as keys, in shared memory, or in the arena where k is large.
 //
-// Each thread pushes at most once between two calls of `settle`, which all threads of the thread block make together. Ties
+// Each thread pushes at most once between two calls of `make_space`, which all threads of the thread block make together. Ties
 // are part of the key; the greater key is the better one.
 #pragma once
 #include "codec/lanes.cu"
@@ -33,14 +33,14 @@ struct Spare {
     unsigned *bins;
 };
 
-template <bool IS_ALONE> struct Top {
+template <bool IS_SINGLE> struct Top {
     TopShared &shared;
     uint64_t *keys;
-    unsigned *bins; // counts of a selection, in shared memory that is free during `settle`
+    unsigned *bins; // counts of a selection, in shared memory that is free during `make_space`
     const QueryRow &query;
     QueryState &state;
 
-    __device__ Top(TopShared &given, unsigned *given_bins, const Task<IS_ALONE> &task, const BatchArguments &arguments)
+    __device__ Top(TopShared &given, unsigned *given_bins, const Task<IS_SINGLE> &task, const BatchArguments &arguments)
         : shared(given), keys(given.keys), bins(given_bins), query(task.query), state(arguments.states[task.number]) {
         if (query.capacity > 0) keys = task.keys(arguments);
         if (threadIdx.x == 0) {
@@ -58,7 +58,7 @@ template <bool IS_ALONE> struct Top {
 
     // Raises the floor of this part to the one that all parts together have reached. Called by the first warp, before a
     // barrier.
-    __device__ void look_around() { take_over_floor(shared, query, state); }
+    __device__ void read_shared_floor() { take_over_floor(shared, query, state); }
 
     // The least score that can still enter.
     __device__ unsigned threshold() const { return static_cast<unsigned>(shared.floor >> 32); }
@@ -96,7 +96,7 @@ template <bool IS_ALONE> struct Top {
 
     // Makes space for a push of every thread. Must follow a barrier after the last push; ends with a barrier. It also cuts
     // where there are 2 k keys, or k + MANY_MORE if that is more, because a higher floor excludes more documents.
-    __device__ void settle() {
+    __device__ void make_space() {
         const unsigned count = shared.count, many = query.k + max(query.k, MANY_MORE);
         const bool is_full = count + blockDim.x > capacity() || count >= many;
         __syncthreads();
@@ -309,11 +309,11 @@ template <bool IS_ALONE> struct Top {
 
     // Writes the hits of the part to the arena; the last part of the query to get here writes the query's answer. `spare` is
     // shared memory that is free by now. Starts after a barrier.
-    __device__ void finish(const Task<IS_ALONE> &task, const BatchArguments &arguments, Spare spare) {
+    __device__ void finish(const Task<IS_SINGLE> &task, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(arguments, spare)) return;
-        bring_near(spare);
+        move_to_shared(spare);
         if (shared.count > max(query.k, 2 * BINS)) select();
         sort();
         answer(task.number, arguments);
@@ -331,10 +331,10 @@ template <bool IS_ALONE> struct Top {
         if (threadIdx.x == 0) {
             // The host polls the count of a single query, and then reads the rest. The fence of one thread orders what all
             // threads have written before the barrier.
-            if (IS_ALONE) __threadfence_system();
+            if (IS_SINGLE) __threadfence_system();
             *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
         }
-        if (IS_ALONE) {
+        if (IS_SINGLE) {
             __syncthreads();
             clear_state();
         }
@@ -363,7 +363,7 @@ template <bool IS_ALONE> struct Top {
         uint64_t *left = arguments.arena + query.keys;
         // If this part has many hits, others probably do too, and most of them are no hits of the query.
         if (shared.count > query.k / 2) {
-            if (threadIdx.x < 32) look_around();
+            if (threadIdx.x < 32) read_shared_floor();
             __syncthreads();
         }
         leave_keys(left);
@@ -409,7 +409,7 @@ template <bool IS_ALONE> struct Top {
         }
         if (threadIdx.x == 0) shared.count = 0;
         // Sorting few keys is faster than finding the floor.
-        if (count > 2 * blockDim.x && threadIdx.x < 32) look_around();
+        if (count > 2 * blockDim.x && threadIdx.x < 32) read_shared_floor();
         __syncthreads();
         // If not all keys fit, as many at a time as fit beside k.
         const bool is_much = count > most;
@@ -435,7 +435,7 @@ template <bool IS_ALONE> struct Top {
     }
 
     // Moves keys from the arena into shared memory before they are sorted, if they fit.
-    __device__ void bring_near(Spare spare) {
+    __device__ void move_to_shared(Spare spare) {
         const unsigned count = shared.count;
         if (query.capacity == 0 || keys == spare.keys || count > spare.count) return;
         for (unsigned i = threadIdx.x; i < count; i += blockDim.x) spare.keys[i] = keys[i];

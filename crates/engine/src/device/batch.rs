@@ -3,8 +3,8 @@
 
 use super::Context;
 use super::kernels::{
-    ALONE_LISTS, AND_BLOCKS_PER_SM, AND_THREADS, AloneRows, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY,
-    OR_THREADS, QueryRow, SCORE_BINS, SHARED_KEYS, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
+    AND_BLOCKS_PER_SM, AND_THREADS, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY, OR_THREADS, QueryRow,
+    SCORE_BINS, SHARED_KEYS, SINGLE_LISTS, SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
 use super::rows::ListRow;
 use super::upload::UploadPlan;
@@ -156,13 +156,13 @@ impl Batch {
     }
 
     /// The rows of a single query, if there are few enough to travel with the launch.
-    pub fn single(&self) -> Option<AloneRows> {
+    pub fn single(&self) -> Option<SingleRows> {
         let [query] = self.queries[..] else {
             return None;
         };
-        let fits = self.sparse.len() <= ALONE_LISTS && self.dense.len() <= ALONE_LISTS && self.upload.bytes() == 0;
+        let fits = self.sparse.len() <= SINGLE_LISTS && self.dense.len() <= SINGLE_LISTS && self.upload.bytes() == 0;
         fits.then(|| {
-            let mut rows = AloneRows { query, ..AloneRows::default() };
+            let mut rows = SingleRows { query, ..SingleRows::default() };
             rows.sparse[..self.sparse.len()].copy_from_slice(&self.sparse);
             rows.dense[..self.dense.len()].copy_from_slice(&self.dense);
             rows

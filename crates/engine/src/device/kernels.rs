@@ -50,7 +50,7 @@ lanner_gpu::shared! {
     const SCORE_GROUPS: usize = SCORE_BINS / 32;
 
     /// The most lists of each kind of a single query whose rows are part of the argument.
-    const ALONE_LISTS: usize = 12;
+    const SINGLE_LISTS: usize = 12;
 
     /// A list in blocks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
     #[derive(Default, PartialEq)]
@@ -200,13 +200,13 @@ lanner_gpu::shared! {
 
     /// The rows of a single query. They are part of the kernel's argument, so that nothing is uploaded before the launch.
     #[derive(Default)]
-    struct AloneRows {
+    struct SingleRows {
         /// The query.
         query: QueryRow,
         /// Its sparse lists.
-        sparse: [SparseRow; ALONE_LISTS],
+        sparse: [SparseRow; SINGLE_LISTS],
         /// Its dense lists.
-        dense: [DenseRow; ALONE_LISTS],
+        dense: [DenseRow; SINGLE_LISTS],
     }
 
     /// The argument of all kernels that answer queries.
@@ -239,11 +239,11 @@ lanner_gpu::shared! {
         /// The tag of the codec of weights.
         weights_codec: u32,
         /// One divided by the documents of the collection, to estimate where a document lies in a list.
-        blocks_per_document: f32,
+        inverse_documents: f32,
         /// Unused.
         reserved: u32,
         /// The rows of a single query.
-        alone: AloneRows,
+        single: SingleRows,
     }
 }
 
@@ -257,8 +257,8 @@ macro_rules! answering {
         [
             [lanner_gpu::kernel!(MODULE, "conjunction_", $name), lanner_gpu::kernel!(MODULE, "scatter_", $name)],
             [
-                lanner_gpu::kernel!(MODULE, "conjunction_", $name, "_alone"),
-                lanner_gpu::kernel!(MODULE, "scatter_", $name, "_alone"),
+                lanner_gpu::kernel!(MODULE, "conjunction_", $name, "_single"),
+                lanner_gpu::kernel!(MODULE, "scatter_", $name, "_single"),
             ],
         ]
     }};
@@ -272,6 +272,6 @@ static ANSWERING: [[[[TypedKernel<BatchArguments>; 2]; 2]; 2]; 2] = [
 ];
 
 /// The kernels for the parts of ANDs and of ORs.
-pub fn answering(is_bitpack: bool, column: Column, is_alone: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
-    ANSWERING[usize::from(is_bitpack)][usize::from(column == Column::Impact)][usize::from(is_alone)].each_ref()
+pub fn answering(is_bitpack: bool, column: Column, is_single: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
+    ANSWERING[usize::from(is_bitpack)][usize::from(column == Column::Impact)][usize::from(is_single)].each_ref()
 }

@@ -96,7 +96,7 @@ impl Layout {
             answer_counts: answers,
             documents_codec: codecs.documents as u32,
             weights_codec: codecs.weights as u32,
-            blocks_per_document: 1.0 / context.index.documents().max(1) as f32,
+            inverse_documents: 1.0 / context.index.documents().max(1) as f32,
             ..BatchArguments::default()
         }
     }

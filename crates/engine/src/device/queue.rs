@@ -62,7 +62,7 @@ impl Queue {
             let is_chosen = |plan: &Plan| plan.score.column() == column && runs_in_batches(plan);
             let numbers: Vec<usize> = (0..plans.len()).filter(|&number| is_chosen(&plans[number])).collect();
             // The OR of a single AND+OR runs only if its AND finds too few hits.
-            let (size, stages) = match rules.runs_plans_singly(plans, &numbers) {
+            let (size, stages) = match rules.answers_plans_apart(plans, &numbers) {
                 true => (1, 0..1),
                 false => (LARGEST_BATCH, 0..usize::MAX),
             };
@@ -102,7 +102,7 @@ impl Queue {
 
 impl Rules {
     /// Whether each plan is answered as a single query, a stage at a time.
-    fn runs_plans_singly(&self, plans: &[Plan], numbers: &[usize]) -> bool {
+    fn answers_plans_apart(&self, plans: &[Plan], numbers: &[usize]) -> bool {
         let most_launches = match self.small_batches {
             SmallBatches::Auto => FEW_LAUNCHES,
             SmallBatches::Apart => usize::MAX,

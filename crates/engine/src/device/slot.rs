@@ -6,7 +6,7 @@
 use super::Context;
 use super::batch::{Batch, is_bitpack};
 use super::buffers::{Buffers, address, grow};
-use super::kernels::{AloneRows, BatchArguments, NONE, WorkRow};
+use super::kernels::{BatchArguments, NONE, SingleRows, WorkRow};
 use super::layout::{Launch, Layout, Variant};
 use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
@@ -185,7 +185,7 @@ impl Slot {
         &mut self,
         context: &Context<'_>,
         layout: &Layout,
-        rows: AloneRows,
+        rows: SingleRows,
     ) -> Result<BatchArguments, Failure> {
         let gpu = context.gpu;
         self.answers.grow_host(gpu, layout.answers_bytes)?;
@@ -199,7 +199,7 @@ impl Slot {
         self.answers.host()[..4].copy_from_slice(&NONE.to_le_bytes());
         let answers = self.answers.host_address();
         let arguments = layout.arguments(context, Address::NULL, address(&self.scratch), answers);
-        Ok(BatchArguments { states: address(&self.counters), alone: rows, ..arguments })
+        Ok(BatchArguments { states: address(&self.counters), single: rows, ..arguments })
     }
 
     /// Waits for the batch in flight, if there is one, and reads its answers. Returns the next stage of a single plan

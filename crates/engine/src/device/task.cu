@@ -3,10 +3,10 @@
 #include "kernel.h"
 #include "ptx/kernels.h"
 
-// IS_ALONE: a single query, whose rows are in `alone`; its kernel also resets its state before it exits. Kernels are
+// IS_SINGLE: a single query, whose rows are in `single`; its kernel also resets its state before it exits. Kernels are
 // compiled for both cases, because rows in the argument are read from constant memory, with other instructions than
 // rows in global memory.
-template <bool IS_ALONE> struct Task {
+template <bool IS_SINGLE> struct Task {
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
@@ -15,15 +15,15 @@ template <bool IS_ALONE> struct Task {
     unsigned first, end; // the range of the part
 
     __device__ Task(const BatchArguments &arguments, unsigned given)
-        : query(IS_ALONE ? arguments.alone.query : arguments.queries[given]),
-          sparse(IS_ALONE ? arguments.alone.sparse : arguments.sparse + query.sparse),
-          dense(IS_ALONE ? arguments.alone.dense : arguments.dense + query.dense),
+        : query(IS_SINGLE ? arguments.single.query : arguments.queries[given]),
+          sparse(IS_SINGLE ? arguments.single.sparse : arguments.sparse + query.sparse),
+          dense(IS_SINGLE ? arguments.single.dense : arguments.dense + query.dense),
           number(given), part(blockIdx.x - query.first_part),
           first(query.parts_first + part * query.part_length),
           end(query.parts_end - first > query.part_length ? first + query.part_length : query.parts_end) {}
 
     __device__ explicit Task(const BatchArguments &arguments)
-        : Task(arguments, IS_ALONE ? 0 : arguments.parts[blockIdx.x]) {}
+        : Task(arguments, IS_SINGLE ? 0 : arguments.parts[blockIdx.x]) {}
 
     // The part's keys in the arena, where shared memory does not hold them.
     __device__ uint64_t *keys(const BatchArguments &arguments) const {

@@ -28,7 +28,7 @@ lanner_gpu::shared! {
         /// For each block where its weights begin, in bytes from its start.
         weights_at: Address to "unsigned",
         /// For each block its offset from here, in units of 16 bytes; null: blocks are read from the list.
-        sent: Address to "const unsigned",
+        uploaded: Address to "const unsigned",
         /// The most blocks that fit.
         capacity: u32,
         /// Unused.

@@ -119,7 +119,7 @@ impl<'a> StepRun<'a> {
         gpu.submit(STREAM, Command::Clear { at: to.plus(bytes), bytes: PADDING })?;
         self.end("upload")?;
         self.work.bytes_uploaded += bytes as u64;
-        Ok(DecodedBlocks { sent: to, ..found })
+        Ok(DecodedBlocks { uploaded: to, ..found })
     }
 
     /// Writes pieces to the device, each aligned to 16 bytes, with padding behind the last.

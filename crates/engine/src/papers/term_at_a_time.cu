@@ -34,8 +34,8 @@ __device__ inline BatchArguments codecs_of(unsigned documents_codec, unsigned we
 // The columns of one of the decoded blocks.
 __device__ inline BlockColumns columns_in(const SparseRow &list, const DecodedBlocks &decoded, unsigned slot) {
     BlockColumns columns = columns_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[slot] : slot));
-    if (decoded.sent) {
-        columns.documents.bytes = reinterpret_cast<const uint8_t *>(decoded.sent) + 16ull * decoded.sent[slot];
+    if (decoded.uploaded) {
+        columns.documents.bytes = reinterpret_cast<const uint8_t *>(decoded.uploaded) + 16ull * decoded.uploaded[slot];
     }
     return columns;
 }

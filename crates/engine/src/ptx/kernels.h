@@ -55,7 +55,7 @@ constexpr unsigned SCORE_BINS = 1024;
 constexpr unsigned SCORE_GROUPS = SCORE_BINS / 32;
 
 // The most lists of each kind of a single query whose rows are part of the argument.
-constexpr unsigned ALONE_LISTS = 12;
+constexpr unsigned SINGLE_LISTS = 12;
 
 // A list in blocks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
 struct SparseRow {
@@ -200,13 +200,13 @@ struct QueryState {
 };
 
 // The rows of a single query. They are part of the kernel's argument, so that nothing is uploaded before the launch.
-struct AloneRows {
+struct SingleRows {
     // The query.
     QueryRow query;
     // Its sparse lists.
-    SparseRow sparse[ALONE_LISTS];
+    SparseRow sparse[SINGLE_LISTS];
     // Its dense lists.
-    DenseRow dense[ALONE_LISTS];
+    DenseRow dense[SINGLE_LISTS];
 };
 
 // The argument of all kernels that answer queries.
@@ -238,9 +238,9 @@ struct BatchArguments {
     // The tag of the codec of weights.
     unsigned weights_codec;
     // One divided by the documents of the collection, to estimate where a document lies in a list.
-    float blocks_per_document;
+    float inverse_documents;
     // Unused.
     unsigned reserved;
     // The rows of a single query.
-    AloneRows alone;
+    SingleRows single;
 };

@@ -20,7 +20,7 @@ struct DecodedBlocks {
     // For each block where its weights begin, in bytes from its start.
     unsigned *weights_at;
     // For each block its offset from here, in units of 16 bytes; null: blocks are read from the list.
-    const unsigned *sent;
+    const unsigned *uploaded;
     // The most blocks that fit.
     unsigned capacity;
     // Unused.

@@ -20,9 +20,9 @@ use std::sync::Arc;
 /// The largest number of different terms in a query.
 pub const MOST_TERMS: usize = 1024;
 /// Repeated terms are found by comparing with the first terms one by one, and with later ones by hash.
-const SEARCHED_TERMS: usize = 16;
+const COMPARED_TERMS: usize = 16;
 /// The initial capacity of the hash table for later terms.
-const MANY_TERMS: usize = 112;
+const HASHED_TERMS_CAPACITY: usize = 112;
 /// The largest weight of a term in a query.
 pub const LARGEST_WEIGHT: f64 = 1e6;
 
@@ -241,16 +241,16 @@ impl Query {
         for Piece { text, weight } in pieces(&self.text) {
             check_weight(text, weight)?;
             analyzer.analyze(text, &mut scratch, &mut |term| {
-                let first = terms.iter().take(SEARCHED_TERMS).position(|known| known.term == term);
-                let hash = if terms.len() >= SEARCHED_TERMS { lexicon::hash(term.as_bytes()) } else { 0 };
+                let first = terms.iter().take(COMPARED_TERMS).position(|known| known.term == term);
+                let hash = if terms.len() >= COMPARED_TERMS { lexicon::hash(term.as_bytes()) } else { 0 };
                 let later = || positions.find(hash, |&position| terms[position].term == term).copied();
                 match first.or_else(later) {
                     Some(position) => terms[position].weight += weight,
                     None if terms.len() == MOST_TERMS => is_too_many = true,
                     None => {
-                        if terms.len() >= SEARCHED_TERMS {
+                        if terms.len() >= COMPARED_TERMS {
                             if positions.is_empty() {
-                                positions.reserve(MANY_TERMS, |_| 0);
+                                positions.reserve(HASHED_TERMS_CAPACITY, |_| 0);
                             }
                             let hash_of = |&position: &usize| lexicon::hash(terms[position].term.as_bytes());
                             positions.insert_unique(hash, terms.len(), hash_of);

@@ -7,7 +7,7 @@
 // holds its stream's lock uses; the driver copies what parameters point at during the call.
 #![allow(unsafe_code)]
 
-use super::{Cuda, Queue, Request, lock};
+use super::{Cuda, Request, StreamState, lock};
 use crate::device::{Address, Command, Shape};
 use crate::error::GpuError;
 use cudarc::driver::sys::{self, CUmemorytype_enum::CU_MEMORYTYPE_UNIFIED, CUresult};
@@ -65,7 +65,7 @@ impl Drop for Graph {
 impl Cuda {
     /// Starts commands as a graph. Returns false where they cannot be one: writes and marks need calls of their own,
     /// and a command that the driver refuses in a graph gives a better error when it is started by itself.
-    pub(super) fn start_together(&self, queue: &Queue, commands: &[Command<'_>]) -> Result<bool, GpuError> {
+    pub(super) fn start_together(&self, queue: &StreamState, commands: &[Command<'_>]) -> Result<bool, GpuError> {
         let Some(nodes) = self.nodes(commands).filter(|nodes| nodes.len() > 1) else {
             return Ok(false);
         };

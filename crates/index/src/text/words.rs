@@ -193,7 +193,7 @@ mod tests {
         words
     }
 
-    fn words_by_unicode_alone(text: &str) -> Vec<String> {
+    fn words_by_unicode_single(text: &str) -> Vec<String> {
         let mut words = Vec::new();
         unicode::split_words(text, &mut |word| words.push(word.text.to_owned()));
         words
@@ -328,7 +328,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
         #[test]
         fn regions_give_the_words_of_the_whole(text in nasty_text()) {
-            prop_assert_eq!(words(&text), words_by_unicode_alone(&text));
+            prop_assert_eq!(words(&text), words_by_unicode_single(&text));
         }
 
         #[test]
@@ -351,7 +351,7 @@ mod tests {
             let text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
             let words = words(&text);
             prop_assert!(words.iter().all(|word| (1..=LONGEST_TERM_CHARS).contains(&word.chars().count())));
-            prop_assert_eq!(words, words_by_unicode_alone(&text));
+            prop_assert_eq!(words, words_by_unicode_single(&text));
         }
     }
 }

@@ -8,12 +8,12 @@
     BOUNDED_KERNEL(scatter_##name, OR_THREADS, or_blocks_per_sm, BatchArguments, arguments) {                          \
         scatter<TAG, COLUMN, false>(arguments);                                                                        \
     }                                                                                                                  \
-    BOUNDED_KERNEL(scatter_##name##_alone, OR_THREADS, or_blocks_per_sm, BatchArguments, arguments) {                  \
+    BOUNDED_KERNEL(scatter_##name##_single, OR_THREADS, or_blocks_per_sm, BatchArguments, arguments) {                  \
         scatter<TAG, COLUMN, true>(arguments);                                                                         \
     }                                                                                                                  \
     BOUNDED_KERNEL(conjunction_##name, AND_THREADS, AND_BLOCKS_PER_SM, BatchArguments, arguments) {                    \
         conjunction<TAG, COLUMN, false>(arguments);                                                                    \
     }                                                                                                                  \
-    BOUNDED_KERNEL(conjunction_##name##_alone, AND_THREADS, AND_BLOCKS_PER_SM, BatchArguments, arguments) {            \
+    BOUNDED_KERNEL(conjunction_##name##_single, AND_THREADS, AND_BLOCKS_PER_SM, BatchArguments, arguments) {            \
         conjunction<TAG, COLUMN, true>(arguments);                                                                     \
     }
