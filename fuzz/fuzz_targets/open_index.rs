@@ -4,8 +4,7 @@
 //! the code behind them is reached.
 #![no_main]
 
-use lanner::internals::query::{Algorithm, Mode, Query};
-use lanner::{DocId, Index, ScoreModel, Searcher};
+use lanner::{Algorithm, DocId, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_fuzz::{QUERIES, build_small_index, write_seeds};
 use lanner_index::format::NEWEST;
 use lanner_index::format::manifest::Manifest;

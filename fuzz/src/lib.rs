@@ -1,8 +1,8 @@
 //! Shared by the fuzz targets: seeds written by code, and a small index to damage or to search.
 
 use lanner_index::build::{BuildOptions, Quiet, build};
-use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::codec::Codecs;
+use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::path::Path;
 
 /// Writes seeds into the folder that `LANNER_SEEDS` names, if it is set; the fuzzer reads them from there.

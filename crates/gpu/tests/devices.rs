@@ -258,7 +258,7 @@ fn sequences_of_several_kinds_take_turns() {
         let (at, to) = (memory.address(), back.address());
         let copy = |from: usize, to: Address| Command::Copy { from: at.plus(from), to, bytes: 4 };
         let clear = |from: usize| Command::Clear { at: at.plus(from), bytes: 4 };
-        // First so many that no device keeps all of them, then few that come again.
+        // First more than a device keeps, then a few that repeat.
         for (round, most) in [(0u8, 9), (1, 3), (2, 3)] {
             for cleared in 0..6 {
                 for copied in 1..most {

@@ -229,7 +229,7 @@ fn a_hostile_length_is_refused_or_found_missing_without_its_memory() {
     // A varint without end.
     let message = complaint(&[0xff; 20]);
     assert!(message.starts_with("CIFF header 1: a length of"), "{message}");
-    // Within the limit of a list because the header claims so many documents.
+    // Within the limit of a list because the header claims that number of documents.
     let header = HeaderMessage { num_docs: i32::MAX, ..valid_header() };
     let mut bytes = header.encode_length_delimited_to_vec();
     bytes.extend(b"\xff\xff\xff\xff\x7f\x0a");
