@@ -51,11 +51,6 @@ const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Accumulators, DENSE, Runs::Sending),
 ];
 
-/// Whether a device decodes the codec.
-fn has_gpu_decoder(codec: CodecName) -> bool {
-    codec != CodecName::Qmx
-}
-
 /// The rows of the table, and one on the CPU and one on a device for each codec that none of them tests there.
 pub fn engines() -> Vec<Engine> {
     let mut rows = ENGINES.to_vec();
@@ -65,7 +60,7 @@ pub fn engines() -> Vec<Engine> {
         if !is_tested(false) {
             rows.push((Algorithm::Auto, lists, Runs::Threads(1)));
         }
-        if has_gpu_decoder(codec) && !is_tested(true) {
+        if codec.has_gpu_decoder() && !is_tested(true) {
             rows.push((Algorithm::Auto, lists, Runs::Device));
         }
     }
@@ -87,7 +82,7 @@ fn every_algorithm_and_every_codec_has_an_engine() {
             .filter(|engine| engine.lists == Lists::Sparse(codec))
             .map(|engine| engine.runs.is_on_device())
             .collect();
-        assert_eq!(places, BTreeSet::from([false, has_gpu_decoder(codec)]), "{codec}");
+        assert_eq!(places, BTreeSet::from([false, codec.has_gpu_decoder()]), "{codec}");
     }
     let names: BTreeSet<String> = engines.iter().map(Engine::name).collect();
     assert_eq!(names.len(), engines.len(), "two engines have the same name");
