@@ -138,8 +138,11 @@ fn what_the_index_lacks_is_said_with_how_to_get_it() {
     build_index(folder.path(), BuildOptions::default());
     let searcher = Searcher::open(folder.path()).unwrap();
     let error = |query: Query| searcher.plan(&query).unwrap_err().to_string();
-    assert!(error(Query::new("water").score(ScoreModel::Impact)).contains("--weights tf,impact"));
-    assert!(error(Query::new("water").score(ScoreModel::RankBm25 { alpha: 0.3 })).contains("--rank FILE"));
+    assert!(error(Query::new("water").score(ScoreModel::Impact)).contains("rebuild the index with impacts"));
+    assert!(
+        error(Query::new("water").score(ScoreModel::RankBm25 { alpha: 0.3 }))
+            .contains("rebuild the index with static ranks")
+    );
     assert!(error(Query::new("water").score(ScoreModel::RankBm25 { alpha: 1.5 })).contains("from 0 to 1"));
     assert!(error(Query::new("water^100000 pairs^100000")).contains("beyond 32 bits"));
 
@@ -147,7 +150,7 @@ fn what_the_index_lacks_is_said_with_how_to_get_it() {
     build_index(folder.path(), impacts_only);
     let searcher = Searcher::open(folder.path()).unwrap();
     let error = searcher.plan(&Query::new("water").score(ScoreModel::Bm25)).unwrap_err().to_string();
-    assert!(error.contains("--weights tf"), "{error}");
+    assert!(error.contains("rebuild the index with frequencies"), "{error}");
     assert_eq!(searcher.plan(&Query::new("water")).unwrap().score, ScoreModel::Impact, "the default");
 }
 

@@ -7,7 +7,8 @@ use std::fs::File;
 #[test]
 fn a_missing_index_is_named_with_the_command_that_makes_one() {
     let place = Place::new();
-    let expected = "nowhere: no index here; build one in this folder first (lanner index --input PATH --index nowhere)";
+    let expected =
+        "nowhere: no index here; build one in this folder first; try 'lanner index --input PATH --index nowhere'";
     let lines = ["search --index nowhere x", "explain --index nowhere x", "stats --index nowhere"];
     for line in lines.into_iter().chain(["verify --index nowhere", "export --index nowhere --output x"]) {
         assert_eq!(place.run(line).error(), expected, "{line}");
