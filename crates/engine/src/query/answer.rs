@@ -26,18 +26,19 @@ pub struct Hit {
     /// The document. Its number belongs to this build of the index; [`Searcher::ids`](crate::Searcher::ids) gives the
     /// external id.
     pub document: DocId,
-    /// Its score.
-    pub score: f32,
-    /// The same score as the integer that was computed and that decides the ranking; 65,536 units make 1.0, and units of
+    /// The score as the integer that was computed and that decides the ranking; 65,536 units make 1.0, and units of
     /// impacts are whole.
+    // Beside the document, so that both are one store of the key that the GPU returns.
     pub units: u32,
+    /// The same score as a number.
+    pub score: f32,
 }
 
 impl Hit {
     /// A document with its score in units of a model.
     #[inline]
     pub fn new(document: DocId, units: u32, model: ScoreModel) -> Hit {
-        Hit { document, score: units as f32 * model.unit(), units }
+        Hit { document, units, score: units as f32 * model.unit() }
     }
 }
 
@@ -121,7 +122,7 @@ mod tests {
         let hits = vec![Hit::new(DocId(3), 98_304, ScoreModel::Bm25)];
         let answer = Answer { hits, exact: true, work: Work::default(), trace: Trace { steps: vec![step] } };
         let json = serde_json::to_string(&answer).unwrap();
-        let expected = "{\"hits\":[{\"document\":3,\"score\":1.5,\"units\":98304}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
+        let expected = "{\"hits\":[{\"document\":3,\"units\":98304,\"score\":1.5}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
                         \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0},\
                         \"trace\":{\"steps\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"microseconds\":1.5}]}}";
         assert_eq!(json, expected);
