@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// let options = BuildOptions { impacts: true, ..BuildOptions::default() };
 /// let report = IndexBuilder::new(folder).options(options).documents(documents)?;
 /// assert_eq!(report.documents, 1000);
-/// # Ok::<(), lanner::BuildError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct IndexBuilder {

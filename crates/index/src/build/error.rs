@@ -38,7 +38,7 @@ pub enum BuildError {
         /// Files that were not read.
         left_out: Vec<LeftOut>,
     },
-    /// More records were skipped than [`BuildOptions::max_skipped`] allows.
+    /// More records were skipped than [`BuildOptions::max_skipped`](super::BuildOptions::max_skipped) allows.
     #[error("{skipped} of {records} records skipped, more than {}%, the first at {first}", percent(*max_skipped))]
     TooManySkipped {
         /// Records that were skipped.
