@@ -41,7 +41,7 @@ pub struct TypedKernel<A> {
 }
 
 impl<A> TypedKernel<A> {
-    /// A kernel whose argument is known; [`kernel!`](crate::kernel) calls it.
+    /// A kernel whose argument is known; [`kernel!`](macro@crate::kernel) calls it.
     pub const fn new(kernel: Kernel) -> TypedKernel<A> {
         TypedKernel { kernel, argument: PhantomData }
     }
