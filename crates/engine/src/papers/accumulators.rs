@@ -1,7 +1,7 @@
 //! OR with one accumulator for each document, in the global memory of the GPU.
 //!
 //! Accumulators are cleared, every posting of every list is added to the accumulator of its document, and the documents
-//! with a score are gathered. Clearing is fast on a GPU, and there is no cache that random access would spoil.
+//! with a score are gathered.
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 8.3).
 
