@@ -1,7 +1,7 @@
 //! The public interface of the searcher: plans as text, explanations that add up, refused queries, damaged files.
 
-use lanner::{Algorithm, DocId, DocumentSet, Index, Mode, Query, ScoreModel, Searcher};
-use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner::{Algorithm, DocId, Document, DocumentSet, Index, IndexBuilder, Mode, Query, ScoreModel, Searcher};
+use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -200,4 +200,35 @@ fn a_damaged_index_is_searched_without_panic() {
             }
         }
     }
+}
+
+#[test]
+fn a_filter_of_external_ids_keeps_those_documents_and_ignores_unknown_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    for order in [Order::Given, Order::Bisection] {
+        build_index(folder.path(), BuildOptions { order, ..BuildOptions::default() });
+        let searcher = Searcher::open(folder.path()).unwrap();
+        let found = |ids: &[&str]| {
+            let query = Query::new("falcons").k(10).filter(searcher.filter(ids).unwrap());
+            let hits = searcher.search(&query).unwrap().hits;
+            let mut ids: Vec<String> = hits.iter().map(|hit| searcher.id(hit.document).unwrap()).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(found(&["d7", "no such id", "d500"]), ["d500", "d7"], "{order:?}");
+        assert_eq!(found(&["no such id"]), Vec::<String>::new(), "{order:?}");
+    }
+}
+
+#[test]
+fn fields_of_a_document_are_indexed_and_stored_as_the_options_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    let input = CorpusOptions { fields: names(&["body"]), store: names(&["url"]), ..CorpusOptions::default() };
+    let document = Document::new("a").field("body", "falcons").field("url", "heron").field("note", "kestrel");
+    IndexBuilder::new(folder.path()).input(input).documents([document]).unwrap();
+    let searcher = Searcher::open(folder.path()).unwrap();
+    let hits = ["falcons", "heron", "kestrel"].map(|word| searcher.search(&Query::new(word)).unwrap().hits.len());
+    assert_eq!(hits, [1, 0, 0]);
+    assert_eq!(searcher.document(DocId(0)).unwrap(), Document::new("a").field("url", "heron"));
 }

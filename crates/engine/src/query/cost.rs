@@ -20,22 +20,22 @@ pub const FEW_LAUNCHES: usize = 12;
 /// With up to this many plans, the overhead of starting a batch on a device matters (the same decision).
 pub const SMALL_BATCH: usize = 64;
 
-/// Nanoseconds of one core at 2.8 GHz, read off profiles of web queries over the 146,410 passages when each algorithm was
-/// tuned. They order plans, and are no calibrated prediction.
+/// Coarse costs on one core at 2.8 GHz. The runs behind them were not kept, so they order plans and are no calibrated
+/// prediction.
 mod nanoseconds {
-    /// Opening cursors and collecting hits.
+    /// A stage, whatever its lists.
     pub const START: f64 = 2000.0;
-    /// A posting of an AND: decoded, or looked up.
+    /// A posting of an AND.
     pub const CONJUNCTION: f64 = 2.0;
-    /// A document of a dense list in `scatter`: the bounds of its chunks, spread over 64 documents.
+    /// A document of the collection, for each dense list of `scatter`.
     pub const DENSE_DOCUMENT: f64 = 0.05;
     /// A posting of a sparse list in `scatter`.
     pub const SCATTER: f64 = 1.5;
     /// A posting of score-at-a-time.
     pub const SCORE_AT_A_TIME: f64 = 1.5;
-    /// A posting of MaxScore, with those that it skips.
+    /// A posting of MaxScore, skipped or not.
     pub const MAXSCORE: f64 = 1.0;
-    /// A posting that is decoded, weighed and added.
+    /// A posting of any other algorithm.
     pub const EXHAUSTIVE: f64 = 4.0;
 }
 
