@@ -4,7 +4,8 @@ use crate::engines::Engine;
 use crate::error::BenchError;
 use crate::table::Table;
 use lanner::internals::oracle::{Oracle, Question};
-use lanner::{Hit, Mode, Query, ScoreModel, Searcher};
+use lanner::internals::query::answer::Scored;
+use lanner::{Mode, Query, ScoreModel, Searcher};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::{Analyzer, Scratch};
 use lanner_index::weight::Bm25;
@@ -79,7 +80,7 @@ impl Check<'_> {
     }
 
     fn check(&self, text: &str, mode: Mode) -> Result<(), BenchError> {
-        let mut previous: Option<Vec<Hit>> = None;
+        let mut previous: Option<Vec<Scored>> = None;
         let mut descending = self.k.to_vec();
         descending.sort_unstable_by(|a, b| b.cmp(a));
         for k in descending {
@@ -90,13 +91,14 @@ impl Check<'_> {
                 _ => self.ask_oracle(&query)?,
             };
             let asked = Asked { engine: "lanner", reference: "the oracle", query: text, mode: mode.to_string(), k };
-            asked.compare(&self.searcher.search(&query)?.hits, &expected)?;
+            let found: Vec<Scored> = self.searcher.search(&query)?.hits.into_iter().map(Scored::from).collect();
+            asked.compare(&found, &expected)?;
             previous = Some(expected);
         }
         Ok(())
     }
 
-    fn ask_oracle(&self, query: &Query) -> Result<Vec<Hit>, BenchError> {
+    fn ask_oracle(&self, query: &Query) -> Result<Vec<Scored>, BenchError> {
         let analyzer = self.searcher.index().analyzer();
         let terms = query.terms(analyzer).map_err(|error| BenchError::Usage(error.to_string()))?;
         let terms: Vec<(String, f64)> = terms.into_iter().map(|term| (term.term, term.weight)).collect();

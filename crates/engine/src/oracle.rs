@@ -5,7 +5,7 @@
 //! statistics, scores every document and sorts them all.
 
 use crate::query::Mode;
-use crate::query::answer::Hit;
+use crate::query::answer::Scored;
 use crate::query::document_set::DocumentSet;
 use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
@@ -115,7 +115,7 @@ impl Oracle {
     }
 
     /// Answers a query.
-    pub fn answer(&self, question: &Question<'_>) -> Vec<Hit> {
+    pub fn answer(&self, question: &Question<'_>) -> Vec<Scored> {
         let matches = self.matches(question);
         let different = combined(question.terms).len();
         let best = |least: usize| {
@@ -123,10 +123,10 @@ impl Oracle {
                 question.range.contains(&document) && question.filter.is_none_or(|f| f.contains(DocId(document)))
             };
             let hits = matches.iter().filter(|(document, found)| found.terms >= least && passes(**document));
-            let mut hits: Vec<Hit> = hits
+            let mut hits: Vec<Scored> = hits
                 .map(|(&document, found)| {
                     let units = u32::try_from(found.score).expect("the planner refuses larger scores");
-                    Hit::new(DocId(document), units, question.score)
+                    Scored { document: DocId(document), units }
                 })
                 .collect();
             hits.sort_by_key(|hit| (Reverse(hit.units), hit.document));
@@ -245,8 +245,8 @@ mod tests {
         Question { terms, mode, k: 10, score, range: 0..u32::MAX, filter: None }
     }
 
-    fn hits(model: ScoreModel, pairs: &[(u32, u32)]) -> Vec<Hit> {
-        pairs.iter().map(|&(document, units)| Hit::new(DocId(document), units, model)).collect()
+    fn hits(pairs: &[(u32, u32)]) -> Vec<Scored> {
+        pairs.iter().map(|&(document, units)| Scored { document: DocId(document), units }).collect()
     }
 
     #[test]
@@ -261,9 +261,9 @@ mod tests {
         let (a0, b0, b1, a2) = (weight(2.0, 1.08), weight(1.0, 1.08), weight(1.0, 0.9), weight(1.0, 0.72));
         let terms = [("a".to_owned(), 1.0), ("b".to_owned(), 1.0)];
         let or = oracle.answer(&question(&terms, Mode::Or, ScoreModel::Bm25));
-        assert_eq!(or, hits(ScoreModel::Bm25, &[(0, a0 + b0), (2, a2), (1, b1)]));
+        assert_eq!(or, hits(&[(0, a0 + b0), (2, a2), (1, b1)]));
         let and = oracle.answer(&question(&terms, Mode::And, ScoreModel::Bm25));
-        assert_eq!(and, hits(ScoreModel::Bm25, &[(0, a0 + b0)]));
+        assert_eq!(and, hits(&[(0, a0 + b0)]));
         let unknown = [("a".to_owned(), 1.0), ("z".to_owned(), 1.0)];
         assert_eq!(oracle.answer(&question(&unknown, Mode::And, ScoreModel::Bm25)), []);
         assert_eq!(oracle.answer(&question(&[], Mode::And, ScoreModel::Bm25)), []);
@@ -280,9 +280,9 @@ mod tests {
             oracle.add_vector(&[("a".to_owned(), weights[1])]);
             oracle.answer(&question(&[("a".to_owned(), 1.0)], Mode::Or, ScoreModel::Impact))
         };
-        assert_eq!(answer([3.0, 200.0]), hits(ScoreModel::Impact, &[(1, 200), (0, 3)]));
-        assert_eq!(answer([0.5, 2.0]), hits(ScoreModel::Impact, &[(1, 255), (0, 64)]), "63.75 rounds up");
-        assert_eq!(answer([1.0, 510.0]), hits(ScoreModel::Impact, &[(1, 255), (0, 1)]), "at least 1");
+        assert_eq!(answer([3.0, 200.0]), hits(&[(1, 200), (0, 3)]));
+        assert_eq!(answer([0.5, 2.0]), hits(&[(1, 255), (0, 64)]), "63.75 rounds up");
+        assert_eq!(answer([1.0, 510.0]), hits(&[(1, 255), (0, 1)]), "at least 1");
     }
 
     #[test]
@@ -295,6 +295,6 @@ mod tests {
         let model = ScoreModel::RankBm25 { alpha: 0.25 };
         let answer = oracle.answer(&question(&terms, Mode::Or, model));
         // With k1 = 0 every saturation is 1, and one term has all the weight.
-        assert_eq!(answer, hits(model, &[(0, 65536), (1, 49152)]));
+        assert_eq!(answer, hits(&[(0, 65536), (1, 49152)]));
     }
 }

@@ -3,8 +3,7 @@
 use crate::executors::{Cpu, Executor, map_in_threads};
 use crate::explain::Explanation;
 use crate::query::Query;
-use crate::query::answer::Hit;
-use crate::query::answer::{Answer, Place, Step};
+use crate::query::answer::{Answer, Hit, Place, Scored, Step};
 use crate::query::document_set::DocumentSet;
 use crate::query::plan::Plan;
 use crate::query::planner::{PlanError, Planner};
@@ -92,7 +91,8 @@ impl Searcher {
             Some(executor) => executor.run(plans)?,
             None => self.cpu.run(plans)?,
         };
-        let mut answer = answers.into_iter().next().expect("an executor answers every plan");
+        let answer = answers.into_iter().next().expect("an executor answers every plan");
+        let mut answer = answer.into_hits(plan.score);
         answer.trace.steps.insert(0, planned);
         Ok(answer)
     }
@@ -105,16 +105,21 @@ impl Searcher {
             |(number, query): (usize, &Query)| self.plan(query).map_err(|error| SearchError::Query { number, error });
         if let Some(executor) = &self.executor {
             let plans = map_in_threads(&numbered, threads, || (), |(), query| plan(*query));
-            return Ok(executor.run(&plans.into_iter().collect::<Result<Vec<Plan>, SearchError>>()?)?);
+            let plans = plans.into_iter().collect::<Result<Vec<Plan>, SearchError>>()?;
+            return Ok(with_scores(executor.run(&plans)?, &plans));
         }
         if let [only] = numbered[..] {
-            return Ok(Cpu::new(Arc::clone(&self.index), threads).run(&[plan(only)?])?);
+            let plans = [plan(only)?];
+            return Ok(with_scores(Cpu::new(Arc::clone(&self.index), threads).run(&plans)?, &plans));
         }
         let answers = map_in_threads(
             &numbered,
             threads,
             || self.cpu.borrow(),
-            |borrowed, query| Ok(self.cpu.answer_with(borrowed, &plan(*query)?)?),
+            |borrowed, query| {
+                let plan = plan(*query)?;
+                Ok(self.cpu.answer_with(borrowed, &plan)?.into_hits(plan.score))
+            },
         );
         answers.into_iter().collect()
     }
@@ -155,4 +160,9 @@ impl Searcher {
     pub fn explain(&self, query: &Query, document: DocId) -> Result<Option<Explanation>, PlanError> {
         Ok(Explanation::new(&self.plan(query)?, &self.index, document)?)
     }
+}
+
+/// The answers to plans, with scores.
+fn with_scores(answers: Vec<Answer<Scored>>, plans: &[Plan]) -> Vec<Answer> {
+    answers.into_iter().zip(plans).map(|(answer, plan)| answer.into_hits(plan.score)).collect()
 }

@@ -3,8 +3,9 @@
 
 use lanner::internals::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::internals::query::answer::Place;
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, DocId, DocumentSet, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Answer, DocId, DocumentSet, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
@@ -112,7 +113,7 @@ struct Questions {
     _folder: TempDir,
     index: Arc<Index>,
     plans: Vec<Plan>,
-    expected: Vec<Vec<Hit>>,
+    expected: Vec<Vec<Scored>>,
     /// How many plans the first batch has; the second has all of them.
     first: usize,
 }
@@ -134,7 +135,7 @@ impl Questions {
         let index = Arc::new(Index::open(folder.path()).unwrap());
         let plans: Vec<Plan> = queries.iter().map(|query| Planner::new(&index).plan(query).unwrap()).collect();
         let answers = Cpu::new(Arc::clone(&index), 1).run(&plans).unwrap();
-        let expected: Vec<Vec<Hit>> = answers.into_iter().map(|answer| answer.hits).collect();
+        let expected: Vec<Vec<Scored>> = answers.into_iter().map(|answer| answer.hits).collect();
         assert!(expected.iter().filter(|hits| !hits.is_empty()).count() > queries.len() / 2);
         // The first batch is smaller, so that buffers grow in the second.
         let first = plans.len().div_ceil(3);
@@ -248,10 +249,10 @@ impl Run<'_> {
     }
 
     /// Runs the first `count` plans as one batch, and checks the answers and the counters.
-    fn ask(&self, count: usize) -> Vec<Answer> {
+    fn ask(&self, count: usize) -> Vec<Answer<Scored>> {
         let before = self.counts();
         let answers = self.executor.run(&self.questions.plans[..count]).unwrap();
-        let hits: Vec<&Vec<Hit>> = answers.iter().map(|answer| &answer.hits).collect();
+        let hits: Vec<&Vec<Scored>> = answers.iter().map(|answer| &answer.hits).collect();
         assert_eq!(hits, self.questions.expected[..count].iter().collect::<Vec<_>>());
         let after = self.counts();
         assert_eq!(after.answered - before.answered, by_device(&answers));
@@ -284,8 +285,8 @@ impl Run<'_> {
 const REFUSED: &str = "; the CPU answers such queries, the GPU all others";
 
 /// How many answers came from a device.
-fn by_device(answers: &[Answer]) -> usize {
-    let is_there = |answer: &&Answer| answer.trace.steps.iter().any(|step| step.place == Place::Simulator);
+fn by_device(answers: &[Answer<Scored>]) -> usize {
+    let is_there = |answer: &&Answer<Scored>| answer.trace.steps.iter().any(|step| step.place == Place::Simulator);
     answers.iter().filter(is_there).count()
 }
 
@@ -709,7 +710,7 @@ fn a_plan_that_no_device_answers_is_counted_apart() {
     let expected = Cpu::new(Arc::clone(&questions.index), 1).run(std::slice::from_ref(&plan)).unwrap();
     let plans = [questions.plans[0].clone(), plan, questions.plans[1].clone()];
     let answers = run.executor.run(&plans).unwrap();
-    let hits: Vec<&Vec<Hit>> = answers.iter().map(|answer| &answer.hits).collect();
+    let hits: Vec<&Vec<Scored>> = answers.iter().map(|answer| &answer.hits).collect();
     assert_eq!(hits, [&questions.expected[0], &expected[0].hits, &questions.expected[1]]);
     let counters = run.executor.counters();
     assert_eq!(counters.unsupported.load(Ordering::Relaxed), 1);

@@ -3,8 +3,9 @@
 use lanner::internals::algorithms::{EarlierHits, Task};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
 use lanner::internals::papers::saat_variants::{self, Accumulators, Decoding, Heap, Memory, Options};
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, DocId, DocumentSet, Hit, Index, Mode, Plan, Query, ScoreModel, Searcher};
+use lanner::{Algorithm, DocId, DocumentSet, Index, Mode, Plan, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::Analyzer;
@@ -49,9 +50,10 @@ fn query(text: &str) -> Query {
     Query::new(text).score(ScoreModel::Impact).algorithm(Algorithm::ScoreAtATime)
 }
 
-fn expected(query: &Query) -> Vec<Hit> {
+fn expected(query: &Query) -> Vec<Scored> {
     let query = Query { budget: None, ..query.clone().algorithm(Algorithm::Exhaustive) };
-    Searcher::new(Arc::clone(index())).search(&query).unwrap().hits
+    let hits = Searcher::new(Arc::clone(index())).search(&query).unwrap().hits;
+    hits.into_iter().map(Scored::from).collect()
 }
 
 fn variants() -> Vec<Options> {
@@ -68,7 +70,7 @@ fn variants() -> Vec<Options> {
     variants
 }
 
-fn run(plan: &Plan, options: &Options, memory: &mut Memory) -> Vec<Hit> {
+fn run(plan: &Plan, options: &Options, memory: &mut Memory) -> Vec<Scored> {
     let task = Task { plan, stage: &plan.stages[0], index: index(), earlier: &EarlierHits::default() };
     saat_variants::run(&task, options, memory, &mut NoCounts).unwrap()
 }
@@ -96,7 +98,7 @@ fn every_variant_stays_within_a_part_of_a_plan() {
     for text in TEXTS {
         let plan = Planner::new(index()).plan(&query(text).k(5000)).unwrap();
         let whole = expected(&query(text).k(5000));
-        let part: Vec<Hit> = whole.into_iter().filter(|hit| (700..1501).contains(&hit.document.0)).collect();
+        let part: Vec<Scored> = whole.into_iter().filter(|hit| (700..1501).contains(&hit.document.0)).collect();
         for options in variants() {
             assert_eq!(run(&plan.over(700..1501), &options, &mut memory), part, "{text:?}, {options:?}");
         }
@@ -133,7 +135,8 @@ fn a_budget_takes_the_strongest_postings_and_says_so() {
     }
     // With one list the strongest postings are the best documents.
     let best = searcher.search(&query("w1").budget(40)).unwrap();
-    assert_eq!(best.hits, expected(&query("w1")));
+    let best: Vec<Scored> = best.hits.into_iter().map(Scored::from).collect();
+    assert_eq!(best, expected(&query("w1")));
 }
 
 #[test]

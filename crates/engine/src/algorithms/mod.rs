@@ -18,8 +18,7 @@ pub mod topk;
 pub mod weigher;
 
 use crate::query::Algorithm;
-use crate::query::answer::Hit;
-use crate::query::answer::Work;
+use crate::query::answer::{Scored, Work};
 use crate::query::plan::{Operation, Plan, Stage};
 use crate::query::score::{ScoreModel, static_units};
 use cursor::Cursor;
@@ -79,14 +78,14 @@ pub struct Task<'a> {
 /// Hits of an earlier stage.
 #[derive(Default)]
 pub struct EarlierHits {
-    hits: Vec<Hit>,
+    hits: Vec<Scored>,
     /// Their documents, ascending.
     documents: Vec<DocId>,
 }
 
 impl EarlierHits {
     /// Wraps the hits of an earlier stage.
-    pub fn new(hits: Vec<Hit>) -> EarlierHits {
+    pub fn new(hits: Vec<Scored>) -> EarlierHits {
         let mut documents: Vec<DocId> = hits.iter().map(|hit| hit.document).collect();
         documents.sort_unstable();
         EarlierHits { hits, documents }

@@ -1,7 +1,6 @@
 //! The best k hits: higher score first, ties by the smaller document.
 
-use crate::query::answer::Hit;
-use crate::query::score::ScoreModel;
+use crate::query::answer::Scored;
 use lanner_index::DocId;
 use std::cmp::Reverse;
 
@@ -33,8 +32,8 @@ fn key(document: DocId, score: u32) -> u64 {
 }
 
 /// Unpacks the hit of a key.
-pub(crate) fn hit(key: u64, model: ScoreModel) -> Hit {
-    Hit::new(DocId(!(key as u32)), (key >> 32) as u32, model)
+pub(crate) fn hit(key: u64) -> Scored {
+    Scored { document: DocId(!(key as u32)), units: (key >> 32) as u32 }
 }
 
 impl TopK {
@@ -54,7 +53,7 @@ impl TopK {
     }
 
     /// Pushes the hits of an earlier stage, whose documents will not be pushed again.
-    pub fn keep(&mut self, earlier: &[Hit]) {
+    pub fn keep(&mut self, earlier: &[Scored]) {
         earlier.iter().for_each(|hit| _ = self.push(hit.document, hit.units));
         self.has_earlier = !earlier.is_empty();
     }
@@ -107,19 +106,19 @@ impl TopK {
     }
 
     /// Removes and returns the hits, best first; the memory stays for the next query.
-    pub fn take(&mut self, model: ScoreModel) -> Vec<Hit> {
+    pub fn take(&mut self) -> Vec<Scored> {
         if self.keys.len() > self.k {
             self.cut();
         }
         self.keys.sort_unstable_by(|a, b| b.cmp(a));
-        let hits = self.keys.iter().map(|&key| hit(key, model)).collect();
+        let hits = self.keys.iter().map(|&key| hit(key)).collect();
         self.keys.clear();
         hits
     }
 
     /// Merges the hits of several answers over disjoint documents (parts of a plan, devices, shards) into the best `k`.
-    pub fn merge<A: AsRef<[Hit]>>(k: usize, answers: impl IntoIterator<Item = A>) -> Vec<Hit> {
-        let mut hits: Vec<Hit> = answers.into_iter().flat_map(|answer| answer.as_ref().to_vec()).collect();
+    pub fn merge<A: AsRef<[Scored]>>(k: usize, answers: impl IntoIterator<Item = A>) -> Vec<Scored> {
+        let mut hits: Vec<Scored> = answers.into_iter().flat_map(|answer| answer.as_ref().to_vec()).collect();
         hits.sort_unstable_by_key(|hit| Reverse(key(hit.document, hit.units)));
         hits.truncate(k);
         hits
@@ -131,21 +130,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn hits_of(pairs: &[(u32, u32)]) -> Vec<Hit> {
-        pairs.iter().map(|&(document, score)| Hit::new(DocId(document), score, ScoreModel::Impact)).collect()
+    fn hits_of(pairs: &[(u32, u32)]) -> Vec<Scored> {
+        pairs.iter().map(|&(document, score)| Scored { document: DocId(document), units: score }).collect()
     }
 
-    fn sorted(mut hits: Vec<Hit>, k: usize) -> Vec<Hit> {
+    fn sorted(mut hits: Vec<Scored>, k: usize) -> Vec<Scored> {
         hits.sort_by_key(|hit| (Reverse(hit.units), hit.document));
         hits.truncate(k);
         hits
     }
 
     /// Distinct documents in any order, with scores that collide.
-    fn some_hits() -> impl Strategy<Value = Vec<Hit>> {
+    fn some_hits() -> impl Strategy<Value = Vec<Scored>> {
         let scores = prop::collection::hash_map(0u32..500, 0u32..8, 0..200);
         scores.prop_map(|scores| {
-            scores.into_iter().map(|(d, score)| Hit::new(DocId(d), score, ScoreModel::Impact)).collect()
+            scores.into_iter().map(|(d, score)| Scored { document: DocId(d), units: score }).collect()
         })
     }
 
@@ -158,7 +157,7 @@ mod tests {
                 let raised = top.push(hit.document, hit.units);
                 prop_assert!(top.threshold() >= threshold && (raised || top.threshold() == threshold));
             }
-            prop_assert_eq!(top.take(ScoreModel::Impact), sorted(hits, k));
+            prop_assert_eq!(top.take(), sorted(hits, k));
         }
 
         #[test]
@@ -175,7 +174,7 @@ mod tests {
                 }
             }
             hits.retain(|hit| hit.units >= seed);
-            prop_assert_eq!(top.take(ScoreModel::Impact), sorted(hits, k));
+            prop_assert_eq!(top.take(), sorted(hits, k));
         }
 
         #[test]
@@ -197,14 +196,14 @@ mod tests {
         assert!(!top.push(DocId(0), 4) && !top.push(DocId(1), 5) && top.len() == 1);
         assert!(top.push(DocId(2), 5));
         assert_eq!((top.threshold(), top.threshold_in_order()), (5, 6));
-        assert_eq!(top.take(ScoreModel::Impact), hits_of(&[(1, 5), (2, 5)]));
+        assert_eq!(top.take(), hits_of(&[(1, 5), (2, 5)]));
     }
 
     #[test]
     fn room_is_made_for_hits_and_not_for_k() {
         let mut top = TopK::new(usize::MAX);
         top.push(DocId(7), 1);
-        assert_eq!(top.take(ScoreModel::Impact), hits_of(&[(7, 1)]));
+        assert_eq!(top.take(), hits_of(&[(7, 1)]));
         top.reset(0, 0);
         assert!(!top.push(DocId(7), u32::MAX));
         assert!(top.is_empty());
@@ -214,9 +213,9 @@ mod tests {
     fn a_second_query_reuses_the_memory_of_the_first() {
         let mut top = TopK::new(1000);
         (0..5000).for_each(|document| _ = top.push(DocId(document), document));
-        let (capacity, hits) = (top.keys.capacity(), top.take(ScoreModel::Impact));
+        let (capacity, hits) = (top.keys.capacity(), top.take());
         top.reset(1000, 0);
         (0..5000).for_each(|document| _ = top.push(DocId(document), document));
-        assert_eq!((top.keys.capacity(), top.len(), top.take(ScoreModel::Impact)), (capacity, 1000, hits));
+        assert_eq!((top.keys.capacity(), top.len(), top.take()), (capacity, 1000, hits));
     }
 }

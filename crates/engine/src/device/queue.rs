@@ -1,7 +1,7 @@
 //! The plans that a session has to answer, divided into batches. Pure: nothing here touches a device.
 
 use super::upload;
-use crate::query::answer::Answer;
+use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
 use crate::query::plan::Plan;
 use lanner_index::open::Column;
@@ -34,7 +34,7 @@ pub struct Request {
     /// The stages of the plans to be run.
     pub stages: Range<usize>,
     /// Of a single plan: the work and the trace of its earlier stages, which found too few hits.
-    pub before: Answer,
+    pub before: Answer<Scored>,
 }
 
 /// The rules by which plans are divided into batches.

@@ -8,7 +8,7 @@ use super::Context;
 use super::queue::{Queue, Request, Rules, SmallBatches, needs_work};
 use super::resident::Resident;
 use super::slot::Slot;
-use crate::query::answer::{Answer, Place};
+use crate::query::answer::{Answer, Place, Scored};
 use crate::query::plan::Plan;
 use lanner_gpu::device::Stream;
 use lanner_gpu::error::GpuError;
@@ -90,11 +90,11 @@ impl Session {
         &mut self,
         index: &Index,
         plans: &[Plan],
-        answers: &mut [Option<Answer>],
+        answers: &mut [Option<Answer<Scored>>],
         free_more: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
         for (_, answer) in plans.iter().zip(answers.iter_mut()).filter(|(plan, _)| !needs_work(plan)) {
-            *answer = Some(Answer { exact: true, ..Answer::default() });
+            *answer = Some(Answer::default());
         }
         let lists_are_resident = self.resident.has_lists();
         let Usage { small_batches, upload_limit, .. } = self.usage;
@@ -171,7 +171,7 @@ impl Session {
         &mut self,
         turn: usize,
         index: &Index,
-        answers: &mut [Option<Answer>],
+        answers: &mut [Option<Answer<Scored>>],
     ) -> Result<Option<Request>, GpuError> {
         let Session { gpu, resident, place, slots, .. } = self;
         slots[turn].collect(&Context { gpu, resident, index, place: *place }, answers)

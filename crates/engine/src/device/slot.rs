@@ -12,10 +12,9 @@ use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
 use super::upload::UploadPlan;
 use crate::algorithms::topk::hit;
-use crate::query::answer::{Answer, Hit, Step, Work};
+use crate::query::answer::{Answer, Scored, Step, Work};
 use crate::query::cost::SMALL_BATCH;
 use crate::query::plan::Plan;
-use crate::query::score::ScoreModel;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
@@ -49,7 +48,6 @@ struct InFlight {
     request: Request,
     /// Whether the request is for one plan that has further stages.
     has_more_stages: bool,
-    model: ScoreModel,
     batch: Batch,
     layout: Layout,
     bytes_uploaded: u64,
@@ -119,7 +117,6 @@ impl Slot {
         self.in_flight = Some(InFlight {
             has_more_stages: request.stages.end < plans[0].stages.len(),
             request: request.clone(),
-            model: plans[0].score,
             bytes_uploaded: uploaded as u64,
             is_single: single.is_some(),
             launches: launches.iter().map(|launch| launch.name).collect(),
@@ -207,7 +204,7 @@ impl Slot {
     pub fn collect(
         &mut self,
         context: &Context<'_>,
-        answers: &mut [Option<Answer>],
+        answers: &mut [Option<Answer<Scored>>],
     ) -> Result<Option<Request>, GpuError> {
         let Some(in_flight) = self.in_flight.take() else {
             return Ok(None);
@@ -236,7 +233,12 @@ impl InFlight {
         names.into_iter().zip(durations)
     }
 
-    fn read(self, bytes: &[u8], steps: &[Step], answers: &mut [Option<Answer>]) -> Result<Option<Request>, GpuError> {
+    fn read(
+        self,
+        bytes: &[u8],
+        steps: &[Step],
+        answers: &mut [Option<Answer<Scored>>],
+    ) -> Result<Option<Request>, GpuError> {
         for (position, &number) in self.request.plans.iter().enumerate() {
             let stages = self.batch.stages[position].clone();
             let is_full = |&query: &usize| count(bytes, query) >= self.batch.queries[query].k;
@@ -256,7 +258,7 @@ impl InFlight {
         Ok(None)
     }
 
-    fn hits(&self, bytes: &[u8], query: usize) -> Result<Vec<Hit>, GpuError> {
+    fn hits(&self, bytes: &[u8], query: usize) -> Result<Vec<Scored>, GpuError> {
         let (row, found) = (&self.batch.queries[query], count(bytes, query));
         if found > row.k {
             let reason = format!("{found} hits where {} were asked for", row.k);
@@ -264,7 +266,7 @@ impl InFlight {
         }
         let first = self.layout.answers_keys + 8 * row.answer as usize;
         let keys = bytes[first..first + 8 * found as usize].as_chunks().0;
-        Ok(keys.iter().map(|key| hit(u64::from_le_bytes(*key), self.model)).collect())
+        Ok(keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect())
     }
 
     /// The work done for the stages of a plan.

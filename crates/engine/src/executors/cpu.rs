@@ -3,7 +3,7 @@
 use super::{Executor, map_in_threads};
 use crate::algorithms::topk::TopK;
 use crate::algorithms::{EarlierHits, Task, Workspace};
-use crate::query::answer::{Answer, Place, Step};
+use crate::query::answer::{Answer, Place, Scored, Step};
 use crate::query::cost;
 use crate::query::plan::{Plan, Stage};
 use lanner_index::format::IndexError;
@@ -36,13 +36,13 @@ impl Cpu {
 
     /// Runs the stages of a plan until one has k hits. A stage starts with the hits of the stage before it: an OR that
     /// follows an AND does not score the AND's documents again.
-    fn answer(&self, plan: &Plan, workspace: &mut Workspace) -> Result<Answer, IndexError> {
-        let mut answer = Answer { exact: true, ..Answer::default() };
+    fn answer(&self, plan: &Plan, workspace: &mut Workspace) -> Result<Answer<Scored>, IndexError> {
+        let mut answer = Answer::default();
         for stage in plan.stages.iter().map(Stage::on_cpu) {
             let start = Instant::now();
             let earlier = EarlierHits::new(std::mem::take(&mut answer.hits));
             answer.work += Task { plan, stage: &stage, index: &self.index, earlier: &earlier }.run(workspace)?;
-            answer.hits = workspace.top.take(plan.score);
+            answer.hits = workspace.top.take();
             answer.exact = workspace.is_exact;
             let name = stage.algorithm.name();
             answer.trace.steps.push(Step { name, place: Place::Cpu, duration: start.elapsed() });
@@ -56,7 +56,7 @@ impl Cpu {
 
 impl Executor for Cpu {
     /// One query on each thread; a single query is split by ranges of documents if that is faster.
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError> {
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError> {
         match plans {
             [plan] if self.is_split(plan) => Ok(vec![self.answer_in_parts(plan)?]),
             plans => self.answer_all(plans),
@@ -65,7 +65,7 @@ impl Executor for Cpu {
 }
 
 impl Cpu {
-    fn answer_all(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError> {
+    fn answer_all(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError> {
         let answers =
             map_in_threads(plans, self.threads, || self.borrow(), |borrowed, plan| self.answer_with(borrowed, plan));
         answers.into_iter().collect()
@@ -77,7 +77,7 @@ impl Cpu {
     }
 
     /// Answers a plan on this thread.
-    pub(crate) fn answer_with(&self, borrowed: &mut Borrowed<'_>, plan: &Plan) -> Result<Answer, IndexError> {
+    pub(crate) fn answer_with(&self, borrowed: &mut Borrowed<'_>, plan: &Plan) -> Result<Answer<Scored>, IndexError> {
         self.answer(plan, borrowed.workspace.as_mut().expect("there until it is returned"))
     }
 
@@ -86,8 +86,8 @@ impl Cpu {
     }
 
     /// Splits the documents of a plan among the threads and merges the answers of the parts, stage by stage.
-    fn answer_in_parts(&self, plan: &Plan) -> Result<Answer, IndexError> {
-        let mut answer = Answer { exact: true, ..Answer::default() };
+    fn answer_in_parts(&self, plan: &Plan) -> Result<Answer<Scored>, IndexError> {
+        let mut answer = Answer::default();
         for staged in plan.staged() {
             let start = Instant::now();
             let answers = self.answer_all(&self.parts(&staged))?;

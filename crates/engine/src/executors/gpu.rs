@@ -7,7 +7,7 @@ use crate::device::queue::{needs_work, runs_in_batches};
 use crate::device::session::{Failure, Session, Usage};
 use crate::papers::steps::{self, StepScratch};
 use crate::query::Algorithm;
-use crate::query::answer::Answer;
+use crate::query::answer::{Answer, Scored};
 use crate::query::plan::Plan;
 use crate::query::score::ScoreModel;
 use lanner_gpu::cuda::Cuda;
@@ -174,7 +174,7 @@ impl GpuExecutor {
 
     /// Answers the plans that the device can answer; the others stay `None`. A failure of the device is reported, and
     /// is not an error.
-    fn run_on_device(&self, plans: &[Plan], answers: &mut [Option<Answer>]) -> Result<(), IndexError> {
+    fn run_on_device(&self, plans: &[Plan], answers: &mut [Option<Answer<Scored>>]) -> Result<(), IndexError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out of the state: after a panic the device, with a batch in flight, is not used again.
         let mut device = match state.open.take() {
@@ -220,7 +220,7 @@ impl GpuExecutor {
 
 impl OpenDevice {
     /// Answers plans in batches, then those that run step by step. Plans that do not fit in device memory stay `None`.
-    fn answer(&mut self, index: &Index, plans: &[Plan], answers: &mut [Option<Answer>]) -> Result<(), Failure> {
+    fn answer(&mut self, index: &Index, plans: &[Plan], answers: &mut [Option<Answer<Scored>>]) -> Result<(), Failure> {
         let OpenDevice { session, scratch } = self;
         session.answer(index, plans, answers, &mut || *scratch = StepScratch::default())?;
         for (plan, answer) in plans.iter().zip(answers) {
@@ -233,7 +233,7 @@ impl OpenDevice {
 
     /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more; `None` if that fails
     /// too.
-    fn answer_in_steps(&mut self, index: &Index, plan: &Plan) -> Result<Option<Answer>, Failure> {
+    fn answer_in_steps(&mut self, index: &Index, plan: &Plan) -> Result<Option<Answer<Scored>>, Failure> {
         for is_last in [false, true] {
             match steps::answer(&self.session.context(index), &mut self.scratch, plan) {
                 Err(failure) if failure.is_out_of_memory() => {
@@ -251,15 +251,15 @@ impl OpenDevice {
 }
 
 impl Executor for GpuExecutor {
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError> {
-        let mut answers: Vec<Option<Answer>> = plans.iter().map(|_| None).collect();
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError> {
+        let mut answers: Vec<Option<Answer<Scored>>> = plans.iter().map(|_| None).collect();
         let (supported, unsupported): (Vec<usize>, Vec<usize>) =
             (0..plans.len()).partition(|&number| self.supports(&plans[number]));
         if unsupported.is_empty() {
             self.run_on_device(plans, &mut answers)?;
         } else {
             let some: Vec<Plan> = supported.iter().map(|&number| plans[number].clone()).collect();
-            let mut found: Vec<Option<Answer>> = some.iter().map(|_| None).collect();
+            let mut found: Vec<Option<Answer<Scored>>> = some.iter().map(|_| None).collect();
             self.run_on_device(&some, &mut found)?;
             supported.into_iter().zip(found).for_each(|(number, answer)| answers[number] = answer);
         }

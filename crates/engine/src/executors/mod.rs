@@ -9,12 +9,12 @@ pub use cpu::Cpu;
 pub use gpu::{Counters, GpuExecutor, Open, Report};
 pub(crate) use threads::map_in_threads;
 
-use crate::query::answer::Answer;
+use crate::query::answer::{Answer, Scored};
 use crate::query::plan::Plan;
 use lanner_index::format::IndexError;
 
 /// Answers batches of plans.
 pub trait Executor {
     /// Answers every plan: `answers[i]` belongs to `plans[i]`. It fails only if the index cannot be read.
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer>, IndexError>;
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError>;
 }

@@ -223,7 +223,6 @@ fn key(document: u32, score: u32) -> u64 {
 mod tests {
     use super::super::accumulator_pages::Dynamic;
     use super::*;
-    use crate::query::score::ScoreModel;
     use proptest::prelude::*;
     use std::cmp::Reverse;
 
@@ -250,7 +249,7 @@ mod tests {
                 }
                 let mut top = TopK::new(k);
                 heap.give(&pages, &mut top);
-                let found: Vec<(u32, u32)> = top.take(ScoreModel::Impact).iter().map(|hit| (hit.document.0, hit.units)).collect();
+                let found: Vec<(u32, u32)> = top.take().iter().map(|hit| (hit.document.0, hit.units)).collect();
                 prop_assert_eq!(&found, &expected, "algorithm {}", 1 + u32::from(is_second));
                 prop_assert_eq!(counts.0.iter().sum::<u64>(), postings.len() as u64);
             }

@@ -11,7 +11,7 @@ use crate::algorithms::Task;
 use crate::algorithms::score_at_a_time::{Decoder, FusedDecoder, Segments};
 use crate::algorithms::sweep::{Score, SweptScores};
 use crate::algorithms::topk::TopK;
-use crate::query::answer::Hit;
+use crate::query::answer::Scored;
 use crate::query::plan::Width;
 use lanner_index::codec::qmx;
 use lanner_index::format::IndexError;
@@ -118,7 +118,7 @@ pub fn run(
     options: &Options,
     memory: &mut Memory,
     clauses: &mut impl Clauses,
-) -> Result<Vec<Hit>, IndexError> {
+) -> Result<Vec<Scored>, IndexError> {
     let Memory { top, narrow, wide, heap, short, decoders } = memory;
     let mut segments = Segments::gather(task, short)?;
     if options.heap != Heap::Never {
@@ -132,7 +132,7 @@ pub fn run(
         Width::Bits16 => variant.answer(narrow, top),
         Width::Bits32 => variant.answer(wide, top),
     }
-    Ok(top.take(task.plan.score))
+    Ok(top.take())
 }
 
 /// A query that is being answered.

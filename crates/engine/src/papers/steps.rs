@@ -10,7 +10,7 @@ use crate::device::buffers::{Buffers, grow};
 use crate::device::session::Failure;
 use crate::papers::compaction::{Scratch, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
-use crate::query::answer::{Answer, Hit, Place, Step, Work};
+use crate::query::answer::{Answer, Place, Scored, Step, Work};
 use crate::query::plan::{Operation, Plan, Stage};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -62,7 +62,7 @@ pub struct StepRun<'a> {
 }
 
 /// Answers a plan whose stages all need a device. After a failure the caller must wait for the stream.
-pub fn answer(context: &Context<'_>, buffers: &mut StepScratch, plan: &Plan) -> Result<Answer, Failure> {
+pub fn answer(context: &Context<'_>, buffers: &mut StepScratch, plan: &Plan) -> Result<Answer<Scored>, Failure> {
     let (pending, steps, work) = (Vec::new(), Vec::new(), Work::default());
     let mut run = StepRun { context, plan, buffers, work, pending, steps };
     let lists = run.lists()?;
@@ -75,7 +75,7 @@ pub fn answer(context: &Context<'_>, buffers: &mut StepScratch, plan: &Plan) -> 
             break;
         }
     }
-    let mut answer = Answer { hits, exact: true, work: run.work, ..Answer::default() };
+    let mut answer = Answer { hits, work: run.work, ..Answer::default() };
     answer.trace.steps = run.steps;
     Ok(answer)
 }
@@ -92,7 +92,7 @@ impl StepRun<'_> {
     }
 
     /// Selects the best k keys.
-    fn select(&mut self, keys: Keys) -> Result<Vec<Hit>, GpuError> {
+    fn select(&mut self, keys: Keys) -> Result<Vec<Scored>, GpuError> {
         let Keys { address, count } = keys;
         let k = self.plan.k.min(count as usize) as u32;
         let choice = selection::auto(count, k);
@@ -112,7 +112,7 @@ impl StepRun<'_> {
             selection::cpu(&mut best, k as usize);
             self.note("select", Place::Cpu, start.elapsed());
         }
-        Ok(best.into_iter().map(|key| hit(key, self.plan.score)).collect())
+        Ok(best.into_iter().map(hit).collect())
     }
 
     /// Starts a step: the commands between this and [`StepRun::end`]. No buffer may grow in between.

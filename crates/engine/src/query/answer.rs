@@ -7,11 +7,11 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-/// The answer to a plan.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Answer {
+/// The answer to a query. Executors answer with [`Scored`] documents, the front door makes hits of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer<H = Hit> {
     /// The best k documents, best first.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<H>,
     /// Whether the answer is exact. It is unless the query had a budget that was too small.
     pub exact: bool,
     /// The work done.
@@ -28,17 +28,41 @@ pub struct Hit {
     pub document: DocId,
     /// The score as the integer that was computed and that decides the ranking; 65,536 units make 1.0, and units of
     /// impacts are whole.
-    // Beside the document, so that both are one store of the key that the GPU returns.
     pub units: u32,
     /// The same score as a number.
     pub score: f32,
 }
 
-impl Hit {
-    /// A document with its score in units of a model.
-    #[inline]
-    pub fn new(document: DocId, units: u32, model: ScoreModel) -> Hit {
-        Hit { document, units, score: units as f32 * model.unit() }
+/// A hit as executors return it: half as many bytes to write as a [`Hit`] with its score, which shows in batches with a
+/// large k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scored {
+    /// The document.
+    pub document: DocId,
+    /// Its score in units.
+    pub units: u32,
+}
+
+impl From<Hit> for Scored {
+    fn from(Hit { document, units, .. }: Hit) -> Scored {
+        Scored { document, units }
+    }
+}
+
+impl Answer<Scored> {
+    /// The answer with the scores of a model.
+    pub fn into_hits(self, model: ScoreModel) -> Answer {
+        let unit = model.unit();
+        let hit = |&Scored { document, units }: &Scored| Hit { document, units, score: units as f32 * unit };
+        let Answer { hits, exact, work, trace } = self;
+        Answer { hits: hits.iter().map(hit).collect(), exact, work, trace }
+    }
+}
+
+impl<H> Default for Answer<H> {
+    /// An exact answer without hits.
+    fn default() -> Answer<H> {
+        Answer { hits: Vec::new(), exact: true, work: Work::default(), trace: Trace::default() }
     }
 }
 
@@ -119,12 +143,14 @@ mod tests {
     #[test]
     fn an_answer_is_written_as_json_with_times_in_microseconds() {
         let step = Step { name: "maxscore", place: Place::Cpu, duration: Duration::from_nanos(1500) };
-        let hits = vec![Hit::new(DocId(3), 98_304, ScoreModel::Bm25)];
-        let answer = Answer { hits, exact: true, work: Work::default(), trace: Trace { steps: vec![step] } };
-        let json = serde_json::to_string(&answer).unwrap();
+        let hits = vec![Scored { document: DocId(3), units: 98_304 }];
+        let answer = Answer { hits, trace: Trace { steps: vec![step] }, ..Answer::default() };
+        let json = serde_json::to_string(&answer.into_hits(ScoreModel::Bm25)).unwrap();
         let expected = "{\"hits\":[{\"document\":3,\"units\":98304,\"score\":1.5}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
                         \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0},\
                         \"trace\":{\"steps\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"microseconds\":1.5}]}}";
         assert_eq!(json, expected);
+        let impact = Answer { hits: vec![Scored { document: DocId(3), units: 7 }], ..Answer::default() };
+        assert_eq!(impact.into_hits(ScoreModel::Impact).hits, [Hit { document: DocId(3), units: 7, score: 7.0 }]);
     }
 }

@@ -6,6 +6,7 @@ use crate::random::sample;
 use crate::table::Agreement;
 use crate::trial::test;
 use lanner::internals::executors::{Cpu, Executor};
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, DocId, DocumentSet, Mode, ScoreModel};
 use lanner_index::codec::CodecName;
@@ -66,7 +67,7 @@ fn known() -> Collection {
     Collection::new("whitespace", Bm25::default(), contents.collect()).with_asks(vec![Ask::plain("seventh fiftieth")])
 }
 
-fn answer(collection: &Collection, lists: Lists, algorithm: Algorithm, mode: Mode, k: usize) -> Answer {
+fn answer(collection: &Collection, lists: Lists, algorithm: Algorithm, mode: Mode, k: usize) -> Answer<Scored> {
     let index = collection.index(lists);
     let query = collection.asks[0].query().mode(mode).k(k).algorithm(algorithm).score(ScoreModel::Bm25);
     let plan = Planner::new(&index).plan(&query).unwrap();

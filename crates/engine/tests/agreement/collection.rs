@@ -1,7 +1,8 @@
 //! A collection as both sides know it: the oracle, and an index for each codec.
 
 use lanner::internals::oracle::{Oracle, Question};
-use lanner::{DocumentSet, Hit, Index, Mode, Query, ScoreModel};
+use lanner::internals::query::answer::Scored;
+use lanner::{DocumentSet, Index, Mode, Query, ScoreModel};
 use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -88,8 +89,8 @@ type Indexes = [OnceLock<Arc<Index>>; CodecName::ALL.len() + 1];
 
 /// Every hit of a question, best first.
 struct Expected {
-    and: Vec<Hit>,
-    or: Vec<Hit>,
+    and: Vec<Scored>,
+    or: Vec<Scored>,
 }
 
 pub struct Collection {
@@ -207,14 +208,14 @@ impl Collection {
     }
 
     /// The hits that every engine must give.
-    pub fn expected(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Hit> {
+    pub fn expected(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Scored> {
         let mut hits = self.candidates(ask, mode, k, score);
         hits.truncate(k);
         hits
     }
 
     /// All hits from which the best k are chosen.
-    pub fn candidates(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Hit> {
+    pub fn candidates(&self, ask: usize, mode: Mode, k: usize, score: ScoreModel) -> Vec<Scored> {
         let key = (ask, score.to_string());
         let known = self.expected.lock().unwrap().get(&key).cloned();
         let expected = known.unwrap_or_else(|| {

@@ -6,8 +6,9 @@ use lanner::internals::algorithms::lanes::SimdLevel;
 use lanner::internals::algorithms::topk::TopK;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Answer, Index, Mode, Plan, Query, ScoreModel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,7 +50,7 @@ enum Answerer {
 }
 
 impl Answering {
-    pub fn run(&self, plans: &[Plan]) -> Vec<Answer> {
+    pub fn run(&self, plans: &[Plan]) -> Vec<Answer<Scored>> {
         let device = match &self.executor {
             Answerer::Cpu(cpu) => return cpu.run(plans).unwrap(),
             Answerer::Device(device) => device,
@@ -211,7 +212,7 @@ impl Engine {
                 for stage in &plan.stages {
                     let earlier = EarlierHits::new(std::mem::take(&mut hits));
                     Task { plan: &plan, stage, index: &index, earlier: &earlier }.run(&mut workspace).unwrap();
-                    hits = workspace.top.take(plan.score);
+                    hits = workspace.top.take();
                     if hits.len() >= case.k {
                         break;
                     }
@@ -255,7 +256,7 @@ impl Engine {
             let index = Arc::new(index);
             (range.start as u32, self.executor(&index), index)
         });
-        let run = |executor: &Answering, index: &Arc<Index>, case: &Case, stage| -> Answer {
+        let run = |executor: &Answering, index: &Arc<Index>, case: &Case, stage| -> Answer<Scored> {
             let planner = Planner::new(index).with_document_frequencies(&frequencies);
             let plan = planner.plan(&self.query(collection, case)).unwrap();
             let staged: Vec<Plan> = plan.staged().filter(|plan| plan.stages[0].operation == stage).collect();
@@ -292,12 +293,15 @@ impl Engine {
             let mut candidates = collection.candidates(case.ask, case.mode, case.k, case.score);
             let last = candidates.get(case.k.wrapping_sub(1)).map_or(0, |hit| hit.units);
             let number = |document| index.id(document).unwrap().parse().unwrap();
-            let mut hits: Vec<Hit> =
-                answer.hits.iter().map(|hit| Hit { document: lanner::DocId(number(hit.document)), ..*hit }).collect();
+            let mut hits: Vec<Scored> = answer
+                .hits
+                .iter()
+                .map(|hit| Scored { document: lanner::DocId(number(hit.document)), ..*hit })
+                .collect();
             hits.sort_unstable_by_key(|hit| (std::cmp::Reverse(hit.units), hit.document));
             hits.dedup();
             assert_eq!(hits.len(), case.k.min(candidates.len()), "{} {case:?}", self.name());
-            let is_free = |hit: &Hit| hit.units == last && candidates.contains(hit);
+            let is_free = |hit: &Scored| hit.units == last && candidates.contains(hit);
             hits.retain(|hit| !is_free(hit));
             candidates.retain(|hit| hit.units > last);
             candidates.truncate(case.k);
@@ -305,12 +309,12 @@ impl Engine {
         }
     }
 
-    fn compare(&self, collection: &Collection, case: &Case, hits: &[Hit], how: &str) {
+    fn compare(&self, collection: &Collection, case: &Case, hits: &[Scored], how: &str) {
         let expected = collection.expected(case.ask, case.mode, case.k, case.score);
         self.assert_hits(collection, case, (hits, &expected), how);
     }
 
-    fn assert_hits(&self, collection: &Collection, case: &Case, (hits, expected): (&[Hit], &[Hit]), how: &str) {
+    fn assert_hits(&self, collection: &Collection, case: &Case, (hits, expected): (&[Scored], &[Scored]), how: &str) {
         assert_eq!(hits, expected, "{} {how} {case:?} {:?}", self.name(), collection.asks[case.ask].query().text);
         self.compared.fetch_add(1, Ordering::Relaxed);
     }
@@ -325,7 +329,7 @@ fn operations(mode: Mode) -> &'static [lanner::internals::query::plan::Operation
     }
 }
 
-fn shifted(hits: Vec<Hit>, base: u32) -> Vec<Hit> {
-    let shift = |hit: Hit| Hit { document: lanner::DocId(hit.document.0 + base), ..hit };
+fn shifted(hits: Vec<Scored>, base: u32) -> Vec<Scored> {
+    let shift = |hit: Scored| Scored { document: lanner::DocId(hit.document.0 + base), ..hit };
     hits.into_iter().map(shift).collect()
 }

@@ -3,7 +3,7 @@
 use crate::error::BenchError;
 use clap::ValueEnum;
 use lanner::internals::executors::{Executor, GpuExecutor};
-use lanner::internals::query::answer::Place;
+use lanner::internals::query::answer::{Place, Scored};
 use lanner::{Answer, Index, Plan};
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::Device;
@@ -63,7 +63,7 @@ impl OnDevice {
     }
 
     /// Answers plans; it is an error if the CPU answered one of them.
-    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer>, BenchError> {
+    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, BenchError> {
         let answers = self.executor.run(plans)?;
         let counters = self.executor.counters();
         let [unsupported, fallen_back, failures] = [&counters.unsupported, &counters.fallen_back, &counters.failures]
@@ -88,8 +88,8 @@ impl OnDevice {
 
 /// Returns the seconds of kernels for the answers of one call. All answers of a batch carry its steps, so that each batch is
 /// counted once.
-pub fn kernel_seconds(answers: &[Answer]) -> f64 {
-    let steps_of = |answer: &Answer| {
+pub fn kernel_seconds(answers: &[Answer<Scored>]) -> f64 {
+    let steps_of = |answer: &Answer<Scored>| {
         let on_device = answer.trace.steps.iter().filter(|step| step.place != Place::Cpu);
         on_device.map(|step| (step.name, step.duration)).collect::<Vec<_>>()
     };

@@ -13,8 +13,9 @@ use crate::result::Measurement;
 use crate::statistics::{Spread, Summary};
 use lanner::SearchError;
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::{PlanError, Planner};
-use lanner::{Answer, Hit, Index, Mode, Plan, Query};
+use lanner::{Answer, Index, Mode, Plan, Query};
 use lanner_gpu::device::Device;
 use std::ops::RangeFrom;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub struct Planned<'a> {
     pub cell: Cell,
     texts: &'a [String],
     pub plans: Vec<Plan>,
-    expected: Vec<Vec<Hit>>,
+    expected: Vec<Vec<Scored>>,
 }
 
 impl Executors {
@@ -227,7 +228,7 @@ impl Executors {
 
 impl Planned<'_> {
     /// Compares the answers of consecutive plans with those of the CPU.
-    pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
+    pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer<Scored>]) -> Result<(), BenchError> {
         for (number, answer) in numbers.zip(answers) {
             let (query, k) = (self.texts[number].as_str(), self.cell.k);
             if !answer.exact {

@@ -10,7 +10,8 @@ use crate::table::{count, number};
 use lanner::internals::papers::batched_intersection::{Batch, Threshold, batches};
 use lanner::internals::papers::compaction::{DeviceList, THREADS};
 use lanner::internals::papers::{binary_intersection, merge_path};
-use lanner::{Hit, Mode, Plan};
+use lanner::internals::query::answer::Scored;
+use lanner::{Mode, Plan};
 use lanner_gpu::device::{Address, Command};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Memory, Pinned};
@@ -39,7 +40,7 @@ struct Query {
     load: u32,
     expected: Vec<u32>,
     plan: Plan,
-    hits: Vec<Hit>,
+    hits: Vec<Scored>,
 }
 
 struct Work<'a> {
@@ -275,7 +276,7 @@ impl Work<'_> {
     /// Runs a batch by Lanner's executor.
     fn answer(&self, queries: &[Query]) -> Result<BatchTime, BenchError> {
         let plans: Vec<Plan> = queries.iter().map(|query| query.plan.clone()).collect();
-        let hits: Vec<Vec<Hit>> = queries.iter().map(|query| query.hits.clone()).collect();
+        let hits: Vec<Vec<Scored>> = queries.iter().map(|query| query.hits.clone()).collect();
         let Timed { host, device } = self.setup.time_on_gpu(&plans, &hits)?;
         Ok(BatchTime { queries: queries.len(), whole: host, kernel: device, cpu: 0.0 })
     }

@@ -6,7 +6,8 @@ use crate::plot::{Chart, Group};
 use crate::reproduce::setup::{Average, Setup};
 use crate::result::{Measurement, find_value};
 use crate::table::{Table, count};
-use lanner::{Algorithm, Hit, Mode, Plan};
+use lanner::internals::query::answer::Scored;
+use lanner::{Algorithm, Mode, Plan};
 use std::slice::from_ref;
 
 /// Table 2: milliseconds per query of the paper's CPU and GPU.
@@ -18,7 +19,7 @@ const QUERIES: usize = 200;
 /// A query and its hits.
 struct Asked {
     plan: Plan,
-    hits: Vec<Hit>,
+    hits: Vec<Scored>,
 }
 
 pub fn table_2(setup: &Setup) -> Result<Findings, BenchError> {

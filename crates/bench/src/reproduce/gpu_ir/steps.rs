@@ -14,7 +14,8 @@ use lanner::internals::device::decode::DecodeKind;
 use lanner::internals::papers::compaction::{DeviceList, Origins, read_numbers};
 use lanner::internals::papers::parallel_merge_find;
 use lanner::internals::papers::selection::Method;
-use lanner::{Hit, Mode, Plan};
+use lanner::internals::query::answer::Scored;
+use lanner::{Mode, Plan};
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::CodecName;
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ struct Conjunction {
     ranked: Ranked,
     plan: Plan,
     /// The best k.
-    hits: Vec<Hit>,
+    hits: Vec<Scored>,
 }
 
 struct Work<'a> {

@@ -6,6 +6,7 @@ use crate::error::BenchError;
 use crate::reproduce::setup::{Setup, check_answers};
 use crate::result::{Measurement, find};
 use crate::table::{Table, count};
+use lanner::internals::query::answer::Scored;
 use lanner::{Answer, Mode};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub fn measure(setup: &Setup, texts: &[String]) -> Result<Vec<Measurement>, Benc
 }
 
 /// Returns the microseconds of each step over all answers.
-fn sums(answers: &[Answer]) -> BTreeMap<&'static str, f64> {
+fn sums(answers: &[Answer<Scored>]) -> BTreeMap<&'static str, f64> {
     let mut sums = BTreeMap::new();
     for step in answers.iter().flat_map(|answer| &answer.trace.steps) {
         *sums.entry(step.name).or_default() += step.duration.as_secs_f64() * 1e6;

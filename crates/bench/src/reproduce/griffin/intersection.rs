@@ -11,7 +11,8 @@ use lanner::internals::device::decode::DecodeKind::Documents;
 use lanner::internals::papers::binary_intersection;
 use lanner::internals::papers::compaction::{DeviceList, Found, Origins};
 use lanner::internals::papers::merge_path::{self, Partitions};
-use lanner::{Hit, Mode, Plan};
+use lanner::internals::query::answer::Scored;
+use lanner::{Mode, Plan};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::{BLOCK, CodecName};
@@ -100,7 +101,7 @@ struct Pair {
     packed: Option<Packed>,
     expected: Vec<u32>,
     plan: Plan,
-    hits: Vec<Hit>,
+    hits: Vec<Scored>,
 }
 
 /// The two lists packed, as the paper has them.

@@ -8,9 +8,10 @@ use lanner::SearchError;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
 use lanner::internals::papers::saat_variants::{self, Options};
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::plan::Stage;
 use lanner::internals::query::planner::{PlanError, Planner};
-use lanner::{Algorithm, Hit, Index, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Index, Plan, Query, ScoreModel};
 use lanner_index::codec::qmx;
 use lanner_index::format::IndexError;
 use rayon::prelude::*;
@@ -221,14 +222,14 @@ impl Workload {
 }
 
 impl Runner<'_> {
-    fn answer(&mut self, plan: &Plan, how: How) -> Result<Vec<Hit>, IndexError> {
+    fn answer(&mut self, plan: &Plan, how: How) -> Result<Vec<Scored>, IndexError> {
         let stage = match how {
             How::Exhaustive => Stage { algorithm: Algorithm::Exhaustive, ..plan.stages[0] },
             How::ScoreAtATime(_) => plan.stages[0],
         };
         let task = Task { plan, stage: &stage, index: self.index, earlier: &EarlierHits::default() };
         match how {
-            How::Exhaustive => task.run(&mut self.workspace).map(|_| self.workspace.top.take(ScoreModel::Impact)),
+            How::Exhaustive => task.run(&mut self.workspace).map(|_| self.workspace.top.take()),
             How::ScoreAtATime(options) => saat_variants::run(&task, &options, &mut self.memory, &mut NoCounts),
         }
     }

@@ -4,10 +4,11 @@ use super::Setup;
 use crate::error::BenchError;
 use crate::query_log::spread;
 use crate::scale::random::Random;
+use lanner::Index;
 use lanner::internals::papers::binary_intersection::last_documents;
 use lanner::internals::papers::compaction::DeviceList;
 use lanner::internals::papers::selection::Selection;
-use lanner::{Hit, Index};
+use lanner::internals::query::answer::Scored;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::BLOCK;
@@ -126,8 +127,8 @@ pub struct Ranked {
 
 impl Ranked {
     /// Uploads the keys of all hits, which are given best first.
-    pub fn upload(setup: &Setup, hits: &[Hit], k: usize) -> Result<Ranked, GpuError> {
-        let key = |hit: &Hit| u64::from(hit.units) << 32 | u64::from(!hit.document.0);
+    pub fn upload(setup: &Setup, hits: &[Scored], k: usize) -> Result<Ranked, GpuError> {
+        let key = |hit: &Scored| u64::from(hit.units) << 32 | u64::from(!hit.document.0);
         let mut keys: Vec<u64> = hits.iter().map(key).collect();
         let best = keys[..keys.len().min(k)].to_vec();
         keys.sort_unstable_by_key(|key| !(*key as u32));

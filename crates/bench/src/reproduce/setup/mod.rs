@@ -22,7 +22,8 @@ use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::table::{count, number};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
-use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
+use lanner::internals::query::answer::Scored;
+use lanner::{Algorithm, Answer, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Address, Command, Device};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
@@ -225,12 +226,12 @@ impl Setup {
     }
 
     /// Returns the hits of plans, computed by the CPU on all threads.
-    pub fn hits(&self, plans: &[Plan]) -> Result<Vec<Vec<Hit>>, BenchError> {
+    pub fn hits(&self, plans: &[Plan]) -> Result<Vec<Vec<Scored>>, BenchError> {
         Ok(self.all_threads.run(plans)?.into_iter().map(|answer| answer.hits).collect())
     }
 
     /// Times a call on one thread of the CPU, and compares the hits.
-    pub fn time_on_cpu(&self, plans: &[Plan], expected: &[Vec<Hit>]) -> Result<Timed, BenchError> {
+    pub fn time_on_cpu(&self, plans: &[Plan], expected: &[Vec<Scored>]) -> Result<Timed, BenchError> {
         let start = Instant::now();
         let answers = self.one_thread.run(plans)?;
         let host = start.elapsed().as_secs_f64();
@@ -239,7 +240,7 @@ impl Setup {
     }
 
     /// Times a call on the device, and compares the hits.
-    pub fn time_on_gpu(&self, plans: &[Plan], expected: &[Vec<Hit>]) -> Result<Timed, BenchError> {
+    pub fn time_on_gpu(&self, plans: &[Plan], expected: &[Vec<Scored>]) -> Result<Timed, BenchError> {
         let executor = self.executor()?;
         let start = Instant::now();
         let answers = executor.answer(plans)?;
@@ -281,7 +282,7 @@ pub fn check<T: PartialEq + ?Sized>(what: &str, found: &T, expected: &T) -> Resu
 }
 
 /// Returns an error unless answers are exact and have the expected hits.
-pub fn check_answers(what: &str, answers: &[Answer], expected: &[Vec<Hit>]) -> Result<(), BenchError> {
+pub fn check_answers(what: &str, answers: &[Answer<Scored>], expected: &[Vec<Scored>]) -> Result<(), BenchError> {
     let is_right = answers.iter().all(|answer| answer.exact) && answers.iter().map(|answer| &answer.hits).eq(expected);
     check(what, &is_right, &true)
 }
