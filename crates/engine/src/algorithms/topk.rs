@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_for_hits_and_not_for_k() {
+    fn memory_is_reserved_for_hits_and_not_for_k() {
         let mut top = TopK::new(usize::MAX);
         top.push(DocId(7), 1);
         assert_eq!(top.take(ScoreModel::Impact), hits_of(&[(7, 1)]));

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
+    fn a_large_k_lies_in_the_arena_with_capacity_for_a_push_of_every_thread() {
         assert_eq!([0, 10, 256, 257, 1000, 10_000].map(arena_keys), [0, 0, 0, 1024, 2048, 16_384]);
     }
 }

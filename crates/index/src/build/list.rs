@@ -371,16 +371,16 @@ impl Directory {
 
 /// The largest weights of the postings added so far.
 pub(super) struct Strongest {
-    /// The 1,000 largest saturations, possibly with smaller ones; saturations that are not here are at most `floor`.
+    /// The 1,000 largest saturations, possibly with smaller ones; saturations that are not here are at most `least`.
     saturations: Vec<f32>,
-    floor: f32,
+    least: f32,
     /// `impacts[i]`: postings with impact `i`.
     impacts: [u32; 256],
 }
 
 impl Default for Strongest {
     fn default() -> Self {
-        Strongest { saturations: Vec::new(), floor: 0.0, impacts: [0; 256] }
+        Strongest { saturations: Vec::new(), least: 0.0, impacts: [0; 256] }
     }
 }
 
@@ -416,8 +416,8 @@ impl Strongest {
     }
 
     fn add_saturations(&mut self, saturations: &[f32]) {
-        let floor = self.floor;
-        self.saturations.extend(saturations.iter().filter(|&&saturation| saturation > floor));
+        let least = self.least;
+        self.saturations.extend(saturations.iter().filter(|&&saturation| saturation > least));
         if self.saturations.len() >= 4 * Self::KEPT {
             self.cut();
         }
@@ -428,7 +428,7 @@ impl Strongest {
         if self.saturations.len() > Self::KEPT {
             self.saturations.select_nth_unstable_by(Self::KEPT - 1, |a, b| b.total_cmp(a));
             self.saturations.truncate(Self::KEPT);
-            self.floor = self.saturations[Self::KEPT - 1];
+            self.least = self.saturations[Self::KEPT - 1];
         }
     }
 

@@ -65,9 +65,9 @@ constants! {
     PFOR_GROUP: usize = 32;
     /// Bytes of a group in pfor's shared part.
     PFOR_GROUP_BYTES: usize = 4 + 2 * PFOR_GROUP;
-    /// Bits of the largest distance in a slot of pfor, from before a block to its last number.
+    /// Bits of the largest distance in an entry of pfor, from before a block to its last number.
     PFOR_WIDEST_DISTANCE: usize = 8;
-    /// The most high bits in a slot of pfor: with a distance they fill a word.
+    /// The most high bits in an entry of pfor: with a distance they fill a word.
     PFOR_WIDEST_HIGH: usize = 32 - PFOR_WIDEST_DISTANCE;
 }
 

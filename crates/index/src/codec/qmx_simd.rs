@@ -1,6 +1,6 @@
 //! `qmx` decoded 8 or 16 numbers at a time: shifted apart, masked, summed up within the register.
 //!
-//! A register holds two or four rows of the four lanes. Positions after the end of a unit add nothing to the prefix
+//! A register holds two or four rows of the four lanes. Positions after the end of a group add nothing to the prefix
 //! sum, so that the last lane of the register is always the last document, from which the next register continues.
 //! Documents are returned through an array of the size of a register, which the compiler optimizes away.
 #![allow(unsafe_code)]
@@ -28,9 +28,9 @@ pub(super) fn for_each_avx512<F: Sink>(reader: Reader<'_>, visit: F) {
 fn all_avx2<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
     while let Some(run) = reader.next_run() {
         match run {
-            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
-            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
-            Run { packing, words, .. } => dispatch!(packing, units_avx2(words, &mut reader, &mut visit)),
+            Run { packing: 0, groups, .. } => reader.neighbours(groups, &mut visit),
+            Run { packing: 15, groups, .. } => reader.tail(groups, &mut visit),
+            Run { packing, words, .. } => dispatch!(packing, groups_avx2(words, &mut reader, &mut visit)),
         }
     }
     visit.end();
@@ -40,22 +40,22 @@ fn all_avx2<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
 fn all_avx512<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
     while let Some(run) = reader.next_run() {
         match run {
-            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
-            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
-            Run { packing, words, .. } => dispatch!(packing, units_avx512(words, &mut reader, &mut visit)),
+            Run { packing: 0, groups, .. } => reader.neighbours(groups, &mut visit),
+            Run { packing: 15, groups, .. } => reader.tail(groups, &mut visit),
+            Run { packing, words, .. } => dispatch!(packing, groups_avx512(words, &mut reader, &mut visit)),
         }
     }
     visit.end();
 }
 
-/// Decodes the units of one packing, up to the end of the sequence.
+/// Decodes the groups of one packing, up to the end of the sequence.
 #[target_feature(enable = "avx2,bmi2")]
-fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
+fn groups_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+    let Packing { numbers, words: words_in_group, .. } = const { PACKINGS[PACKING] };
     let mut last = _mm256_set1_epi32(reader.last as i32);
     let mut documents = [0u32; 8];
-    for unit in words.chunks_exact(words_in_unit) {
-        let lanes = [0, words_in_unit - 1].map(|word| _mm256_broadcastsi128_si256(load(&unit[word])));
+    for group in words.chunks_exact(words_in_group) {
+        let lanes = [0, words_in_group - 1].map(|word| _mm256_broadcastsi128_si256(load(&group[word])));
         for step in 0..numbers.div_ceil(8) {
             let sums = sums_avx2::<PACKING>(lanes, step, last);
             last = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7));
@@ -78,14 +78,14 @@ fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Re
     reader.last = _mm256_cvtsi256_si32(last) as u32;
 }
 
-/// Decodes the units of one packing, up to the end of the sequence.
+/// Decodes the groups of one packing, up to the end of the sequence.
 #[target_feature(enable = "avx512f,bmi2")]
-fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
+fn groups_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+    let Packing { numbers, words: words_in_group, .. } = const { PACKINGS[PACKING] };
     let mut last = _mm512_set1_epi32(reader.last as i32);
     let mut documents = [0u32; 16];
-    for unit in words.chunks_exact(words_in_unit) {
-        let lanes = [0, words_in_unit - 1].map(|word| _mm512_broadcast_i32x4(load(&unit[word])));
+    for group in words.chunks_exact(words_in_group) {
+        let lanes = [0, words_in_group - 1].map(|word| _mm512_broadcast_i32x4(load(&group[word])));
         for step in 0..numbers.div_ceil(16) {
             let sums = sums_avx512::<PACKING>(lanes, step, last);
             last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
@@ -116,7 +116,7 @@ fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl Sin
     reader.left -= count;
 }
 
-/// The documents of two rows of a unit, from the one before them.
+/// The documents of two rows of a group, from the one before them.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m256i) -> __m256i {
@@ -136,7 +136,7 @@ fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m25
     _mm256_add_epi32(_mm256_add_epi32(sums, carried), last)
 }
 
-/// The documents of four rows of a unit, from the one before them.
+/// The documents of four rows of a group, from the one before them.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn sums_avx512<const PACKING: usize>(lanes: [__m512i; 2], step: usize, last: __m512i) -> __m512i {

@@ -47,12 +47,12 @@ pub(super) fn document(id: &str, bytes: &[u8], delivery: &mut Delivery<'_, '_>) 
         Err(error) => return delivery.problem(error.line, error.what),
     };
     let title = title(text);
-    let slot = |slot| match slot {
+    let field = |field| match field {
         TITLE => Some(title),
         TEXT => Some(text),
         _ => Some(id),
     };
-    delivery.document(1, slot, &[]);
+    delivery.document(1, field, &[]);
 }
 
 /// Returns the first line that is not blank, cut to the longest title.

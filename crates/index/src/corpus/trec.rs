@@ -80,12 +80,12 @@ fn one_document(content: &[u8], first_line: u64, record: &mut Record, delivery: 
     if let Err(what) = parse(text, record) {
         return delivery.problem(line, what);
     }
-    let slot = |slot| match slot {
+    let field = |field| match field {
         TITLE => Some(record.title.trim()),
         TEXT => Some(record.text.trim()),
         _ => Some(record.id.trim()),
     };
-    delivery.document(line, slot, &[]);
+    delivery.document(line, field, &[]);
 }
 
 fn unclosed(line: u64, delivery: &mut Delivery<'_, '_>) {

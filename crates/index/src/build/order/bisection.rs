@@ -11,13 +11,13 @@
 //! · log2(d + 1) grows. A document that moves from a part with l other documents to one with r saves g(r) - g(l) bits,
 //! where g(d) = f(d + 1) - f(d).
 //!
-//! The *leaning* of a document to the right is the sum of g(r) - g(l) over its terms, not counting itself. In each
-//! round the half of the documents with the largest leanings goes right. This gives the same halves as swapping pairs,
-//! best first, as long as a pair gains, but takes one selection instead of two sorts. All leanings are computed before
-//! any document moves, so two similar documents in different halves could swap forever. A document therefore resists a
+//! The *gain* of a document from being on the right is the sum of g(r) - g(l) over its terms, not counting itself. In
+//! each round the half of the documents with the largest gains goes right. This gives the same halves as swapping
+//! pairs, best first, as long as a pair gains, but takes one selection instead of two sorts. All gains are computed
+//! before any document moves, so two similar documents in different halves could swap forever. A document therefore resists a
 //! move, a little more in each round (the cooling of the last paper).
 //!
-//! Leanings are integers, so that neither the order of additions nor the number of threads changes the result.
+//! Gains are integers, so that neither the order of additions nor the number of threads changes the result.
 
 use super::graph::Graph;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -159,9 +159,9 @@ struct Scratch {
     is_right: Vec<bool>,
     /// `left_degrees[term]`: the number of documents in the left half with the term.
     left_degrees: Vec<u32>,
-    /// `leanings[side][term]`: what the term adds to the leaning of a document on that side.
-    leanings: [Vec<i32>; 2],
-    /// The leaning of each document, with its position to break ties: see `key_of`.
+    /// `term_gains[side][term]`: what the term adds to the gain of a document on that side.
+    term_gains: [Vec<i32>; 2],
+    /// The gain of each document, with its position to break ties: see `key_of`.
     keys: Vec<u64>,
     /// The same keys, partitioned by the selection.
     selected: Vec<u64>,
@@ -234,11 +234,11 @@ fn is_leaf(graph: &Graph) -> bool {
     graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0
 }
 
-/// A key that sorts by leaning, then by position: the leaning in the upper 32 bits, the position in the lower.
+/// A key that sorts by gain, then by position: the gain in the upper 32 bits, the position in the lower.
 #[inline]
-fn key_of(leaning: i64, position: usize) -> u64 {
-    let leaning = leaning.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-    u64::from(leaning as u32 ^ 1 << 31) << 32 | position as u64
+fn key_of(gain: i64, position: usize) -> u64 {
+    let gain = gain.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+    u64::from(gain as u32 ^ 1 << 31) << 32 | position as u64
 }
 
 impl Scratch {
@@ -251,7 +251,7 @@ impl Scratch {
     }
 
     fn weigh_terms(&mut self, graph: &Graph, gains: &Gains) {
-        let [of_left, of_right] = &mut self.leanings;
+        let [of_left, of_right] = &mut self.term_gains;
         of_left.clear();
         of_right.clear();
         for (&all, &left) in graph.degrees().iter().zip(&self.left_degrees) {
@@ -261,18 +261,18 @@ impl Scratch {
         }
     }
 
-    /// Computes the key of each document. The resistance adds to its leaning towards the side where it is.
+    /// Computes the key of each document. The resistance adds to its gain on the side where it is.
     fn weigh_documents(&mut self, graph: &Graph, threads: usize, resistance: i64) {
         self.keys.resize(self.is_right.len(), 0);
-        let (is_right, leanings) = (&self.is_right, &self.leanings);
+        let (is_right, term_gains) = (&self.is_right, &self.term_gains);
         let share = self.keys.len().div_ceil(threads);
         on_threads(self.keys.chunks_mut(share).enumerate(), |(number, keys)| {
             let first = number * share;
             for (position, (key, row)) in (first..).zip(keys.iter_mut().zip(graph.rows(first))) {
                 let right = is_right[position];
-                let leanings = &leanings[usize::from(right)];
-                let leaning: i64 = row.iter().map(|&term| i64::from(leanings[term as usize])).sum();
-                *key = key_of(leaning + if right { resistance } else { -resistance }, position);
+                let gains = &term_gains[usize::from(right)];
+                let gain: i64 = row.iter().map(|&term| i64::from(gains[term as usize])).sum();
+                *key = key_of(gain + if right { resistance } else { -resistance }, position);
             }
         });
     }
