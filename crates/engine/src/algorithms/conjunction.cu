@@ -135,7 +135,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         if (slice_in_block * (BLOCK >> query.slices) >= postings_in_block(sparse[0], block)) return;
         Scratch &scratch = shared.scratch[warp];
         BlockColumns columns = columns_of(sparse[0], block_row(sparse[0], 0, block));
-        const uint4 documents = decode_documents<TAG>(sparse[0], columns, arguments, lane, scratch);
+        const uint4 documents = decode_documents<TAG>(sparse[0], columns, arguments.codecs, lane, scratch);
         if (lane == 0) top.note_block(columns.count);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
         const bool is_own = lane >> (5 - query.slices) == slice_in_block;
@@ -148,7 +148,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         ask_dense(mine);
         for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);
         if (!__any_sync(~0u, mine.alive)) return;
-        const uint4 values = decode_values<TAG>(sparse[0], columns, arguments, lane, scratch);
+        const uint4 values = decode_values<TAG>(sparse[0], columns, arguments.codecs.weights, lane, scratch);
         const unsigned of_lane[4] = {values.x, values.y, values.z, values.w};
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
@@ -201,7 +201,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             if (lanes == 0) return;
             const unsigned block = __shfl_sync(~0u, at_first(unknown, blocks), __ffs(lanes) - 1);
             BlockColumns columns = columns_of(list, block_row(list, 0, block));
-            const uint4 documents = decode_documents<TAG>(list, columns, arguments, lane, scratch);
+            const uint4 documents = decode_documents<TAG>(list, columns, arguments.codecs, lane, scratch);
             if (lane == 0) top.note_block(columns.count);
             __syncwarp();
             reinterpret_cast<uint4 *>(scratch.numbers)[lane] = documents;
@@ -214,7 +214,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
                 if (position == NONE) {
                     mine.alive &= ~(1u << i);
                 } else {
-                    const unsigned value = value_at<TAG>(list, columns, arguments, position);
+                    const unsigned value = value_at<TAG>(list, columns, arguments.codecs.weights, position);
                     mine.scores[i] += weigh<COLUMN>(list.multiplier, value, norm_of(mine.documents[i]));
                 }
             }
@@ -292,7 +292,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
                     continue;
                 }
                 mine = chunk + lane;
-                word = mine < end ? joined(mine) : make_uint2(0, 0);
+                word = mine < end ? common_word(mine) : make_uint2(0, 0);
                 pending = __ballot_sync(~0u, (word.x | word.y) != 0);
                 chunk += AND_THREADS;
             }
@@ -301,7 +301,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
     }
 
     // The documents of a chunk that are in all lists; none where the bounds do not reach the threshold.
-    __device__ uint2 joined(unsigned chunk) const {
+    __device__ uint2 common_word(unsigned chunk) const {
         uint2 word = make_uint2(~0u, ~0u);
         unsigned bound = 0;
         for (unsigned list = 0; list < query.dense_count; list++) {

@@ -5,6 +5,7 @@
 
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
+use lanner_index::codec::Codecs;
 use lanner_index::open::Column;
 
 lanner_gpu::shared! {
@@ -209,6 +210,15 @@ lanner_gpu::shared! {
         dense: [DenseRow; SINGLE_LISTS],
     }
 
+    /// The tags of the codecs of lists.
+    #[derive(Default)]
+    struct CodecTags {
+        /// Of documents.
+        documents: u32,
+        /// Of weights.
+        weights: u32,
+    }
+
     /// The argument of all kernels that answer queries.
     #[derive(Default)]
     struct BatchArguments {
@@ -234,16 +244,20 @@ lanner_gpu::shared! {
         answer_work: Address to "WorkRow",
         /// Hits of each query, written after everything else of its answer.
         answer_counts: Address to "unsigned",
-        /// The tag of the codec of documents.
-        documents_codec: u32,
-        /// The tag of the codec of weights.
-        weights_codec: u32,
+        /// The codecs of the lists.
+        codecs: CodecTags,
         /// One divided by the documents of the collection, to estimate where a document lies in a list.
         inverse_documents: f32,
         /// Unused.
         reserved: u32,
         /// The rows of a single query.
         single: SingleRows,
+    }
+}
+
+impl From<Codecs> for CodecTags {
+    fn from(codecs: Codecs) -> CodecTags {
+        CodecTags { documents: codecs.documents as u32, weights: codecs.weights as u32 }
     }
 }
 

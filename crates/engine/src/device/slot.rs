@@ -97,37 +97,37 @@ impl Slot {
             Some(rows) => self.prepare_single(context, &layout, rows)?,
             None => self.prepare_batch(context, &layout, &mut batch)?,
         };
-        let column = plans[0].score.column();
-        let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single: single.is_some() };
+        let (is_single, column) = (single.is_some(), plans[0].score.column());
+        let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single };
         let launches = layout.launches(&batch, variant, arguments);
-        let is_small = plans.len() <= SMALL_BATCH;
-        let how = if is_small { self.usage.small_batches } else { SmallBatches::Marked };
+        let how = if plans.len() <= SMALL_BATCH { self.usage.small_batches } else { SmallBatches::Marked };
         let commands = match single {
             Some(_) => launches.iter().map(command).collect(),
             None => self.commands(&layout, &launches, how == SmallBatches::Marked),
         };
-        match how {
-            SmallBatches::Singly | SmallBatches::Marked => {
-                commands.iter().try_for_each(|command| context.gpu.submit(self.stream, *command))?;
-            }
-            _ => context.gpu.submit_all(self.stream, &commands)?,
-        }
-        let uploaded = match single {
-            Some(_) => size_of::<BatchArguments>(),
-            None => layout.rows_bytes + batch.upload.bytes(),
-        };
+        self.submit_commands(context.gpu, &commands, how)?;
+        let uploaded = if is_single { size_of::<BatchArguments>() } else { layout.rows_bytes + batch.upload.bytes() };
         self.in_flight = Some(InFlight {
             has_more_stages: request.stages.end < plans[0].stages.len(),
             request: request.clone(),
             model: plans[0].score,
             bytes_uploaded: uploaded as u64,
-            is_single: single.is_some(),
+            is_single,
             launches: launches.iter().map(|launch| launch.name).collect(),
             batch,
             layout,
             start,
         });
         Ok(())
+    }
+
+    fn submit_commands(&self, gpu: &Gpu, commands: &[Command<'_>], how: SmallBatches) -> Result<(), GpuError> {
+        match how {
+            SmallBatches::CommandByCommand | SmallBatches::Marked => {
+                commands.iter().try_for_each(|command| gpu.submit(self.stream, *command))
+            }
+            SmallBatches::Auto | SmallBatches::Apart | SmallBatches::Together => gpu.submit_all(self.stream, commands),
+        }
     }
 
     /// Writes the rows of a batch into its buffer, uploads its lists, and returns the arguments of its kernels.

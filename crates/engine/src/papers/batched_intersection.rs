@@ -158,9 +158,7 @@ impl Batch {
 
     /// The bytes of scratch that the batch needs, for either algorithm.
     pub fn scratch_bytes(&self) -> usize {
-        let mut layout = ScratchLayout::from(Address::NULL);
-        self.arguments(&mut layout);
-        layout.end()
+        ScratchLayout::bytes_of(|layout| self.arguments(layout))
     }
 
     /// Uploads queries and lists.

@@ -71,6 +71,11 @@ impl Lookback {
         Lookback { ticket, total: ticket.plus(4), states: ticket.plus(8), tiles, reserved: 0 }
     }
 
+    /// Reserves scratch for a number of tiles, and for up to `most` documents that they find.
+    pub fn with_results(layout: &mut ScratchLayout, tiles: u32, most: u32) -> (Lookback, Address) {
+        (Lookback::reserve(layout, tiles), layout.take(4 * most as usize))
+    }
+
     /// Zeroes it for a launch. If no launch follows, the total stays zero.
     pub fn clear(&self, gpu: &Gpu, stream: Stream) -> Result<(), GpuError> {
         gpu.submit(stream, Command::Clear { at: self.ticket, bytes: Lookback::bytes(self.tiles) })
@@ -123,6 +128,13 @@ impl ScratchLayout {
         let buffer = self.next;
         self.next = buffer.plus(bytes.next_multiple_of(16));
         buffer
+    }
+
+    /// The bytes that a layout takes.
+    pub fn bytes_of<T>(lay: impl FnOnce(&mut ScratchLayout) -> T) -> usize {
+        let mut layout = ScratchLayout::from(Address::NULL);
+        lay(&mut layout);
+        layout.end()
     }
 
     /// The bytes taken, if the layout started at address 0.

@@ -107,11 +107,12 @@ fn arguments(layout: &mut ScratchLayout, lists: [DeviceList; 2], partitions: Par
     let ([a, b], numbers) = (lists, partitions.numbers());
     let sum = a.length.checked_add(b.length).filter(|&sum| sum <= u32::MAX - numbers);
     let tiles = sum.expect("lists with fewer than 2^32 documents together").div_ceil(numbers);
+    let (lookback, results) = Lookback::with_results(layout, tiles, a.length.min(b.length));
     MergePathArguments {
         a: a.documents,
         b: b.documents,
-        lookback: Lookback::reserve(layout, tiles),
-        results: layout.take(4 * a.length.min(b.length) as usize),
+        lookback,
+        results,
         origins: Origins::NONE,
         a_length: a.length,
         b_length: b.length,
@@ -120,9 +121,7 @@ fn arguments(layout: &mut ScratchLayout, lists: [DeviceList; 2], partitions: Par
 
 /// The bytes of scratch that [`gpu`] needs for two lists.
 pub fn scratch_bytes(lists: [DeviceList; 2], partitions: Partitions) -> usize {
-    let mut layout = ScratchLayout::from(Address::NULL);
-    arguments(&mut layout, lists, partitions);
-    layout.end()
+    ScratchLayout::bytes_of(|layout| arguments(layout, lists, partitions))
 }
 
 /// Intersects two lists, with scratch of [`scratch_bytes`], which the stream uses until it has been waited for. The

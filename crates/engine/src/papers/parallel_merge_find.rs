@@ -9,7 +9,7 @@
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (sections 7.1 and 7.2); without any
 //! level it is `binary_intersection`.
 
-use super::binary_intersection::tiles_of;
+use super::binary_intersection::lay;
 use super::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, Scratch, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -74,13 +74,12 @@ fn segments(length: u32, levels: u32) -> Vec<u32> {
 
 /// The bytes of scratch that [`gpu`] needs for a shorter list and a number of levels.
 pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
-    let mut layout = ScratchLayout::from(Address::NULL);
-    Lookback::reserve(&mut layout, tiles_of(shorter));
-    layout.take(4 * shorter.length as usize);
-    for segment in segments(shorter.length, levels) {
-        layout.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
-    }
-    layout.end()
+    ScratchLayout::bytes_of(|layout| {
+        lay(layout, shorter);
+        for segment in segments(shorter.length, levels) {
+            layout.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
+        }
+    })
 }
 
 /// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which the
@@ -94,13 +93,13 @@ pub fn gpu(
     scratch: impl Into<Scratch>,
 ) -> Result<Found, GpuError> {
     let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter, levels));
-    let lookback = Lookback::reserve(&mut layout, tiles_of(shorter));
+    let (lookback, results) = lay(&mut layout, shorter);
     let mut arguments = MergeFindArguments {
         shorter: shorter.documents,
         longer: longer.documents,
         parents: Address::NULL,
         segments: Address::NULL,
-        results: layout.take(4 * shorter.length as usize),
+        results,
         origins,
         lookback,
         shorter_length: shorter.length,
@@ -111,7 +110,7 @@ pub fn gpu(
         reserved: 0,
     };
     lookback.clear(gpu, stream)?;
-    let found = Found { documents: arguments.results, count: lookback.total };
+    let found = Found { documents: results, count: lookback.total };
     if lookback.tiles == 0 {
         return Ok(found);
     }

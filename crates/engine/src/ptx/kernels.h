@@ -209,6 +209,14 @@ struct SingleRows {
     DenseRow dense[SINGLE_LISTS];
 };
 
+// The tags of the codecs of lists.
+struct CodecTags {
+    // Of documents.
+    unsigned documents;
+    // Of weights.
+    unsigned weights;
+};
+
 // The argument of all kernels that answer queries.
 struct BatchArguments {
     // The queries.
@@ -233,10 +241,8 @@ struct BatchArguments {
     WorkRow *answer_work;
     // Hits of each query, written after everything else of its answer.
     unsigned *answer_counts;
-    // The tag of the codec of documents.
-    unsigned documents_codec;
-    // The tag of the codec of weights.
-    unsigned weights_codec;
+    // The codecs of the lists.
+    CodecTags codecs;
     // One divided by the documents of the collection, to estimate where a document lies in a list.
     float inverse_documents;
     // Unused.

@@ -36,7 +36,7 @@ struct BlocksArguments {
     // The candidates.
     const unsigned *candidates;
     // For each candidate the decoded block that can have it; NONE if none can.
-    unsigned *slots;
+    unsigned *candidate_blocks;
     // The candidates that are left.
     unsigned *results;
     // Their positions among the candidates, and among the decoded documents.
@@ -45,10 +45,8 @@ struct BlocksArguments {
     Lookback lookback;
     // How many candidates there are.
     unsigned count;
-    // The tag of the codec of documents.
-    unsigned documents_codec;
-    // The tag of the codec of weights.
-    unsigned weights_codec;
+    // The codecs of the lists.
+    CodecTags codecs;
     // Unused.
     unsigned reserved;
 };
@@ -119,10 +117,8 @@ struct AccumulateArguments {
     unsigned first;
     // The end of the range.
     unsigned end;
-    // The tag of the codec of documents.
-    unsigned documents_codec;
-    // The tag of the codec of weights.
-    unsigned weights_codec;
+    // The codecs of the lists.
+    CodecTags codecs;
 };
 
 // The argument of the kernel that turns accumulators into keys.

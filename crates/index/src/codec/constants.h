@@ -26,8 +26,8 @@ constexpr unsigned PFOR_GROUP = 32;
 // Bytes of a group in pfor's shared part.
 constexpr unsigned PFOR_GROUP_BYTES = 4 + 2 * PFOR_GROUP;
 
-// Bits of the largest distance in a slot of pfor, from before a block to its last number.
+// Bits of the largest distance in an entry of pfor, from before a block to its last number.
 constexpr unsigned PFOR_WIDEST_DISTANCE = 8;
 
-// The most high bits in a slot of pfor: with a distance they fill a word.
+// The most high bits in an entry of pfor: with a distance they fill a word.
 constexpr unsigned PFOR_WIDEST_HIGH = 32 - PFOR_WIDEST_DISTANCE;
