@@ -138,8 +138,8 @@ fn lists_of_nasty_contents_are_intersected() {
     }
 }
 
-/// A damaged list may not be sorted. Its intersection is undefined, but kernels stay within their buffers, which the step
-/// `sanitize` of ./check shows, and report no more matches than documents.
+/// A damaged list may not be sorted. Its intersection is undefined, but kernels stay within their buffers, which the
+/// step `sanitize` of ./check shows, and report no more matches than documents.
 #[test]
 fn lists_that_are_not_sorted_harm_nothing() {
     let gpu = open(10);

@@ -1,17 +1,17 @@
 // See scatter.rs for the algorithm: scatter sparse lists, look up dense lists. Here a thread block answers a part of a
 // query.
 //
-// It goes through its documents one scatter window at a time. Accumulators are buckets of a hash table in shared memory,
-// sized for the postings of a window, not for its documents: sparse lists touch few documents, so windows can be wide, and
-// clearing and scanning the table costs little. Where a window has no more documents than the table has buckets, every
-// document has its own bucket; a window that overflows the table is halved until it fits.
+// It goes through its documents one scatter window at a time. Accumulators are buckets of a hash table in shared
+// memory, sized for the postings of a window, not for its documents: sparse lists touch few documents, so windows can
+// be wide, and clearing and scanning the table costs little. Where a window has no more documents than the table has
+// buckets, every document has its own bucket; a window that overflows the table is halved until it fits.
 //
-// Ownership: the thread block owns the table, the bounds of the window's chunks, the blocks to decode and the best keys, all
-// in shared memory. A warp owns its scratch and its queue of candidates. The queue survives from window to window, so that
-// lookups, which are bound by memory latency, are made 32 at a time. The phases of a window, with barriers in between:
-// bounds of chunks (four chunks per thread), blocks to decode (a list per warp, 32 directory entries at once), scattering
-// (a block per warp, with atomic operations on the table), candidates (each warp scans its share of the table, then of the
-// chunks).
+// Ownership: the thread block owns the table, the bounds of the window's chunks, the blocks to decode and the best
+// keys, all in shared memory. A warp owns its scratch and its queue of candidates. The queue survives from window to
+// window, so that lookups, which are bound by memory latency, are made 32 at a time. The phases of a window, with
+// barriers in between: bounds of chunks (four chunks per thread), blocks to decode (a list per warp, 32 directory
+// entries at once), scattering (a block per warp, with atomic operations on the table), candidates (each warp scans its
+// share of the table, then of the chunks).
 #pragma once
 #include "algorithms/dense_list.cu"
 #include "algorithms/sparse_list.cu"
@@ -135,7 +135,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         finish(lane < queued ? shared.queue[warp][lane] : Candidate{0, 0}, lane < queued);
         __syncthreads();
         // Both arrays of the table, which are adjacent.
-        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.documents), TABLE_BUCKETS, shared.bounds});
+        uint64_t *spare = reinterpret_cast<uint64_t *>(shared.documents);
+        top.finish(part, arguments, Spare{spare, TABLE_BUCKETS, shared.bounds});
     }
 
     // Prefetches bounds, words and ranks of the dense lists: nothing else hides the latency of a single query.
@@ -160,8 +161,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         }
     }
 
-    // The bucket where a search for a document of the window starts. Neighbours get distant buckets, so that probes do not
-    // cluster; any TABLE_BUCKETS consecutive documents get buckets of their own.
+    // The bucket where a search for a document of the window starts. Neighbours get distant buckets, so that probes do
+    // not cluster; any TABLE_BUCKETS consecutive documents get buckets of their own.
     __device__ static unsigned bucket_of(unsigned wanted) {
         return (wanted * 1265 + wanted / TABLE_BUCKETS * 769) % TABLE_BUCKETS;
     }
@@ -264,8 +265,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         return NONE;
     }
 
-    // Hands out the blocks of a list with documents of the window and weights of at least `least`; returns whether all of
-    // them fitted. The lanes read 32 directory entries at once, with all that decoding needs.
+    // Hands out the blocks of a list with documents of the window and weights of at least `least`; returns whether all
+    // of them fitted. The lanes read 32 directory entries at once, with all that decoding needs.
     __device__ bool hand_out(unsigned list, unsigned start, unsigned end, unsigned least) {
         const SparseRow &row = sparse[list];
         unsigned block = cursors[list].next;
@@ -362,8 +363,9 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         return false;
     }
 
-    // Finds the documents of the window that can enter, and looks them up 32 at a time. All warps push together, at most one
-    // push per thread and round. The table is emptied meanwhile, unless there are hot chunks: these still search it.
+    // Finds the documents of the window that can enter, and looks them up 32 at a time. All warps push together, at
+    // most one push per thread and round. The table is emptied meanwhile, unless there are hot chunks: these still
+    // search it.
     __device__ void collect(unsigned start, unsigned end, unsigned threshold, bool is_hot) {
         Candidate *queue = shared.queue[warp];
         unsigned bucket = warp * 64;
@@ -420,7 +422,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     }
 
     // Puts the documents of two buckets that can enter into the warp's queue.
-    __device__ void take_from_table(Candidate *queue, unsigned bucket, unsigned start, unsigned threshold, bool empties) {
+    __device__ void take_from_table(Candidate *queue, unsigned bucket, unsigned start, unsigned threshold,
+                                    bool empties) {
         uint2 &documents = *reinterpret_cast<uint2 *>(&shared.documents[bucket]);
         uint2 &scores = *reinterpret_cast<uint2 *>(&shared.scores[bucket]);
         const uint2 found = documents, score = scores;

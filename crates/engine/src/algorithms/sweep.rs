@@ -1,8 +1,8 @@
 //! Accumulators of score-at-a-time without a heap: one addition for each posting, then one sweep.
 //!
-//! Ours, beyond the paper: all scores are zero between queries. A posting is added without checking a flag or a heap. At
-//! the end pages are swept in document order for scores that reach the threshold, compared with SIMD, and reset to zero.
-//! If there are few postings relative to documents, each marks its page, and only marked pages are swept.
+//! Ours, beyond the paper: all scores are zero between queries. A posting is added without checking a flag or a heap.
+//! At the end pages are swept in document order for scores that reach the threshold, compared with SIMD, and reset to
+//! zero. If there are few postings relative to documents, each marks its page, and only marked pages are swept.
 #![allow(unsafe_code)]
 
 use super::Task;

@@ -17,8 +17,8 @@ use lanner_index::open::Index;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish at
-/// about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
+/// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish
+/// at about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
 const WAVES: u64 = 16;
 /// The fewest documents in a part of an OR, or of an AND of bitmaps.
 const FEWEST_DOCUMENTS: u32 = 16_384;
@@ -74,7 +74,8 @@ struct Rows {
     blocks: u64,
 }
 
-/// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted work.
+/// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted
+/// work.
 struct Division {
     waves: u64,
     /// Parts of the batch, and the work of all its plans: for ANDs and for ORs.

@@ -73,7 +73,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Drops the batch in flight. Its buffers stay until the stream has stopped using them, whatever the stream reports.
+    /// Drops the batch in flight. Its buffers stay until the stream has stopped using them, whatever the stream
+    /// reports.
     pub fn forget(&mut self, gpu: &Gpu) {
         self.in_flight = None;
         _ = gpu.wait(self.stream);

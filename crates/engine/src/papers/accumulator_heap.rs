@@ -1,8 +1,8 @@
 //! The heap of score-at-a-time: the best k documents so far, while their scores still grow.
 //!
 //! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*. The heap holds documents and reads their scores
-//! from the accumulators. [`algorithm_1`] is the update of ATIRE and JASS; [`algorithm_2`] is the paper's, which needs a
-//! single comparison in nearly all cases. Theirs compare scores only, and so cannot tell which of several documents
+//! from the accumulators. [`algorithm_1`] is the update of ATIRE and JASS; [`algorithm_2`] is the paper's, which needs
+//! a single comparison in nearly all cases. Theirs compare scores only, and so cannot tell which of several documents
 //! with the heap's lowest score are in it. Ours compare (score, document), which has no ties: a document is in a full
 //! heap if and only if it is not worse than the worst, and the answer equals the oracle's.
 
@@ -250,7 +250,8 @@ mod tests {
                 }
                 let mut top = TopK::new(k);
                 heap.give(&pages, &mut top);
-                let found: Vec<(u32, u32)> = top.take(ScoreModel::Impact).iter().map(|hit| (hit.document.0, hit.units)).collect();
+                let hits = top.take(ScoreModel::Impact);
+            let found: Vec<(u32, u32)> = hits.iter().map(|hit| (hit.document.0, hit.units)).collect();
                 prop_assert_eq!(&found, &expected, "algorithm {}", 1 + u32::from(is_second));
                 prop_assert_eq!(counts.0.iter().sum::<u64>(), postings.len() as u64);
             }

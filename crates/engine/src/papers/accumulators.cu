@@ -23,9 +23,12 @@ template <Column COLUMN> struct Accumulation {
     unsigned lane, warp, warps; // warps are numbered over all thread blocks
 
     __device__ explicit Accumulation(const AccumulateArguments &given)
-        : arguments(given), lane(threadIdx.x & 31), warp(blockIdx.x * WARPS + threadIdx.x / 32), warps(gridDim.x * WARPS) {}
+        : arguments(given), lane(threadIdx.x & 31), warp(blockIdx.x * WARPS + threadIdx.x / 32),
+          warps(gridDim.x * WARPS) {}
 
-    __device__ bool is_inside(unsigned document) const { return document >= arguments.first && document < arguments.end; }
+    __device__ bool is_inside(unsigned document) const {
+        return document >= arguments.first && document < arguments.end;
+    }
 
     __device__ float norm_of(unsigned document) const {
         return COLUMN == IMPACT ? 0.0f : __ldg(arguments.norms + __ldg(arguments.length_codes + document));

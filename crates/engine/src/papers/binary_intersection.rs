@@ -1,8 +1,8 @@
 //! Intersection of a short list with a long one: a binary search for each document of the shorter one.
 //!
 //! Each thread searches on its own. The direct variant searches the longer list itself: the papers' baseline. With skip
-//! pointers, the last documents of its blocks of 128 are searched first, which are few enough to stay in the cache, and then
-//! only the block that can have the document.
+//! pointers, the last documents of its blocks of 128 are searched first, which are few enough to stay in the cache, and
+//! then only the block that can have the document.
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 7.1, the direct algorithm,
 //! and 8.1); Liu et al., Griffin (section 3.1.2).
@@ -57,8 +57,9 @@ pub fn scratch_bytes(shorter: DeviceList) -> usize {
     ScratchLayout::bytes_of(|layout| lay(layout, shorter))
 }
 
-/// Intersects a shorter list with a longer one, with scratch of [`scratch_bytes`], which the stream uses until it has been
-/// waited for. `lasts` are the longer list's [`last_documents`] on the device; without them the list itself is searched.
+/// Intersects a shorter list with a longer one, with scratch of [`scratch_bytes`], which the stream uses until it has
+/// been waited for. `lasts` are the longer list's [`last_documents`] on the device; without them the list itself is
+/// searched.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,

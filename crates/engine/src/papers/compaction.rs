@@ -1,9 +1,9 @@
 //! Compaction: the matches of many thread blocks in one array, in order, by a single launch.
 //!
-//! The work is divided into tiles, one thread block each. A thread block counts its matches, publishes the count, and looks
-//! back over the tiles before it, adding up their counts until it reaches a tile that has published its prefix sum; then it
-//! publishes its own prefix sum and writes its matches after those of the tiles before. This is the scan with decoupled
-//! look-back of Merrill and Garland (2016). All intersections on a GPU use it.
+//! The work is divided into tiles, one thread block each. A thread block counts its matches, publishes the count, and
+//! looks back over the tiles before it, adding up their counts until it reaches a tile that has published its prefix
+//! sum; then it publishes its own prefix sum and writes its matches after those of the tiles before. This is the scan
+//! with decoupled look-back of Merrill and Garland (2016). All intersections on a GPU use it.
 
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -21,8 +21,8 @@ lanner_gpu::shared! {
     /// Bytes of shared memory of a kernel that only compacts.
     const LOOKBACK_SHARED: usize = 40;
 
-    /// Where an intersection writes the positions of its matches in both lists: arrays of as many numbers as the shorter
-    /// list has documents, or null.
+    /// Where an intersection writes the positions of its matches in both lists: arrays of as many numbers as the
+    /// shorter list has documents, or null.
     struct Origins {
         /// Positions in the shorter list.
         shorter: Address to "unsigned",

@@ -1,8 +1,9 @@
 // See merge_path.rs for the algorithm.
 //
-// Two warps of a thread block find where the path enters its partition and where it leaves it, with 32 probes of a diagonal
-// at a time. The partition is held in shared memory: the last number of A before it, its numbers of A, its numbers of B. A
-// partition with few numbers of A is not merged step by step: its threads search for them among those of B.
+// Two warps of a thread block find where the path enters its partition and where it leaves it, with 32 probes of a
+// diagonal at a time. The partition is held in shared memory: the last number of A before it, its numbers of A, its
+// numbers of B. A partition with few numbers of A is not merged step by step: its threads search for them among those
+// of B.
 #pragma once
 #include "kernel.h"
 #include "papers/compaction.cu"
@@ -47,9 +48,9 @@ __device__ inline int distance_from_even(unsigned lane) {
     return lane < 16 ? -(1 << (15 - lane)) : (1 << (lane - 16)) - 1;
 }
 
-// The same for long lists in global memory, by a warp. The first probes are around the crossing that evenly spread lists
-// would have: little is left after them, and neighbouring thread blocks probe the same memory. Then each round leaves one of
-// 32 shares.
+// The same for long lists in global memory, by a warp. The first probes are around the crossing that evenly spread
+// lists would have: little is left after them, and neighbouring thread blocks probe the same memory. Then each round
+// leaves one of 32 shares.
 __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
                                          unsigned diagonal) {
     const unsigned lane = threadIdx.x & 31;
@@ -82,8 +83,8 @@ template <typename Size> struct Matches {
     unsigned positions_of_b[Size::LOOKED_FOR]; // for each step, where numbers of A are searched for
 };
 
-// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: the step before passed that
-// of A, maybe in another thread or partition.
+// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: the step before passed
+// that of A, maybe in another thread or partition.
 template <typename Size>
 __device__ inline Matches<Size> merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
                                       unsigned diagonal) {
@@ -196,8 +197,9 @@ template <typename Size>
 __device__ inline void find_points(const MergePathArguments &arguments, unsigned tile, unsigned (&points)[2]) {
     const unsigned warp = threadIdx.x / 32;
     if (warp < 2) {
-        const unsigned diagonal = min((tile + warp) * Size::PARTITION, arguments.a_length + arguments.b_length);
-        const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
+        const unsigned a_length = arguments.a_length, b_length = arguments.b_length;
+        const unsigned diagonal = min((tile + warp) * Size::PARTITION, a_length + b_length);
+        const unsigned point = cross_by_warp(arguments.a, a_length, arguments.b, b_length, diagonal);
         if ((threadIdx.x & 31) == 0) points[warp] = point;
     }
     __syncthreads();
@@ -242,9 +244,9 @@ __device__ inline void intersect(const MergePathArguments &arguments, MergePathS
     }
 }
 
-// Launch bounds limit registers: with 256 threads, 4 thread blocks per SM leave 64 for each thread, and 8 leave 32. Short
-// partitions are for short lists, which give an SM only a few thread blocks, so each may have all the registers that it can
-// use. Long lists give many thread blocks, of which more run at once with fewer registers.
+// Launch bounds limit registers: with 256 threads, 4 thread blocks per SM leave 64 for each thread, and 8 leave 32.
+// Short partitions are for short lists, which give an SM only a few thread blocks, so each may have all the registers
+// that it can use. Long lists give many thread blocks, of which more run at once with fewer registers.
 BOUNDED_KERNEL(merge_path_short, THREADS, 4, MergePathArguments, arguments) {
     SHARED(MergePathShared<ShortPartitions>, shared);
     intersect(arguments, shared);

@@ -1,10 +1,10 @@
 //! Intersection by Parallel Merge Find, recursively: splitters of one list cut both into segments.
 //!
-//! Parallel Merge Find finds the position that each document of the shorter list A has, or would have, in the longer list B.
-//! A direct search goes over all of B. Instead, a few equidistant documents of A, the splitters, are found first; they cut A
-//! and B into corresponding segments. Splitters of the segments are then found, each in its segment of B, and so on; the
-//! documents themselves are searched for in segments of the last level, which are short. With `levels` levels over m
-//! documents, each segment is cut into about m^(1 / (levels + 1)).
+//! Parallel Merge Find finds the position that each document of the shorter list A has, or would have, in the longer
+//! list B. A direct search goes over all of B. Instead, a few equidistant documents of A, the splitters, are found
+//! first; they cut A and B into corresponding segments. Splitters of the segments are then found, each in its segment
+//! of B, and so on; the documents themselves are searched for in segments of the last level, which are short. With
+//! `levels` levels over m documents, each segment is cut into about m^(1 / (levels + 1)).
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (sections 7.1 and 7.2); without any
 //! level it is `binary_intersection`.
@@ -27,7 +27,8 @@ lanner_gpu::shared! {
         shorter: Address to "const unsigned",
         /// The longer list.
         longer: Address to "const unsigned",
-        /// Where the segments of the level above begin in the longer list, and the end of the last; null at the top level.
+        /// Where the segments of the level above begin in the longer list, and the end of the last; null at the top
+        /// level.
         parents: Address to "const unsigned",
         /// Space for the same of this level; unused by the last launch.
         segments: Address to "unsigned",
@@ -82,8 +83,8 @@ pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
     })
 }
 
-/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which the
-/// stream uses until it has been waited for.
+/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which
+/// the stream uses until it has been waited for.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,

@@ -1,11 +1,11 @@
 //! Intersection of candidates with a list in blocks: only blocks that can hold a candidate are decoded.
 //!
-//! The skip pointers of the list, the last documents of its blocks, are searched for each candidate. The blocks that were
-//! hit are decoded, each by a warp, and each candidate is searched in its block. Of a list that is not resident only the
-//! directory and these blocks are uploaded. The kernels are in `term_at_a_time.cu`.
+//! The skip pointers of the list, the last documents of its blocks, are searched for each candidate. The blocks that
+//! were hit are decoded, each by a warp, and each candidate is searched in its block. Of a list that is not resident
+//! only the directory and these blocks are uploaded. The kernels are in `term_at_a_time.cu`.
 //!
-//! Liu et al., Griffin (section 3.1.2, binary search over skip pointers); Ding et al., Using Graphics Processors for High
-//! Performance IR Query Processing (section 8.1, choosing blocks before decoding).
+//! Liu et al., Griffin (section 3.1.2, binary search over skip pointers); Ding et al., Using Graphics Processors for
+//! High Performance IR Query Processing (section 8.1, choosing blocks before decoding).
 
 use super::compaction::{DeviceList, Lookback, ScratchLayout};
 use super::intersections::{Candidates, Intersections, place_blocks};

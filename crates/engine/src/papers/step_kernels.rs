@@ -1,4 +1,5 @@
-//! The kernels of plans answered step by step: AND term at a time and OR by accumulators, over packed lists and bitmaps.
+//! The kernels of plans answered step by step: AND term at a time and OR by accumulators, over packed lists and
+//! bitmaps.
 
 use super::compaction::{Lookback, Origins, SEARCHED, THREADS};
 use crate::device::kernels::{CodecTags, DenseRow, SparseRow};

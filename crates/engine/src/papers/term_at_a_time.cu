@@ -1,4 +1,5 @@
-// See term_at_a_time.rs for the algorithm. Each step is a launch, which leaves its results in global memory for the next.
+// See term_at_a_time.rs for the algorithm. Each step is a launch, which leaves its results in global memory for the
+// next.
 //
 // A warp decodes a block, as in all kernels. A thread has four candidates where it searches, and one where it weighs.
 // The candidates of a step are in order, and so are those that it keeps (compaction.cu).
@@ -27,7 +28,8 @@ __device__ inline Key key_of(unsigned document, unsigned score) {
 __device__ inline BlockColumns columns_in(const SparseRow &list, const DecodedBlocks &decoded, unsigned number) {
     BlockColumns columns = columns_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[number] : number));
     if (decoded.uploaded) {
-        columns.documents.bytes = reinterpret_cast<const uint8_t *>(decoded.uploaded) + 16ull * decoded.uploaded[number];
+        const uint8_t *uploaded = reinterpret_cast<const uint8_t *>(decoded.uploaded);
+        columns.documents.bytes = uploaded + 16ull * decoded.uploaded[number];
     }
     return columns;
 }
@@ -58,7 +60,8 @@ BOUNDED_KERNEL(term_at_a_time_decode, THREADS, 4, BlocksArguments, arguments) {
     }
 }
 
-// Finds the blocks of a list that can have one of the candidates, each once, and for each candidate its block among these.
+// Finds the blocks of a list that can have one of the candidates, each once, and for each candidate its block among
+// these.
 BOUNDED_KERNEL(term_at_a_time_find_blocks, THREADS, 4, BlocksArguments, arguments) {
     SHARED(LookbackShared, shared);
     const SparseRow &list = arguments.list;
@@ -119,7 +122,8 @@ BOUNDED_KERNEL(term_at_a_time_search_blocks, THREADS, 4, BlocksArguments, argume
         const bool is_match = first[i] < ends[i] && documents[first[i]] == targets[i];
         matches |= static_cast<unsigned>(is_match) << i;
     }
-    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position, first);
+    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position,
+                   first);
 }
 
 // Keeps the candidates of the range whose bits are set.
@@ -138,7 +142,8 @@ BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
         matches |= static_cast<unsigned>(is_kept) << i;
         positions[i] = position + i;
     }
-    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position, positions);
+    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position,
+                   positions);
 }
 
 // The bits of a word from `first` on.
@@ -168,7 +173,8 @@ BOUNDED_KERNEL(term_at_a_time_expand, THREADS, 4, BitsArguments, arguments) {
     }
 }
 
-// The frequency or impact of a posting, given by its position among the decoded ones: fetches a single value of its block.
+// The frequency or impact of a posting, given by its position among the decoded ones: fetches a single value of its
+// block.
 __device__ inline unsigned value_at_position(const WeighArguments &arguments, unsigned position) {
     const SparseRow &list = arguments.sparse;
     const unsigned number = position / BLOCK;
@@ -186,7 +192,8 @@ template <Column COLUMN> __device__ inline void weigh_candidates(const WeighArgu
         if (arguments.dense.bytes) {
             weight = weigh_dense<COLUMN>(arguments.dense, chunk, word_of(arguments.dense, chunk), document % 64, norm);
         } else {
-            weight = weigh<COLUMN>(arguments.sparse.multiplier, value_at_position(arguments, arguments.origins.longer[i]), norm);
+            const unsigned value = value_at_position(arguments, arguments.origins.longer[i]);
+            weight = weigh<COLUMN>(arguments.sparse.multiplier, value, norm);
         }
         const unsigned score = weight + (arguments.before ? arguments.before[arguments.origins.shorter[i]] : 0);
         arguments.scores[i] = score;

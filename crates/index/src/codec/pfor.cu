@@ -1,12 +1,12 @@
 // See pfor.rs for the codec, pfor_block.cu for how patches reach their lanes.
 //
-// Each lane reads an exception, 32 of a block at a time, which nearly always are all of them. Distances are summed up by
-// shuffles. The chain of dependent loads is short: first the widths and the offset of the entries, together; then numbers and
-// entries; and words only where something did not fit its entry. The first two kinds of loads are not in branches, so that they
-// stay together: where there is nothing to read, they read the widths again.
+// Each lane reads an exception, 32 of a block at a time, which nearly always are all of them. Distances are summed up
+// by shuffles. The chain of dependent loads is short: first the widths and the offset of the entries, together; then
+// numbers and entries; and words only where something did not fit its entry. The first two kinds of loads are not in
+// branches, so that they stay together: where there is nothing to read, they read the widths again.
 //
-// The shared part starts at a multiple of four bytes. Except for its first eight bytes, nothing is read after its length,
-// rounded up to a multiple of four, whatever it contains.
+// The shared part starts at a multiple of four bytes. Except for its first eight bytes, nothing is read after its
+// length, rounded up to a multiple of four, whatever it contains.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
@@ -25,7 +25,8 @@ struct PforExceptions {
     unsigned count;
 
     // Reads what is always needed of the shared part.
-    __device__ explicit PforExceptions(const Packed &packed) : shared(packed.shared), shared_bytes(packed.shared_bytes) {
+    __device__ explicit PforExceptions(const Packed &packed)
+        : shared(packed.shared), shared_bytes(packed.shared_bytes) {
         const unsigned group = PFOR_WIDTH_BYTES + packed.block / PFOR_GROUP * PFOR_GROUP_BYTES;
         const unsigned further = group + 4 + packed.block % PFOR_GROUP * 2;
         const bool has_block = further + 2 <= shared_bytes;

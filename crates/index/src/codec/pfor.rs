@@ -1,4 +1,5 @@
-//! `pfor`: most gaps in few bits, one width for the whole list; the high bits of exceptions are stored in a shared part.
+//! `pfor`: most gaps in few bits, one width for the whole list; the high bits of exceptions are stored in a shared
+//! part.
 //!
 //! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one
 //! width, the position of every number in a block is known. The low bits of exceptions stay there; their positions and
@@ -12,8 +13,8 @@
 //! The shared part, little-endian:
 //! ```text
 //! u8 width, u8 width of distances, u8 width of high parts, u8 0
-//! for each group of 32 blocks: u32, the offset of the entries of its first block; u16 × blocks of the group: the distance of
-//!     each block's entries from there, in bytes; padded to four bytes
+//! for each group of 32 blocks: u32, the offset of the entries of its first block; u16 × blocks of the group: the
+//!     distance of each block's entries from there, in bytes; padded to four bytes
 //! for each block: entries, with the distance in the lowest bits, one after the other, padded to a byte;
 //!     u32 × numbers that do not fit, in the order of exceptions, a distance before its high part
 //! ```

@@ -259,7 +259,8 @@ mod tests {
     #[test]
     fn id_title_and_the_rest_are_told_apart() {
         let (id, title, text) = parsed(
-            "\n<DOCNO> FT-1 </DOCNO>\n<DATE>1999</DATE><HEADLINE><P>Big\nnews</P></HEADLINE>\n<TEXT>\nOne<p>two\n</TEXT><TITLE lang=en>More</TITLE>",
+            "\n<DOCNO> FT-1 </DOCNO>\n<DATE>1999</DATE><HEADLINE><P>Big\nnews</P></HEADLINE>\n\
+             <TEXT>\nOne<p>two\n</TEXT><TITLE lang=en>More</TITLE>",
         );
         assert_eq!(id, "FT-1");
         assert_eq!(title, "Big\nnews More");

@@ -3,7 +3,7 @@
 //! The section `terms` has the terms sorted by their bytes, in groups of [`TERMS_IN_GROUP`]. A row for each group says
 //! where the group and its first lists start. A group consists of
 //! ```text
-//! u8 per term      16 · length of the prefix shared with the first term of the group + length of the rest, or LONG_TERM
+//! u8 per term      16 · length of the prefix shared with the group's first term + length of the rest, or LONG_TERM
 //! varint per term  the size of its list: 2 · bytes if it is short, 2 · units + 1 if it is long
 //! .. per term      the rest of its bytes; for LONG_TERM two varints come first, the two lengths
 //! ```

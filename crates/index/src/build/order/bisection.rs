@@ -14,8 +14,8 @@
 //! The *gain* of a document from being on the right is the sum of g(r) - g(l) over its terms, not counting itself. In
 //! each round the half of the documents with the largest gains goes right. This gives the same halves as swapping
 //! pairs, best first, as long as a pair gains, but takes one selection instead of two sorts. All gains are computed
-//! before any document moves, so two similar documents in different halves could swap forever. A document therefore resists a
-//! move, a little more in each round (the cooling of the last paper).
+//! before any document moves, so two similar documents in different halves could swap forever. A document therefore
+//! resists a move, a little more in each round (the cooling of the last paper).
 //!
 //! Gains are integers, so that neither the order of additions nor the number of threads changes the result.
 
