@@ -21,6 +21,7 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::BLOCK;
+use lanner_index::format::segment::{u32_at, u64_at};
 use lanner_index::open::Index;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -275,9 +276,9 @@ impl InFlight {
         for stage in stages {
             let row = &bytes[self.layout.answers_work + stage * size_of::<WorkRow>()..];
             let blocks_decoded = u64::from(u32_at(row, offset_of!(WorkRow, blocks)));
-            let missing = row[offset_of!(WorkRow, missing)..].first_chunk().expect("a work row for each query");
+            let missing = u64_at(row, offset_of!(WorkRow, missing));
             work += Work {
-                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(u64::from_le_bytes(*missing)),
+                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(missing),
                 blocks_decoded,
                 blocks_skipped: self.batch.blocks[stage].saturating_sub(blocks_decoded),
                 documents_scored: u64::from(u32_at(row, offset_of!(WorkRow, documents))),
@@ -291,10 +292,6 @@ impl InFlight {
 /// The number of hits of a query of the batch.
 fn count(bytes: &[u8], query: usize) -> u32 {
     u32_at(bytes, 4 * query)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("the answers hold every number"))
 }
 
 fn command(launch: &Launch) -> Command<'_> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::document::Document;
 use super::format::Format;
 use super::schema::Schema;
-use super::{json, text, trec, tsv};
+use super::{json, lines, text, trec, tsv};
 
 /// Consecutive records of the input, not parsed yet.
 #[derive(Debug)]
@@ -181,6 +181,11 @@ impl<'b, 'v> Delivery<'b, 'v> {
         self.indexed = emptied(document.indexed);
         self.stored = emptied(document.stored);
         self.vector = emptied(document.vector);
+    }
+
+    /// Returns a record as text, and reports one that is not UTF-8; `line` is the line on which it begins.
+    pub(super) fn text<'r>(&mut self, record: &'r [u8], line: u64) -> Option<&'r str> {
+        lines::utf8(record, line).map_err(|error| self.problem(error.line, error.what)).ok()
     }
 
     pub(super) fn problem(&mut self, line: u64, what: String) {

@@ -20,13 +20,7 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
     let schema = delivery.schema;
     let mut record = Record { fields: vec![None; schema.names.len()], weights: Vec::new(), has_weights: false };
     for (line, bytes) in lines::non_blank(bytes, first_line) {
-        let text = match lines::utf8(bytes, line) {
-            Ok(text) => text,
-            Err(error) => {
-                delivery.problem(error.line, error.what);
-                continue;
-            }
-        };
+        let Some(text) = delivery.text(bytes, line) else { continue };
         match parse(text, schema, &mut record) {
             Ok(()) => delivery.document(line, |field| record.fields[field].as_deref(), &record.weights),
             Err(what) => delivery.problem(line, what),
@@ -114,10 +108,8 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, 'de> {
         while let Some(role) = map.next_key_seed(RoleSeed(self.schema))? {
             match role {
                 Role::Field(field) => {
-                    self.record.fields[field] = map.next_value_seed(ValueSeed {
-                        name: &self.schema.names[field],
-                        kind: self.schema.kind(field),
-                    })?;
+                    let seed = ValueSeed { name: &self.schema.names[field], kind: self.schema.kind(field) };
+                    self.record.fields[field] = map.next_value_seed(seed)?;
                 }
                 Role::Weights => {
                     self.record.weights.clear();

@@ -73,10 +73,7 @@ fn one_document(content: &[u8], first_line: u64, record: &mut Record, delivery: 
         line += lines::count(&content[start..start + at]);
         start += next_start;
     }
-    let text = match lines::utf8(&content[start..], line) {
-        Ok(text) => text,
-        Err(error) => return delivery.problem(error.line, error.what),
-    };
+    let Some(text) = delivery.text(&content[start..], line) else { return };
     if let Err(what) = parse(text, record) {
         return delivery.problem(line, what);
     }

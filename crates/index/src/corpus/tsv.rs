@@ -7,13 +7,7 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
     let schema = delivery.schema;
     let mut fields: Vec<Option<&str>> = vec![None; schema.names.len()];
     for (line, record) in lines::non_blank(bytes, first_line) {
-        let record = match lines::utf8(record, line) {
-            Ok(record) => record,
-            Err(error) => {
-                delivery.problem(error.line, error.what);
-                continue;
-            }
-        };
+        let Some(record) = delivery.text(record, line) else { continue };
         let Some((id, rest)) = record.split_once('\t') else {
             delivery.problem(line, "no tab; expected id<TAB>text".to_owned());
             continue;

@@ -55,11 +55,15 @@ pub fn order(graph: Graph, threads: usize, report: &(dyn Fn(u64, u64) + Sync)) -
         let halves = Mutex::new(Vec::with_capacity(2 * tasks.len()));
         run_tasks(tasks, threads, |task, scratch| {
             let both = bisection.halve(task, each, scratch);
-            halves.lock().unwrap_or_else(PoisonError::into_inner).extend(both);
+            bisection.work.tell();
+            halves.lock().unwrap_or_else(PoisonError::into_inner).extend(both.into_iter().flatten());
         });
         tasks = halves.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
-    run_tasks(tasks, threads, |task, scratch| bisection.finish(task, scratch));
+    run_tasks(tasks, threads, |task, scratch| {
+        bisection.finish(task, scratch);
+        bisection.work.tell();
+    });
     order
 }
 
@@ -173,39 +177,26 @@ struct Bisection<'a> {
 }
 
 impl Bisection<'_> {
-    /// Splits a large graph once.
-    fn halve<'a>(&self, task: Task<'a>, threads: usize, scratch: &mut Scratch) -> Vec<Task<'a>> {
+    /// Splits a graph once; of a leaf, only fills the order.
+    fn halve<'a>(&self, task: Task<'a>, threads: usize, scratch: &mut Scratch) -> Option<[Task<'a>; 2]> {
         let Task { graph, order, level } = task;
-        if is_leaf(&graph) {
-            self.finish(Task { graph, order, level }, scratch);
-            return Vec::new();
+        if graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0 {
+            self.work.add(order.len(), self.work.levels - level);
+            order.copy_from_slice(graph.documents());
+            return None;
         }
         self.work.add(order.len(), 1);
         let (left, right) = self.divide(graph, threads, scratch);
         let (left_order, right_order) = order.split_at_mut(left.documents().len());
-        self.work.tell();
         let half = |graph, order| Task { graph, order, level: level + 1 };
-        vec![half(left, left_order), half(right, right_order)]
+        Some([half(left, left_order), half(right, right_order)])
     }
 
     /// Splits a graph down to the leaves.
     fn finish(&self, task: Task<'_>, scratch: &mut Scratch) {
-        self.descend(task, scratch);
-        self.work.tell();
-    }
-
-    fn descend(&self, task: Task<'_>, scratch: &mut Scratch) {
-        let Task { graph, order, level } = task;
-        if is_leaf(&graph) {
-            self.work.add(order.len(), self.work.levels - level);
-            order.copy_from_slice(graph.documents());
-            return;
+        for half in self.halve(task, 1, scratch).into_iter().flatten() {
+            self.finish(half, scratch);
         }
-        self.work.add(order.len(), 1);
-        let (left, right) = self.divide(graph, 1, scratch);
-        let (left_order, right_order) = order.split_at_mut(left.documents().len());
-        self.descend(Task { graph: left, order: left_order, level: level + 1 }, scratch);
-        self.descend(Task { graph: right, order: right_order, level: level + 1 }, scratch);
     }
 
     /// Splits a graph into two halves: first in the order of the input, then improved round by round.
@@ -228,10 +219,6 @@ impl Bisection<'_> {
         }
         graph.split(&scratch.is_right, &scratch.left_degrees)
     }
-}
-
-fn is_leaf(graph: &Graph) -> bool {
-    graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0
 }
 
 /// A key that sorts by gain, then by position: the gain in the upper 32 bits, the position in the lower.
