@@ -71,19 +71,19 @@ fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
     };
 
     for partitions in Partitions::ALL {
-        let room = gpu.allocate(merge_path::scratch_bytes(lists, partitions)).unwrap();
-        let found = merge_path::gpu(gpu, STREAM, lists, partitions, origins, &room).unwrap();
+        let scratch = gpu.allocate(merge_path::scratch_bytes(lists, partitions)).unwrap();
+        let found = merge_path::gpu(gpu, STREAM, lists, partitions, origins, &scratch).unwrap();
         assert_found(found, &format!("merge path, {partitions:?}"));
     }
 
-    let room = gpu.allocate(binary_intersection::scratch_bytes(lists[0])).unwrap();
+    let scratch = gpu.allocate(binary_intersection::scratch_bytes(lists[0])).unwrap();
     for lasts in [None, Some(b_there.lasts.address())] {
-        let found = binary_intersection::gpu(gpu, STREAM, lists, lasts, origins, &room).unwrap();
+        let found = binary_intersection::gpu(gpu, STREAM, lists, lasts, origins, &scratch).unwrap();
         assert_found(found, &format!("binary search, {lasts:?}"));
     }
     for levels in 1..=MOST_LEVELS {
-        let room = gpu.allocate(parallel_merge_find::scratch_bytes(lists[0], levels)).unwrap();
-        let found = parallel_merge_find::gpu(gpu, STREAM, lists, levels, origins, &room).unwrap();
+        let scratch = gpu.allocate(parallel_merge_find::scratch_bytes(lists[0], levels)).unwrap();
+        let found = parallel_merge_find::gpu(gpu, STREAM, lists, levels, origins, &scratch).unwrap();
         assert_found(found, &format!("parallel merge find, {levels} levels"));
     }
 
@@ -138,8 +138,8 @@ fn lists_of_nasty_contents_are_intersected() {
     }
 }
 
-/// A damaged list may not be sorted. Its intersection is undefined, but kernels stay within their buffers, which the step
-/// `sanitize` of ./check shows, and report no more matches than documents.
+/// A damaged list may not be sorted. Its intersection is undefined, but kernels stay within their buffers, which the
+/// step `sanitize` of ./check shows, and report no more matches than documents.
 #[test]
 fn lists_that_are_not_sorted_harm_nothing() {
     let gpu = open(10);
@@ -151,15 +151,15 @@ fn lists_that_are_not_sorted_harm_nothing() {
         let places = [(); 2].map(|()| gpu.allocate(4 * a.len()).unwrap());
         let origins = Origins { shorter: places[0].address(), longer: places[1].address() };
         for partitions in Partitions::ALL {
-            let room = gpu.allocate(merge_path::scratch_bytes(lists, partitions)).unwrap();
-            merge_path::gpu(&gpu, STREAM, lists, partitions, origins, &room).unwrap();
+            let scratch = gpu.allocate(merge_path::scratch_bytes(lists, partitions)).unwrap();
+            merge_path::gpu(&gpu, STREAM, lists, partitions, origins, &scratch).unwrap();
             gpu.wait(STREAM).unwrap();
         }
-        let room = gpu.allocate(parallel_merge_find::scratch_bytes(lists[0], 3)).unwrap();
-        let found = parallel_merge_find::gpu(&gpu, STREAM, lists, 3, origins, &room).unwrap();
+        let scratch = gpu.allocate(parallel_merge_find::scratch_bytes(lists[0], 3)).unwrap();
+        let found = parallel_merge_find::gpu(&gpu, STREAM, lists, 3, origins, &scratch).unwrap();
         assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
-        let room = gpu.allocate(binary_intersection::scratch_bytes(lists[0])).unwrap();
-        let found = binary_intersection::gpu(&gpu, STREAM, lists, None, origins, &room).unwrap();
+        let scratch = gpu.allocate(binary_intersection::scratch_bytes(lists[0])).unwrap();
+        let found = binary_intersection::gpu(&gpu, STREAM, lists, None, origins, &scratch).unwrap();
         assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
     }
 }
@@ -170,8 +170,8 @@ fn a_result_is_a_list_for_the_next_intersection() {
     let lists = [spread(3000, 5, 1), spread(8000, 2, 2), spread(9000, 2, 3)];
     let [a, b, c] = [0, 1, 2].map(|number: usize| Uploaded::new(&gpu, &lists[number]));
     let (both, partitions) = ([a.list, b.list], Partitions::Short);
-    let room = gpu.allocate(merge_path::scratch_bytes(both, partitions)).unwrap();
-    let found = merge_path::gpu(&gpu, STREAM, both, partitions, Origins::NONE, &room).unwrap();
+    let scratch = gpu.allocate(merge_path::scratch_bytes(both, partitions)).unwrap();
+    let found = merge_path::gpu(&gpu, STREAM, both, partitions, Origins::NONE, &scratch).unwrap();
     let found = found.list(&gpu, STREAM).unwrap();
     let next_room = gpu.allocate(binary_intersection::scratch_bytes(found)).unwrap();
     let lasts = Some(c.lasts.address());
@@ -197,10 +197,10 @@ fn assert_batch(gpu: &Gpu, queries: &[Vec<Vec<u32>>]) {
         uploaded.iter().map(|lists| lists.iter().map(|uploaded| uploaded.list).collect()).collect();
     let expected: Vec<Vec<u32>> = queries.iter().map(|lists| intersection_of(lists)).collect();
     let batch = Batch::new(&there);
-    let room = gpu.allocate(batch.scratch_bytes()).unwrap();
-    let found = batch.part(gpu, STREAM, &room).unwrap();
+    let scratch = gpu.allocate(batch.scratch_bytes()).unwrap();
+    let found = batch.part(gpu, STREAM, &scratch).unwrap();
     assert_eq!(found.read(gpu, STREAM, &batch).unwrap(), expected, "PART");
-    let found = batch.para(gpu, STREAM, &room).unwrap();
+    let found = batch.para(gpu, STREAM, &scratch).unwrap();
     assert_eq!(found.read(gpu, STREAM, &batch).unwrap(), expected, "PARA");
 }
 
@@ -277,8 +277,8 @@ fn assert_selections(gpu: &Gpu, keys: &[u64], k: usize, methods: &[Method]) {
     let there = upload(gpu, &bytes);
     for &method in methods {
         let selection = Selection { keys: there.address(), count: keys.len() as u32, k: k as u32 };
-        let room = gpu.allocate(selection.scratch_bytes(method)).unwrap();
-        let best = selection.gpu(gpu, STREAM, method, &room).unwrap();
+        let scratch = gpu.allocate(selection.scratch_bytes(method)).unwrap();
+        let best = selection.gpu(gpu, STREAM, method, &scratch).unwrap();
         assert_eq!(best.read(gpu, STREAM).unwrap(), expected, "{method:?}, {k} of {}", keys.len());
     }
 }

@@ -65,7 +65,7 @@ fn plan(index: &Index, words: &str, mode: Mode) -> Plan {
 }
 
 #[test]
-fn every_posting_of_an_or_with_room_for_all_hits_is_decoded_once() {
+fn every_posting_of_an_or_with_k_for_all_hits_is_decoded_once() {
     let (_folder, index) = index();
     assert_eq!(work_of(&index, &plan(&index, "falcon heron", Mode::Or)), [600, 660, 6, 0, 600]);
 }

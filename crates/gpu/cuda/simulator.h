@@ -1,15 +1,15 @@
 // Runs CUDA C++ kernels on the CPU: the CUDA that kernels use, and the scheduler behind it.
 //
-// Every thread is a fiber. Several thread blocks run concurrently. A fiber runs until it synchronizes (a barrier, an operation
-// of its warp) or changes memory that others see (an atomic operation); which fiber runs next is drawn from a seed, so that
-// results which depend on the order show. The simulator checks that
+// Every thread is a fiber. Several thread blocks run concurrently. A fiber runs until it synchronizes (a barrier, an
+// operation of its warp) or changes memory that others see (an atomic operation); which fiber runs next is drawn from a
+// seed, so that results which depend on the order show. The simulator checks that
 // - every thread of the thread block reaches a barrier, at the same line of the source;
 // - the lanes of a mask execute the same warp operation, each with the same mask, and no lane is outside its own mask;
 // - shared memory is as large as the launch said (with AddressSanitizer, every access of shared and global memory).
 // Floating-point arithmetic is the CPU's: compile with -ffp-contract=off.
 //
-// A kernel is declared by KERNEL(name, Arguments, arguments) { ... }, takes one struct, and has one struct of shared memory,
-// SHARED(Type, name).
+// A kernel is declared by KERNEL(name, Arguments, arguments) { ... }, takes one struct, and has one struct of shared
+// memory, SHARED(Type, name).
 #pragma once
 
 #include <algorithm>
@@ -173,7 +173,8 @@ inline void yield() { simulator_switch(&scheduler.current->stack_pointer, schedu
 [[noreturn]] inline void fail(const char *what, int line) {
     char text[256];
     const Fiber &fiber = current();
-    std::snprintf(text, sizeof text, "%s (block %u, thread %u, line %d)", what, fiber.block->number, fiber.thread, line);
+    const char *format = "%s (block %u, thread %u, line %d)";
+    std::snprintf(text, sizeof text, format, what, fiber.block->number, fiber.thread, line);
     scheduler.error = text;
     for (;;) yield();
 }
@@ -262,8 +263,8 @@ inline const char *run(const Launch &launch) {
         unsigned stride = draw() % threads | 1;
         while (std::__gcd(stride, threads) != 1) stride++;
         unsigned stretch = 1 + draw() % threads;
-        for (unsigned i = 0, thread = start; i < threads && (moved < stretch); i++, thread = (thread + stride) % threads) {
-            Fiber &fiber = block.fibers[thread];
+        for (unsigned i = 0; i < threads && moved < stretch; i++) {
+            Fiber &fiber = block.fibers[(start + i * stride) % threads];
             if (!can_run(fiber)) continue;
             fiber.state = State::Ready;
             scheduler.current = &fiber;
@@ -285,7 +286,8 @@ inline const char *run(const Launch &launch) {
             bool is_stuck = true;
             for (const Fiber &fiber : block.fibers) is_stuck = is_stuck && !can_run(fiber);
             if (is_stuck) {
-                scheduler.error = "threads of a block wait for others that never come (block " + std::to_string(block.number) + ")";
+                const std::string number = std::to_string(block.number);
+                scheduler.error = "threads of a block wait for others that never come (block " + number + ")";
                 goto failed;
             }
         }
@@ -393,13 +395,13 @@ inline void interleave() { if ((draw() & 3) == 0) yield(); }
 #define ADD_LANE_BEFORE(sum, by) ((sum) += simulator::shuffle_up(~0u, sum, by, __LINE__) * ((threadIdx.x & 31) >= (by)))
 #define SHARED(Type, name) Type &name = *simulator::shared<Type>(__LINE__)
 #define BOUNDED_KERNEL(name, threads, blocks, Arguments, arguments) KERNEL(name, Arguments, arguments)
-#define KERNEL(name, Arguments, arguments)                                                                              \
+#define KERNEL(name, Arguments, arguments)                                                                             \
     static void name(const Arguments &arguments);                                                                      \
-    extern "C" const char *simulate_##name(unsigned grid, unsigned block, size_t shared_bytes, const void *pointer,     \
-                                           uint64_t seed, unsigned live_blocks) {                                       \
+    extern "C" const char *simulate_##name(unsigned grid, unsigned block, size_t shared_bytes, const void *pointer,    \
+                                           uint64_t seed, unsigned live_blocks) {                                      \
         auto entry = [](const void *given) { name(*static_cast<const Arguments *>(given)); };                          \
-        return simulator::run({grid, block, shared_bytes, entry, pointer, seed, live_blocks});                          \
-    }                                                                                                                   \
+        return simulator::run({grid, block, shared_bytes, entry, pointer, seed, live_blocks});                         \
+    }                                                                                                                  \
     static void name(const Arguments &arguments)
 
 namespace simulator {
@@ -460,12 +462,12 @@ inline void __threadfence() { simulator::interleave(); }
 inline void __threadfence_system() { simulator::interleave(); }
 #define __trap() simulator::fail("trap", __LINE__)
 template <class T> inline T __ldg(const T *p) { return *p; }
-#define SIMULATED_ATOMIC(name, change)                                                                                  \
-    template <class T, class U> inline T name(T *p, U given) {                                                          \
-        simulator::interleave();                                                                                        \
-        T old = *p, value = static_cast<T>(given);                                                                      \
-        *p = change;                                                                                                    \
-        return old;                                                                                                     \
+#define SIMULATED_ATOMIC(name, change)                                                                                 \
+    template <class T, class U> inline T name(T *p, U given) {                                                         \
+        simulator::interleave();                                                                                       \
+        T old = *p, value = static_cast<T>(given);                                                                     \
+        *p = change;                                                                                                   \
+        return old;                                                                                                    \
     }
 SIMULATED_ATOMIC(atomicAdd, old + value)
 SIMULATED_ATOMIC(atomicMax, old > value ? old : value)

@@ -2,10 +2,10 @@
 //!
 //! The driver's library is loaded at run time, so that one binary serves machines with and without a driver.
 
-// SAFETY of the calls of the driver: `Cuda::open` has found its library, in a version that has every function named here.
-// Handles are those that the driver gave for this context, which lives until `Cuda` is dropped. The driver writes to locals
-// of the right type. Addresses in commands are those that `allocate` gave, which callers keep until they have waited; the
-// driver would take any other for host memory. Blocks that rely on more say so.
+// SAFETY of the calls of the driver: `Cuda::open` has found its library, in a version that has every function named
+// here. Handles are those that the driver gave for this context, which lives until `Cuda` is dropped. The driver writes
+// to locals of the right type. Addresses in commands are those that `allocate` gave, which callers keep until they have
+// waited; the driver would take any other for host memory. Blocks that rely on more say so.
 #![allow(unsafe_code)]
 
 mod graph;
@@ -33,8 +33,8 @@ const NEEDED_CAPABILITY: (i32, i32) = (8, 0);
 /// An NVIDIA GPU, with a context of its own.
 ///
 /// A fault of a kernel, such as an illegal access, ends every context of the process, and the driver (tried with 580)
-/// creates no other one in that process, whatever is dropped first. `open` then returns [`GpuError::Lost`]; other processes
-/// are not affected.
+/// creates no other one in that process, whatever is dropped first. `open` then returns [`GpuError::Lost`]; other
+/// processes are not affected.
 #[derive(Debug)]
 pub struct Cuda {
     limits: Limits,
@@ -46,8 +46,8 @@ pub struct Cuda {
     lost: OnceLock<GpuError>,
 }
 
-// SAFETY: only handles keep `Cuda` from being sent and shared; the driver accepts them from any thread at any time, as long
-// as the context is current there, which `enter` ensures.
+// SAFETY: only handles keep `Cuda` from being sent and shared; the driver accepts them from any thread at any time, as
+// long as the context is current there, which `enter` ensures.
 unsafe impl Send for Cuda {}
 // SAFETY: as above.
 unsafe impl Sync for Cuda {}

@@ -135,8 +135,8 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// is refused, those before it may still be executed.
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError>;
 
-    /// Waits until a stream has executed all its commands, and returns the times between its marks. Errors of the commands
-    /// are reported here at the latest.
+    /// Waits until a stream has executed all its commands, and returns the times between its marks. Errors of the
+    /// commands are reported here at the latest.
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError>;
 
     /// Whether a stream has executed all its commands. Reports their errors, too.

@@ -70,6 +70,16 @@ impl Faulty {
             }
         }
     }
+
+    /// Counts a call that reports the errors of a stream.
+    fn count_wait(&self, at: &'static str) -> Result<(), GpuError> {
+        self.count(|| GpuError::Failed { at, reason: "injected".to_owned() })?;
+        if self.is_late.load(Ordering::SeqCst) {
+            self.is_lost.store(true, Ordering::SeqCst);
+            return Err(Faulty::lost());
+        }
+        Ok(())
+    }
 }
 
 impl Device for Faulty {
@@ -111,26 +121,12 @@ impl Device for Faulty {
     }
 
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
-        let passes = self.count(|| GpuError::Failed { at: "waiting", reason: "injected".to_owned() })?;
-        if self.is_late.load(Ordering::SeqCst) {
-            self.is_lost.store(true, Ordering::SeqCst);
-            return Err(Faulty::lost());
-        }
-        match passes {
-            true => self.device.wait(stream),
-            false => Ok(Vec::new()),
-        }
+        self.count_wait("waiting")?;
+        self.device.wait(stream)
     }
 
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
-        let passes = self.count(|| GpuError::Failed { at: "asking", reason: "injected".to_owned() })?;
-        if self.is_late.load(Ordering::SeqCst) {
-            self.is_lost.store(true, Ordering::SeqCst);
-            return Err(Faulty::lost());
-        }
-        match passes {
-            true => self.device.is_idle(stream),
-            false => Ok(true),
-        }
+        self.count_wait("asking")?;
+        self.device.is_idle(stream)
     }
 }

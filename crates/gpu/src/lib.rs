@@ -5,10 +5,9 @@
 //! in as [`kernel::Kernel`] values, with arguments as bytes. The folder `cuda` has the headers and scripts that
 //! compile the kernels of all crates; only its script `ptx` names their sources.
 //!
-//! Modules in order; each knows only those before it (the `tidy` test keeps it so): [`error`], [`kernel`](mod@kernel), [`device`]
-//! (the trait that all of them share), [`memory`] (a device with a budget), [`faulty`] (one that fails on command),
-//! [`simulator`] (one that runs kernels on the CPU), [`cuda`] (NVIDIA's driver), [`trial`] (kernels that exercise a
-//! device).
+//! Modules in order; each knows only those before it (the `tidy` test keeps it so): [`error`], [`kernel`](mod@kernel),
+//! [`device`] (the trait that all of them share), [`memory`] (a device with a budget), [`faulty`] (one that fails on
+//! command), [`simulator`] (one that runs kernels on the CPU), [`cuda`] (NVIDIA's driver).
 
 pub mod error;
 
@@ -23,5 +22,3 @@ pub mod faulty;
 pub mod simulator;
 
 pub mod cuda;
-
-pub mod trial;

@@ -157,8 +157,8 @@ impl Pinned {
     #[allow(unsafe_code)]
     fn first_word(&self) -> u32 {
         match self.parts() {
-            // SAFETY: the device allocated at least these bytes, aligned for any number. Kernels write whole words, which
-            // an atomic load may race with.
+            // SAFETY: the device allocated at least these bytes, aligned for any number. Kernels write whole words,
+            // which an atomic load may race with.
             (pointer, 4..) => unsafe { AtomicU32::from_ptr(pointer.cast()) }.load(Ordering::Acquire),
             _ => 0,
         }

@@ -1,7 +1,7 @@
 //! A simulated device: kernels run on the CPU, their threads interleaved in an order drawn from a seed.
 //!
-//! A stream executes nothing until it is waited for, so that a missing wait shows. Memory has garbage until it is written.
-//! `cuda/simulator.h` says what the simulator checks. It is for tests and for learning.
+//! A stream executes nothing until it is waited for, so that a missing wait shows. Memory has garbage until it is
+//! written. `cuda/simulator.h` says what the simulator checks. It is for tests and for learning.
 
 use crate::device::{Address, Command, Device, Limits, Piece, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
@@ -101,8 +101,8 @@ impl Simulator {
     #[allow(unsafe_code)]
     fn run(&self, command: &Owned) -> Result<(), GpuError> {
         match command {
-            // SAFETY of all three: addresses are those that `allocate` returned, which callers keep alive until they have
-            // waited; AddressSanitizer checks that commands stay inside their allocations.
+            // SAFETY of all three: addresses are those that `allocate` returned, which callers keep alive until they
+            // have waited; AddressSanitizer checks that commands stay inside their allocations.
             Owned::Write { from, to } => unsafe {
                 std::ptr::copy_nonoverlapping(from.as_ptr(), to.0 as *mut u8, from.len());
             },
@@ -114,7 +114,8 @@ impl Simulator {
                 let seed = self.seed.fetch_add(1, Ordering::Relaxed);
                 let live = 1 + (seed % 4) as u32;
                 let argument = argument.as_ptr().cast::<c_void>();
-                // SAFETY: the argument is the kernel's struct, as `kernels!` declares; the text lives until the next run.
+                // SAFETY: the argument is the kernel's struct, as `kernels!` declares; the text lives until the next
+                // run.
                 let text =
                     unsafe { CStr::from_ptr(simulate(shape.grid, shape.block, shape.shared, argument, seed, live)) };
                 if !text.is_empty() {

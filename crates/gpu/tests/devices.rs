@@ -9,9 +9,11 @@ use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::kernel::{Argument, Kernel, Module, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_gpu::simulator::Simulator;
-use lanner_gpu::trial::{self, TrialArguments};
 use std::ops::Range;
 use std::sync::Arc;
+use trial::TrialArguments;
+
+mod trial;
 
 const BUDGET: u64 = 1 << 30;
 const FIRST: Stream = Stream(0);
@@ -620,11 +622,10 @@ fn a_missing_barrier_shows_for_some_seed() {
 #[cfg(simulator)]
 fn a_wrong_kernel_fails_with_its_cause() {
     let no_shared = Shape { shared: 64, ..shape(1, 64) };
+    let half_barrier =
+        ["a thread ends while others wait at a barrier", "a barrier after some threads of the block have ended"];
     for (trial, causes) in [
-        (
-            trial(&trial::HALF_BARRIER, shape(1, 64), 32),
-            &["a thread ends while others wait at a barrier", "a barrier after some threads of the block have ended"][..],
-        ),
+        (trial(&trial::HALF_BARRIER, shape(1, 64), 32), &half_barrier[..]),
         (trial(&trial::TWO_BARRIERS, shape(1, 64), 32), &["threads of a block wait at different barriers"]),
         (trial(&trial::HALF_SHUFFLE, shape(1, 64), 0), &["threads of a block wait for others that never come"]),
         (trial(&trial::SUM, no_shared, 0), &["shared memory is smaller than the kernel's struct"]),

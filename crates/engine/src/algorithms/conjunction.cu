@@ -1,13 +1,13 @@
-// See conjunction.rs for the algorithm: the rarest list drives. Here a thread block answers a part of a query: blocks of
-// the shortest list or, where all lists are dense, a range of documents.
+// See conjunction.rs for the algorithm: the rarest list drives. Here a thread block answers a part of a query: blocks
+// of the shortest list or, where all lists are dense, a range of documents.
 //
-// A warp takes a block of the shortest list, four documents per lane. Where there are more warps than blocks, several warps
-// share a block: each decodes it and continues with the documents of some lanes, its slice, because every document may cost
-// a block of another list. Dense lists come first, by bit tests. Of another sparse list, only blocks that can hold one of
-// the remaining documents are decoded, into the warp's scratch, and searched there. Documents that are in all lists wait in
-// a queue of the warp until there are 32, one per lane; then the weights of dense lists are looked up, which is bound by
-// memory latency. Documents that can enter wait in a second queue; all warps push together, at most one push per thread and
-// round.
+// A warp takes a block of the shortest list, four documents per lane. Where there are more warps than blocks, several
+// warps share a block: each decodes it and continues with the documents of some lanes, its slice, because every
+// document may cost a block of another list. Dense lists come first, by bit tests. Of another sparse list, only blocks
+// that can hold one of the remaining documents are decoded, into the warp's scratch, and searched there. Documents that
+// are in all lists wait in a queue of the warp until there are 32, one per lane; then the weights of dense lists are
+// looked up, which is bound by memory latency. Documents that can enter wait in a second queue; all warps push
+// together, at most one push per thread and round.
 #pragma once
 #include "algorithms/dense_list.cu"
 #include "algorithms/sparse_list.cu"
@@ -54,7 +54,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         : shared(given), arguments(given_arguments), part(task), query(task.query),
           sparse(task.sparse), dense(task.dense), top(given.top, given.scratch[0].numbers, task, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32),
-          waiting(given.waiting[threadIdx.x / 32]), found(given.found[threadIdx.x / 32]), waiting_count(0), found_count(0) {}
+          waiting(given.waiting[threadIdx.x / 32]), found(given.found[threadIdx.x / 32]),
+          waiting_count(0), found_count(0) {}
 
     __device__ void run() {
         for (unsigned i = threadIdx.x; i < 256; i += AND_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
@@ -135,7 +136,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         if (slice_in_block * (BLOCK >> query.slices) >= postings_in_block(sparse[0], block)) return;
         Scratch &scratch = shared.scratch[warp];
         BlockColumns columns = columns_of(sparse[0], block_row(sparse[0], 0, block));
-        const uint4 documents = decode_documents<TAG>(sparse[0], columns, arguments, lane, scratch);
+        const uint4 documents = decode_documents<TAG>(sparse[0], columns, arguments.codecs, lane, scratch);
         if (lane == 0) top.note_block(columns.count);
         Lane mine{{documents.x, documents.y, documents.z, documents.w}, {0, 0, 0, 0}, 0};
         const bool is_own = lane >> (5 - query.slices) == slice_in_block;
@@ -148,7 +149,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         ask_dense(mine);
         for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);
         if (!__any_sync(~0u, mine.alive)) return;
-        const uint4 values = decode_values<TAG>(sparse[0], columns, arguments, lane, scratch);
+        const uint4 values = decode_values<TAG>(sparse[0], columns, arguments.codecs.weights, lane, scratch);
         const unsigned of_lane[4] = {values.x, values.y, values.z, values.w};
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
@@ -168,7 +169,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
 #pragma unroll
             for (unsigned i = 0; i < 4; i++) {
                 const unsigned document = mine.documents[i];
-                if (mine.alive >> i & 1 && !has_bit(word_of(dense[list], document / 64), document % 64)) absent |= 1u << i;
+                const bool is_alive = mine.alive >> i & 1;
+                if (is_alive && !has_bit(word_of(dense[list], document / 64), document % 64)) absent |= 1u << i;
             }
         }
         mine.alive &= ~absent;
@@ -201,7 +203,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             if (lanes == 0) return;
             const unsigned block = __shfl_sync(~0u, at_first(unknown, blocks), __ffs(lanes) - 1);
             BlockColumns columns = columns_of(list, block_row(list, 0, block));
-            const uint4 documents = decode_documents<TAG>(list, columns, arguments, lane, scratch);
+            const uint4 documents = decode_documents<TAG>(list, columns, arguments.codecs, lane, scratch);
             if (lane == 0) top.note_block(columns.count);
             __syncwarp();
             reinterpret_cast<uint4 *>(scratch.numbers)[lane] = documents;
@@ -214,7 +216,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
                 if (position == NONE) {
                     mine.alive &= ~(1u << i);
                 } else {
-                    const unsigned value = value_at<TAG>(list, columns, arguments, position);
+                    const unsigned value = value_at<TAG>(list, columns, arguments.codecs.weights, position);
                     mine.scores[i] += weigh<COLUMN>(list.multiplier, value, norm_of(mine.documents[i]));
                 }
             }
@@ -255,7 +257,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
                 continue;
             }
             blocks[i] = low;
-            if (!list.is_short) PREFETCH(list.bytes + list.payload + 16ull * min(number_in(list, list.offset, low), list.end));
+            if (list.is_short) continue;
+            PREFETCH(list.bytes + list.payload + 16ull * min(number_in(list, list.offset, low), list.end));
         }
     }
 
@@ -292,7 +295,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
                     continue;
                 }
                 mine = chunk + lane;
-                word = mine < end ? joined(mine) : make_uint2(0, 0);
+                word = mine < end ? common_word(mine) : make_uint2(0, 0);
                 pending = __ballot_sync(~0u, (word.x | word.y) != 0);
                 chunk += AND_THREADS;
             }
@@ -301,7 +304,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
     }
 
     // The documents of a chunk that are in all lists; none where the bounds do not reach the threshold.
-    __device__ uint2 joined(unsigned chunk) const {
+    __device__ uint2 common_word(unsigned chunk) const {
         uint2 word = make_uint2(~0u, ~0u);
         unsigned bound = 0;
         for (unsigned list = 0; list < query.dense_count; list++) {
@@ -316,13 +319,15 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
     __device__ void match_chunk(unsigned chunk, uint2 word) {
         for (unsigned half = 0; half < 2; half++) {
             const unsigned document = 64 * chunk + 32 * half + lane;
-            const bool is_match = (half == 0 ? word.x : word.y) >> lane & 1 && document >= query.first && document < part.end;
+            const bool is_common = (half == 0 ? word.x : word.y) >> lane & 1;
+            const bool is_match = is_common && document >= query.first && document < part.end;
             enqueue(waiting, waiting_count, is_match, Match{document, 0});
         }
     }
 };
 
-template <unsigned TAG, Column COLUMN, bool IS_SINGLE> __device__ inline void conjunction(const BatchArguments &arguments) {
+template <unsigned TAG, Column COLUMN, bool IS_SINGLE>
+__device__ inline void conjunction(const BatchArguments &arguments) {
     SHARED(ConjunctionShared, shared);
     const Task<IS_SINGLE> task(arguments);
     Conjunction<TAG, COLUMN, IS_SINGLE>(shared, arguments, task).run();

@@ -139,8 +139,8 @@ impl Probed<'_> {
         fits
     }
 
-    /// Decodes the block after the current one that can have a document, and returns the last document that it can have;
-    /// `None` if there is no such block.
+    /// Decodes the block after the current one that can have a document, and returns the last document that it can
+    /// have; `None` if there is no such block.
     fn enter(&mut self, document: u32, work: &mut Work) -> Option<u32> {
         let from = self.block + usize::from(self.last.is_some());
         self.block = self.list.find_block(from, document);
@@ -158,8 +158,8 @@ impl Probed<'_> {
 }
 
 /// Writes the position of each document into the table. Documents span less than the table, so no two collide; but the
-/// padding of the last block may collide with one, and so is written first. Entries without a document keep the position
-/// of some other.
+/// padding of the last block may collide with one, and so is written first. Entries without a document keep the
+/// position of some other.
 #[inline(always)]
 fn spread(documents: &BlockBuffer, table: &mut [u8; TABLE]) {
     for (&document, &position) in documents.iter().zip(&POSITIONS).rev() {

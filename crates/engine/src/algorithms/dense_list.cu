@@ -9,7 +9,9 @@ __device__ inline uint2 word_of(const DenseRow &list, unsigned chunk) {
     return __ldg(reinterpret_cast<const uint2 *>(list.bytes + 16ull * list.words) + chunk);
 }
 
-__device__ inline bool has_bit(uint2 word, unsigned bit) { return (bit < 32 ? word.x >> bit : word.y >> (bit - 32)) & 1; }
+__device__ inline bool has_bit(uint2 word, unsigned bit) {
+    return (bit < 32 ? word.x >> bit : word.y >> (bit - 32)) & 1;
+}
 
 // The most that a list can add to a document of a chunk.
 __device__ inline unsigned bound_in(const DenseRow &list, unsigned chunk) {
@@ -30,7 +32,8 @@ __device__ inline unsigned rank_of(const DenseRow &list, unsigned chunk, uint2 w
 // exception would have if exceptions were evenly spread.
 __device__ inline unsigned exception_of(const uint8_t *bytes, unsigned exceptions, unsigned postings, unsigned rank) {
     const unsigned *ranks = reinterpret_cast<const unsigned *>(bytes);
-    const unsigned even = __float2uint_rz(__uint2float_rn(rank) / __uint2float_rn(postings) * __uint2float_rn(exceptions));
+    const float share = __uint2float_rn(rank) / __uint2float_rn(postings);
+    const unsigned even = __float2uint_rz(share * __uint2float_rn(exceptions));
     unsigned low = 0, high = exceptions;
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {

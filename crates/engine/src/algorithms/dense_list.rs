@@ -12,7 +12,8 @@ pub struct DenseList<'a> {
     pub multiplier: f32,
     /// Its largest weight.
     pub bound: u32,
-    /// A code for each chunk, whose product with `factor` bounds the chunk's weights; empty if stored bounds do not hold.
+    /// A code for each chunk, whose product with `factor` bounds the chunk's weights; empty if stored bounds do not
+    /// hold.
     codes: &'a [u8],
     factor: u32,
 }

@@ -2,8 +2,8 @@
 //!
 //! A set of lanes is a token: an [`Avx2`] or [`Avx512`] exists only if [`run`] has detected the CPU features, and its
 //! methods rely on that. The methods are always inlined, so an algorithm that [`run`] calls is compiled as a whole once
-//! for each set, with the instructions of that set: its loops contain neither calls nor tests for features. That does not
-//! hold for closures, into which the compiler cannot inline the instructions: here are loops in their place.
+//! for each set, with the instructions of that set: its loops contain neither calls nor tests for features. That does
+//! not hold for closures, into which the compiler cannot inline the instructions: here are loops in their place.
 #![expect(unsafe_code, reason = "intrinsics that load, store or need a CPU feature, behind safe methods")]
 
 use lanner_index::codec::BLOCK;
@@ -77,7 +77,8 @@ pub struct ChunkToWeigh<'a> {
     pub word: u64,
     /// The position of the first posting's value in `values`.
     pub rank: usize,
-    /// The packed values of the list by document: impacts, or frequencies, of which 0 means that it is stored elsewhere.
+    /// The packed values of the list by document: impacts, or frequencies, of which 0 means that it is stored
+    /// elsewhere.
     pub values: &'a [u8],
     /// Bits of a value: 2, 4 or 8.
     pub bits: usize,
@@ -171,8 +172,8 @@ impl Lanes for Portable {
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512};
 
-/// AVX2 and AVX-512. The macros hold the logic that both share; [`eight`](x86::eight) and [`sixteen`](x86::sixteen) give
-/// the instructions of each width the same names.
+/// AVX2 and AVX-512. The macros hold the logic that both share; [`eight`](x86::eight) and [`sixteen`](x86::sixteen)
+/// give the instructions of each width the same names.
 ///
 /// Safety, everywhere in here: the token proves the CPU features, and loads and stores go through references to arrays
 /// that are as long as the register, or as stated.

@@ -1,17 +1,17 @@
 // See scatter.rs for the algorithm: scatter sparse lists, look up dense lists. Here a thread block answers a part of a
 // query.
 //
-// It goes through its documents one scatter window at a time. Accumulators are buckets of a hash table in shared memory,
-// sized for the postings of a window, not for its documents: sparse lists touch few documents, so windows can be wide, and
-// clearing and scanning the table costs little. Where a window has no more documents than the table has buckets, every
-// document has its own bucket; a window that overflows the table is halved until it fits.
+// It goes through its documents one scatter window at a time. Accumulators are buckets of a hash table in shared
+// memory, sized for the postings of a window, not for its documents: sparse lists touch few documents, so windows can
+// be wide, and clearing and scanning the table costs little. Where a window has no more documents than the table has
+// buckets, every document has its own bucket; a window that overflows the table is halved until it fits.
 //
-// Ownership: the thread block owns the table, the bounds of the window's chunks, the blocks to decode and the best keys, all
-// in shared memory. A warp owns its scratch and its queue of candidates. The queue survives from window to window, so that
-// lookups, which are bound by memory latency, are made 32 at a time. The phases of a window, with barriers in between:
-// bounds of chunks (four chunks per thread), blocks to decode (a list per warp, 32 directory entries at once), scattering
-// (a block per warp, with atomic operations on the table), candidates (each warp scans its share of the table, then of the
-// chunks).
+// Ownership: the thread block owns the table, the bounds of the window's chunks, the blocks to decode and the best
+// keys, all in shared memory. A warp owns its scratch and its queue of candidates. The queue survives from window to
+// window, so that lookups, which are bound by memory latency, are made 32 at a time. The phases of a window, with
+// barriers in between: bounds of chunks (four chunks per thread), blocks to decode (a list per warp, 32 directory
+// entries at once), scattering (a block per warp, with atomic operations on the table), candidates (each warp scans its
+// share of the table, then of the chunks).
 #pragma once
 #include "algorithms/dense_list.cu"
 #include "algorithms/sparse_list.cu"
@@ -31,13 +31,31 @@ constexpr unsigned LONGEST_PROBE = 64;
 constexpr unsigned WIDEST_CHUNKS = WIDEST_WINDOW / 64;
 // A part reads the floor that all parts have reached once in this number of windows.
 constexpr unsigned WINDOWS_PER_FLOOR = 4;
-// Blocks that are handed out to warps at once.
-constexpr unsigned WORK = 64;
+// Blocks to decode that are handed out to warps at once.
+constexpr unsigned BLOCKS_AT_ONCE = 64;
 // Capacity of a warp's queue: up to 31 candidates that wait, and those of two buckets per lane.
 constexpr unsigned QUEUED = 96;
 
 struct Candidate {
     unsigned document, score;
+};
+
+// The hot chunks of a warp, whose bounds alone reach the threshold. The warp tests 32 chunks of the window at a time.
+struct HotChunks {
+    unsigned next;  // the first chunk to be tested next
+    unsigned end;   // of the chunks of the window
+    unsigned found; // which of the chunks tested last are hot
+    unsigned half;  // the half of the first of these that comes next
+
+    __device__ bool are_left() const { return found != 0 || next < end; }
+
+    // Takes half a chunk of those found; returns its first document, from the start of the window on.
+    __device__ unsigned take_half() {
+        const unsigned first = 64 * (next - OR_THREADS + __ffs(found) - 1) + 32 * half;
+        if (half == 1) found &= found - 1;
+        half ^= 1;
+        return first;
+    }
 };
 
 // Blocks of a sparse list.
@@ -57,10 +75,11 @@ struct ScatterShared {
     Scratch scratch[OR_WARPS];
     Candidate queue[OR_WARPS][QUEUED];
     unsigned bounds[WIDEST_CHUNKS];        // the most that the dense lists add to a document of a chunk
-    BlockRow work[WORK];
+    BlockRow blocks[BLOCKS_AT_ONCE];       // to decode
     float norms[256];
     unsigned dense_bound[2];               // the largest of `bounds`, of this window and of the next
-    unsigned work_count, work_valid;
+    unsigned blocks_reserved;              // entries of `blocks`, and more where they did not fit
+    unsigned blocks_valid;                 // entries from here on are reserved but not filled
     unsigned is_overfull;
     // The cursors of the sparse lists follow the struct.
 };
@@ -116,7 +135,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         finish(lane < queued ? shared.queue[warp][lane] : Candidate{0, 0}, lane < queued);
         __syncthreads();
         // Both arrays of the table, which are adjacent.
-        top.finish(part, arguments, Spare{reinterpret_cast<uint64_t *>(shared.documents), TABLE_BUCKETS, shared.bounds});
+        uint64_t *spare = reinterpret_cast<uint64_t *>(shared.documents);
+        top.finish(part, arguments, Spare{spare, TABLE_BUCKETS, shared.bounds});
     }
 
     // Prefetches bounds, words and ranks of the dense lists: nothing else hides the latency of a single query.
@@ -141,8 +161,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         }
     }
 
-    // The bucket where a search for a document of the window starts. Neighbours get distant buckets, so that probes do not
-    // cluster; any TABLE_BUCKETS consecutive documents get buckets of their own.
+    // The bucket where a search for a document of the window starts. Neighbours get distant buckets, so that probes do
+    // not cluster; any TABLE_BUCKETS consecutive documents get buckets of their own.
     __device__ static unsigned bucket_of(unsigned wanted) {
         return (wanted * 1265 + wanted / TABLE_BUCKETS * 769) % TABLE_BUCKETS;
     }
@@ -154,8 +174,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         if (threadIdx.x == 0) {
             shared.dense_bound[(turn + 1) % 2] = 0;
             shared.is_overfull = 0;
-            shared.work_count = 0;
-            shared.work_valid = WORK;
+            empty_blocks();
         }
         if (query.dense_count > 0) add_bounds(start, end);
         for (unsigned list = warp; list < query.sparse_count; list += OR_WARPS) {
@@ -218,23 +237,36 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
                 is_pending = !hand_out(list, start, end, least) || is_pending;
             }
             is_more = __syncthreads_or(is_pending);
-            const unsigned count = min(shared.work_count, shared.work_valid);
+            const unsigned count = min(shared.blocks_reserved, shared.blocks_valid);
             has_postings = has_postings || count > 0;
-            for (unsigned i = warp; i < count; i += OR_WARPS) scatter_block(shared.work[i], start, end);
+            for (unsigned i = warp; i < count; i += OR_WARPS) scatter_block(shared.blocks[i], start, end);
             __syncthreads();
             if (is_more) {
-                if (threadIdx.x == 0) {
-                    shared.work_count = 0;
-                    shared.work_valid = WORK;
-                }
+                if (threadIdx.x == 0) empty_blocks();
                 __syncthreads();
             }
         }
         return has_postings;
     }
 
-    // Hands out the blocks of a list with documents of the window and weights of at least `least`; returns whether all of
-    // them fitted. The lanes read 32 directory entries at once, with all that decoding needs.
+    // Makes place for other blocks to decode; one thread calls it.
+    __device__ void empty_blocks() {
+        shared.blocks_reserved = 0;
+        shared.blocks_valid = BLOCKS_AT_ONCE;
+    }
+
+    // The first of `count` entries for blocks to decode; NONE if they do not fit. All lanes of a warp must call it.
+    __device__ unsigned reserve_blocks(unsigned count) {
+        unsigned first = 0;
+        if (lane == 0 && count > 0) first = atomicAdd(&shared.blocks_reserved, count);
+        first = __shfl_sync(~0u, first, 0);
+        if (first + count <= BLOCKS_AT_ONCE) return first;
+        if (lane == 0) atomicMin(&shared.blocks_valid, first);
+        return NONE;
+    }
+
+    // Hands out the blocks of a list with documents of the window and weights of at least `least`; returns whether all
+    // of them fitted. The lanes read 32 directory entries at once, with all that decoding needs.
     __device__ bool hand_out(unsigned list, unsigned start, unsigned end, unsigned least) {
         const SparseRow &row = sparse[list];
         unsigned block = cursors[list].next;
@@ -253,22 +285,15 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             const unsigned first = first_document(row, entry);
             const bool is_inside = is_there && last >= start && first < end;
             const unsigned entering = __ballot_sync(~0u, is_inside && bound >= least);
-            const unsigned count = __popc(entering);
-            unsigned position = 0;
-            if (lane == 0 && count > 0) position = atomicAdd(&shared.work_count, count);
-            position = __shfl_sync(~0u, position, 0);
-            if (position + count > WORK) {
-                // This position was reserved but not filled: entries from here on are invalid.
-                if (lane == 0) {
-                    atomicMin(&shared.work_valid, position);
-                    cursors[list].next = block;
-                }
+            const unsigned position = reserve_blocks(__popc(entering));
+            if (position == NONE) {
+                if (lane == 0) cursors[list].next = block;
                 return false;
             }
             // Prefetch blocks one window ahead; those of the first window, now.
             const bool is_next = first >= end && first - end < query.window;
             if (is_there && bound >= least && (is_next || (turn == 1 && is_inside))) prefetch_block(row, entry);
-            if (entering >> lane & 1) shared.work[position + __popc(entering & ((1u << lane) - 1))] = entry;
+            if (entering >> lane & 1) shared.blocks[position + __popc(entering & ((1u << lane) - 1))] = entry;
             // The first block that has a document of the next window ends the search.
             const unsigned later = __ballot_sync(~0u, !is_there || last >= end);
             if (later != 0) {
@@ -290,8 +315,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         const SparseRow &row = sparse[entry.list];
         Scratch &scratch = shared.scratch[warp];
         BlockColumns columns = columns_of(row, entry);
-        const uint4 documents = decode_documents<TAG>(row, columns, arguments, lane, scratch);
-        const uint4 values = decode_values<TAG>(row, columns, arguments, lane, scratch);
+        const uint4 documents = decode_documents<TAG>(row, columns, arguments.codecs, lane, scratch);
+        const uint4 values = decode_values<TAG>(row, columns, arguments.codecs.weights, lane, scratch);
         const unsigned first = max(start, query.first), mine = 4 * lane, count = columns.count;
         if (lane == 0) top.note_block(count);
         const bool x = mine < count && documents.x >= first && documents.x < end;
@@ -338,38 +363,27 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         return false;
     }
 
-    // Finds the documents of the window that can enter, and looks them up 32 at a time. All warps push together, at most one
-    // push per thread and round. The table is emptied meanwhile, unless there are hot chunks: these still search it.
+    // Finds the documents of the window that can enter, and looks them up 32 at a time. All warps push together, at
+    // most one push per thread and round. The table is emptied meanwhile, unless there are hot chunks: these still
+    // search it.
     __device__ void collect(unsigned start, unsigned end, unsigned threshold, bool is_hot) {
         Candidate *queue = shared.queue[warp];
         unsigned bucket = warp * 64;
         const unsigned chunks = (end - start + 63) / 64;
-        unsigned chunk = is_hot ? warp * 32 : chunks;
-        unsigned hot = 0;  // which of 32 chunks have bounds that alone reach the threshold
-        unsigned half = 0; // the half of the first of these chunks that comes next
+        HotChunks hot{is_hot ? warp * 32 : chunks, chunks, 0, 0};
         bool is_more = true;
         while (is_more) {
-            if (hot != 0) {
-                // Other warps may have raised the threshold.
-                const unsigned still = __ballot_sync(~0u, shared.bounds[chunk - OR_THREADS + lane] >= threshold);
-                if (!(still & hot & -hot)) half = 0;
-                hot &= still;
-            }
+            test_again(hot, threshold);
             while (queued < 32 && bucket < TABLE_BUCKETS) {
                 take_from_table(queue, bucket + 2 * lane, start, threshold, !is_hot);
                 bucket += 2 * OR_THREADS;
             }
-            while (queued < 32 && (hot != 0 || chunk < chunks)) {
-                if (hot == 0) {
-                    const unsigned mine = chunk + lane;
-                    hot = __ballot_sync(~0u, mine < chunks && shared.bounds[mine] >= threshold);
-                    chunk += OR_THREADS;
+            while (queued < 32 && hot.are_left()) {
+                if (hot.found == 0) {
+                    test_next(hot, threshold);
                     continue;
                 }
-                const unsigned first = start + 64 * (chunk - OR_THREADS + __ffs(hot) - 1) + 32 * half;
-                take_from_dense(queue, first + lane, start, end, threshold);
-                if (half == 1) hot &= hot - 1;
-                half ^= 1;
+                take_from_dense(queue, start + hot.take_half() + lane, start, end, threshold);
             }
             if (queued >= 32) {
                 queued -= 32;
@@ -377,12 +391,27 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
                 finish(queue[queued + lane], true);
                 __syncwarp();
             }
-            is_more = __syncthreads_or(queued >= 32 || bucket < TABLE_BUCKETS || hot != 0 || chunk < chunks);
+            is_more = __syncthreads_or(queued >= 32 || bucket < TABLE_BUCKETS || hot.are_left());
             // The parts of a single query get here at the same time, so each gains from the others' hits.
             if (IS_SINGLE && is_more && warp == 0) top.read_shared_floor();
             top.make_space();
             threshold = top.least(start);
         }
+    }
+
+    // Finds the hot ones among the warp's next 32 chunks.
+    __device__ void test_next(HotChunks &hot, unsigned threshold) const {
+        const unsigned mine = hot.next + lane;
+        hot.found = __ballot_sync(~0u, mine < hot.end && shared.bounds[mine] >= threshold);
+        hot.next += OR_THREADS;
+    }
+
+    // Drops chunks that are not hot any more: other warps may have raised the threshold.
+    __device__ void test_again(HotChunks &hot, unsigned threshold) const {
+        if (hot.found == 0) return;
+        const unsigned still = __ballot_sync(~0u, shared.bounds[hot.next - OR_THREADS + lane] >= threshold);
+        if (!(still & hot.found & -hot.found)) hot.half = 0;
+        hot.found &= still;
     }
 
     // Puts the lane's candidate into the warp's queue.
@@ -393,7 +422,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     }
 
     // Puts the documents of two buckets that can enter into the warp's queue.
-    __device__ void take_from_table(Candidate *queue, unsigned bucket, unsigned start, unsigned threshold, bool empties) {
+    __device__ void take_from_table(Candidate *queue, unsigned bucket, unsigned start, unsigned threshold,
+                                    bool empties) {
         uint2 &documents = *reinterpret_cast<uint2 *>(&shared.documents[bucket]);
         uint2 &scores = *reinterpret_cast<uint2 *>(&shared.scores[bucket]);
         const uint2 found = documents, score = scores;

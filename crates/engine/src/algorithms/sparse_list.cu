@@ -159,15 +159,15 @@ __device__ inline BlockColumns columns_of(const SparseRow &list, const BlockRow 
 
 // The lane's four documents of a block; sets where the weights begin.
 template <unsigned TAG>
-__device__ inline uint4 decode_documents(const SparseRow &list, BlockColumns &columns, const BatchArguments &arguments,
+__device__ inline uint4 decode_documents(const SparseRow &list, BlockColumns &columns, const CodecTags &codecs,
                                          unsigned lane, Scratch &scratch) {
     // The first document of a short list is not packed.
     const unsigned packed_count = columns.count - list.is_short;
     const uint8_t *end = nullptr;
     uint4 documents = make_uint4(0, 0, 0, 0);
     if (packed_count > 0) {
-        documents = Codec<TAG>::documents(arguments.documents_codec, columns.documents, columns.base, packed_count,
-                                          lane, scratch, end);
+        documents = Codec<TAG>::documents(codecs.documents, columns.documents, columns.base, packed_count, lane,
+                                          scratch, end);
     }
     if (list.is_short) {
         const unsigned before = __shfl_up_sync(~0u, documents.w, 1);
@@ -176,7 +176,7 @@ __device__ inline uint4 decode_documents(const SparseRow &list, BlockColumns &co
     if (list.skipped_byte != NONE) {
         Packed skipped = packed_of(list, 1, columns.skipped_byte, columns.documents.block);
         skipped.bytes = end;
-        end = Codec<TAG>::end_of(arguments.weights_codec, skipped, columns.count);
+        end = Codec<TAG>::end_of(codecs.weights, skipped, columns.count);
     }
     columns.weights.bytes = end;
     return documents;
@@ -184,17 +184,17 @@ __device__ inline uint4 decode_documents(const SparseRow &list, BlockColumns &co
 
 // The lane's four values of a block whose documents were decoded; 1 where values are not stored.
 template <unsigned TAG>
-__device__ inline uint4 decode_values(const SparseRow &list, const BlockColumns &columns, const BatchArguments &arguments,
+__device__ inline uint4 decode_values(const SparseRow &list, const BlockColumns &columns, unsigned weights_codec,
                                       unsigned lane, Scratch &scratch) {
     if (list.weight_byte == NONE) return make_uint4(1, 1, 1, 1);
     const uint8_t *end;
-    return Codec<TAG>::values(arguments.weights_codec, columns.weights, columns.count, lane, scratch, end);
+    return Codec<TAG>::values(weights_codec, columns.weights, columns.count, lane, scratch, end);
 }
 
 // One value of a block whose documents were decoded. Any thread may call it.
 template <unsigned TAG>
-__device__ inline unsigned value_at(const SparseRow &list, const BlockColumns &columns, const BatchArguments &arguments,
+__device__ inline unsigned value_at(const SparseRow &list, const BlockColumns &columns, unsigned weights_codec,
                                     unsigned position) {
     if (list.weight_byte == NONE) return 1;
-    return Codec<TAG>::value_at(arguments.weights_codec, columns.weights, columns.count, position);
+    return Codec<TAG>::value_at(weights_codec, columns.weights, columns.count, position);
 }

@@ -1,8 +1,8 @@
 //! Accumulators of score-at-a-time without a heap: one addition for each posting, then one sweep.
 //!
-//! Ours, beyond the paper: all scores are zero between queries. A posting is added without checking a flag or a heap. At
-//! the end pages are swept in document order for scores that reach the threshold, compared with SIMD, and reset to zero.
-//! If there are few postings relative to documents, each marks its page, and only marked pages are swept.
+//! Ours, beyond the paper: all scores are zero between queries. A posting is added without checking a flag or a heap.
+//! At the end pages are swept in document order for scores that reach the threshold, compared with SIMD, and reset to
+//! zero. If there are few postings relative to documents, each marks its page, and only marked pages are swept.
 #![allow(unsafe_code)]
 
 use super::Task;
@@ -26,39 +26,28 @@ pub trait Score: Copy + Ord + Default {
     fn plus(self, other: Self) -> Self;
 }
 
-impl Score for u16 {
-    #[inline(always)]
-    fn of(units: u32) -> u16 {
-        units as u16
-    }
+macro_rules! score {
+    ($type:ty) => {
+        impl Score for $type {
+            #[inline(always)]
+            fn of(units: u32) -> $type {
+                units as $type
+            }
 
-    #[inline(always)]
-    fn units(self) -> u32 {
-        u32::from(self)
-    }
+            #[inline(always)]
+            fn units(self) -> u32 {
+                self.into()
+            }
 
-    #[inline(always)]
-    fn plus(self, other: u16) -> u16 {
-        self.wrapping_add(other)
-    }
+            #[inline(always)]
+            fn plus(self, other: $type) -> $type {
+                self.wrapping_add(other)
+            }
+        }
+    };
 }
-
-impl Score for u32 {
-    #[inline(always)]
-    fn of(units: u32) -> u32 {
-        units
-    }
-
-    #[inline(always)]
-    fn units(self) -> u32 {
-        self
-    }
-
-    #[inline(always)]
-    fn plus(self, other: u32) -> u32 {
-        self.wrapping_add(other)
-    }
-}
+score!(u16);
+score!(u32);
 
 /// Scores that are zero between queries.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 // See topk.rs: the best k hits of a thread block, as keys, in shared memory, or in the arena where k is large.
 //
-// Each thread pushes at most once between two calls of `make_space`, which all threads of the thread block make together. Ties
-// are part of the key; the greater key is the better one.
+// Each thread pushes at most once between two calls of `make_space`, which all threads of the thread block make
+// together. Ties are part of the key; the greater key is the better one.
 #pragma once
 #include "codec/lanes.cu"
 #include "device/task.cu"
@@ -70,8 +70,8 @@ template <bool IS_SINGLE> struct Top {
         return static_cast<unsigned>(floor >> 32) + (~static_cast<unsigned>(floor) < document);
     }
 
-    // Takes the documents of the lanes that have a hit, with their whole scores. All lanes of a warp must call it; additions
-    // to the same counter are combined, because all parts add to few bins where many documents enter.
+    // Takes the documents of the lanes that have a hit, with their whole scores. All lanes of a warp must call it;
+    // additions to the same counter are combined, because all parts add to few bins where many documents enter.
     __device__ void push(bool is_hit, unsigned document, unsigned score) {
         const unsigned lane = threadIdx.x & 31, hits = __ballot_sync(~0u, is_hit);
         const uint64_t key = static_cast<uint64_t>(score) << 32 | static_cast<uint64_t>(~document);
@@ -94,8 +94,8 @@ template <bool IS_SINGLE> struct Top {
     // The most keys that fit.
     __device__ unsigned capacity() const { return query.capacity > 0 ? query.capacity : SHARED_KEYS; }
 
-    // Makes space for a push of every thread. Must follow a barrier after the last push; ends with a barrier. It also cuts
-    // where there are 2 k keys, or k + MANY_MORE if that is more, because a higher floor excludes more documents.
+    // Makes space for a push of every thread. Must follow a barrier after the last push; ends with a barrier. It also
+    // cuts where there are 2 k keys, or k + MANY_MORE if that is more, because a higher floor excludes more documents.
     __device__ void make_space() {
         const unsigned count = shared.count, many = query.k + max(query.k, MANY_MORE);
         const bool is_full = count + blockDim.x > capacity() || count >= many;
@@ -103,8 +103,8 @@ template <bool IS_SINGLE> struct Top {
         if (is_full) cut();
     }
 
-    // Keeps the best k of more than k keys, and raises the floor to the last of them. Starts after a barrier and ends with
-    // one.
+    // Keeps the best k of more than k keys, and raises the floor to the last of them. Starts after a barrier and ends
+    // with one.
     __device__ void cut() {
         if (shared.count > 2 * BINS) {
             select();
@@ -128,8 +128,8 @@ template <bool IS_SINGLE> struct Top {
         }
     }
 
-    // Up to two keys per thread: the rank of a key is the number of greater ones, since no two are equal. Damaged lists may
-    // give equal keys; then there may be no k-th.
+    // Up to two keys per thread: the rank of a key is the number of greater ones, since no two are equal. Damaged lists
+    // may give equal keys; then there may be no k-th.
     __device__ void sort_few() {
         const unsigned count = shared.count, first = threadIdx.x, second = threadIdx.x + blockDim.x;
         const uint64_t a = first < count ? keys[first] : 0, b = second < count ? keys[second] : 0;
@@ -183,8 +183,8 @@ template <bool IS_SINGLE> struct Top {
         __syncthreads();
     }
 
-    // Finds the k-th key, `least`, byte by byte from the highest on, and moves it and those above it to the front: radix
-    // selection (Alabi et al. 2012).
+    // Finds the k-th key, `least`, byte by byte from the highest on, and moves it and those above it to the front:
+    // radix selection (Alabi et al. 2012).
     __device__ void select() {
         const unsigned count = shared.count;
         uint64_t prefix = 0;   // the known bytes of the k-th key
@@ -218,9 +218,10 @@ template <bool IS_SINGLE> struct Top {
         }
     }
 
-    // Raises the floor to a score that k documents reach, whatever parts they are in. By one warp. Not inlined, because it
-    // has several callers.
-    __device__ __noinline__ static void take_over_floor(TopShared &shared, const QueryRow &query, const QueryState &state) {
+    // Raises the floor to a score that k documents reach, whatever parts they are in. By one warp. Not inlined, because
+    // it has several callers.
+    __device__ __noinline__ static void take_over_floor(TopShared &shared, const QueryRow &query,
+                                                        const QueryState &state) {
         const Found group = find_of_32(state.groups, query.k);
         uint64_t reached = 0;
         if (group.position != NONE) {
@@ -256,8 +257,8 @@ template <bool IS_SINGLE> struct Top {
         return Found{31 - first, __shfl_sync(~0u, sum - own, first)};
     }
 
-    // By the first warp: the bin that contains rank `wanted`, counted from the highest bin on, and the count of the bins
-    // above it, in the lane that finds it. NONE in all other lanes, and in all where there is no such rank.
+    // By the first warp: the bin that contains rank `wanted`, counted from the highest bin on, and the count of the
+    // bins above it, in the lane that finds it. NONE in all other lanes, and in all where there is no such rank.
     __device__ static unsigned find_bin(const unsigned *counts, unsigned wanted, unsigned &above) {
         const unsigned lane = threadIdx.x;
         constexpr unsigned EACH = BINS / 32;
@@ -307,8 +308,8 @@ template <bool IS_SINGLE> struct Top {
         __syncthreads();
     }
 
-    // Writes the hits of the part to the arena; the last part of the query to get here writes the query's answer. `spare` is
-    // shared memory that is free by now. Starts after a barrier.
+    // Writes the hits of the part to the arena; the last part of the query to get here writes the query's answer.
+    // `spare` is shared memory that is free by now. Starts after a barrier.
     __device__ void finish(const Task<IS_SINGLE> &task, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
         if (threadIdx.x == 0) add_work();
@@ -329,8 +330,8 @@ template <bool IS_SINGLE> struct Top {
         }
         __syncthreads();
         if (threadIdx.x == 0) {
-            // The host polls the count of a single query, and then reads the rest. The fence of one thread orders what all
-            // threads have written before the barrier.
+            // The host polls the count of a single query, and then reads the rest. The fence of one thread orders what
+            // all threads have written before the barrier.
             if (IS_SINGLE) __threadfence_system();
             *const_cast<volatile unsigned *>(arguments.answer_counts + number) = shared.count;
         }
@@ -369,8 +370,8 @@ template <bool IS_SINGLE> struct Top {
         leave_keys(left);
         __syncthreads();
         if (threadIdx.x == 0) {
-            // The fence of one thread orders what all threads have written before the barrier; the second one orders what
-            // the last part reads after what the others have written. Both counts are one number of 64 bits.
+            // The fence of one thread orders what all threads have written before the barrier; the second one orders
+            // what the last part reads after what the others have written. Both counts are one number of 64 bits.
             __threadfence();
             const unsigned long long before =
                 atomicAdd(reinterpret_cast<unsigned long long *>(&state.left), 1ull << 32);

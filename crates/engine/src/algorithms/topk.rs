@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 /// A *seed* is a score that at least k documents of the whole collection are known to reach: lower scores never enter,
 /// equal ones do.
 ///
-/// Hits are appended unsorted. At 2 k hits (k the first time) the best k are selected, and later hits must beat the worst
-/// of them. That costs a few operations per hit for any k, where a heap costs O(log k).
+/// Hits are appended unsorted. At 2 k hits (k the first time) the best k are selected, and later hits must beat the
+/// worst of them. That costs a few operations per hit for any k, where a heap costs O(log k).
 #[derive(Clone, Debug, Default)]
 pub struct TopK {
     k: usize,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_for_hits_and_not_for_k() {
+    fn memory_is_reserved_for_hits_and_not_for_k() {
         let mut top = TopK::new(usize::MAX);
         top.push(DocId(7), 1);
         assert_eq!(top.take(), hits_of(&[(7, 1)]));

@@ -19,12 +19,12 @@ pub trait Weigher: Copy {
     /// Weighs some postings of a list. May change the rest of `out`.
     fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer);
 
-    /// Adds the weights of a dense list's postings in a chunk to the scores where SIMD pays, and returns the bits of the
-    /// postings that are left to the caller.
+    /// Adds the weights of a dense list's postings in a chunk to the scores where SIMD pays, and returns the bits of
+    /// the postings that are left to the caller.
     fn add_chunk<L: Lanes>(&self, lanes: L, list: (&Dense<'_>, f32), chunk: usize, scores: &mut [u32; CHUNK]) -> u64;
 
-    /// Returns a code for each chunk of a dense list, and a factor: their product bounds the weights of the chunk. There
-    /// are no codes where stored bounds do not hold.
+    /// Returns a code for each chunk of a dense list, and a factor: their product bounds the weights of the chunk.
+    /// There are no codes where stored bounds do not hold.
     fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32);
 }
 
@@ -133,8 +133,9 @@ impl Weigher for Impacts {
 
 /// Returns the factor that turns the code of a chunk's largest saturation into a bound of the chunk's weights.
 pub fn saturation_factor(multiplier: f32) -> u32 {
-    // A weight is `multiplier · saturation · 65536` with three roundings, each up by at most one part in 2^24, plus half
-    // a unit; a saturation is at most its code / 255, rounded. One part in 2^20 and a unit per code cover all of them.
+    // A weight is `multiplier · saturation · 65536` with three roundings, each up by at most one part in 2^24, plus
+    // half a unit; a saturation is at most its code / 255, rounded. One part in 2^20 and a unit per code cover all of
+    // them.
     let step = f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20));
     step.ceil() as u32 + 1
 }

@@ -17,8 +17,8 @@ use lanner_index::open::Index;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish at
-/// about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
+/// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish
+/// at about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
 const WAVES: u64 = 16;
 /// The fewest documents in a part of an OR, or of an AND of bitmaps.
 const FEWEST_DOCUMENTS: u32 = 16_384;
@@ -74,7 +74,8 @@ struct Rows {
     blocks: u64,
 }
 
-/// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted work.
+/// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted
+/// work.
 struct Division {
     waves: u64,
     /// Parts of the batch, and the work of all its plans: for ANDs and for ORs.
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_k_lies_in_the_arena_with_room_for_a_push_of_every_thread() {
+    fn a_large_k_lies_in_the_arena_with_capacity_for_a_push_of_every_thread() {
         assert_eq!([0, 10, 256, 257, 1000, 10_000].map(arena_keys), [0, 0, 0, 1024, 2048, 16_384]);
     }
 }

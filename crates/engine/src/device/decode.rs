@@ -2,10 +2,10 @@
 
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
-use lanner_index::codec::CodecName;
+use lanner_index::codec::{self, CodecName};
 
-lanner_gpu::generated! { mod header_of_codecs = "../index/src/codec/table.h", lanner_index::codec::GPU_TABLE }
-lanner_gpu::generated! { mod header_of_constants = "../index/src/codec/constants.h", lanner_index::codec::GPU_CONSTANTS }
+lanner_gpu::generated! { mod header_of_codecs = "../index/src/codec/table.h", codec::GPU_TABLE }
+lanner_gpu::generated! { mod header_of_constants = "../index/src/codec/constants.h", codec::GPU_CONSTANTS }
 
 lanner_gpu::shared! {
     mod header = "src/ptx/decode.h";

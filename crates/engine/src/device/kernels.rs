@@ -5,6 +5,7 @@
 
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
+use lanner_index::codec::Codecs;
 use lanner_index::open::Column;
 
 lanner_gpu::shared! {
@@ -69,8 +70,8 @@ lanner_gpu::shared! {
         end: u32,
         /// For each block its last document, a u32. Of a short list: its last document.
         last: u32,
-        /// For each block its offset from the first block on, a u32, in units of 16 bytes. Of a short list: the offset of
-        /// its documents.
+        /// For each block its offset from the first block on, a u32, in units of 16 bytes. Of a short list: the offset
+        /// of its documents.
         offset: u32,
         /// For each block its bound, a u16 (frequencies) or u8 (impacts); 0 where stored bounds do not hold.
         block_bound: u32,
@@ -86,7 +87,8 @@ lanner_gpu::shared! {
         first: u32,
         /// 1 for a short list.
         is_short: u32,
-        /// What the codec stores once for all blocks, for each of the three columns, in units of 16 bytes; 0 for nothing.
+        /// What the codec stores once for all blocks, for each of the three columns, in units of 16 bytes; 0 for
+        /// nothing.
         shared: [u32; 3],
         /// Bytes of each of these.
         shared_bytes: [u32; 3],
@@ -123,8 +125,9 @@ lanner_gpu::shared! {
         exceptions: u32,
     }
 
-    /// One stage of a plan, and the parts that it is divided into, one thread block each. A part is a range of documents
-    /// or, for an AND driven by a sparse list, of slices of its blocks. All parts but the last are equally long.
+    /// One stage of a plan, and the parts that it is divided into, one thread block each. A part is a range of
+    /// documents or, for an AND driven by a sparse list, of slices of its blocks. All parts but the last are equally
+    /// long.
     #[derive(Default, PartialEq)]
     struct QueryRow {
         /// The first of its sparse rows, which stand shortest first.
@@ -198,7 +201,8 @@ lanner_gpu::shared! {
         scores: [u32; SCORE_BINS],
     }
 
-    /// The rows of a single query. They are part of the kernel's argument, so that nothing is uploaded before the launch.
+    /// The rows of a single query. They are part of the kernel's argument, so that nothing is uploaded before the
+    /// launch.
     #[derive(Default)]
     struct SingleRows {
         /// The query.
@@ -207,6 +211,15 @@ lanner_gpu::shared! {
         sparse: [SparseRow; SINGLE_LISTS],
         /// Its dense lists.
         dense: [DenseRow; SINGLE_LISTS],
+    }
+
+    /// The tags of the codecs of lists.
+    #[derive(Default)]
+    struct CodecTags {
+        /// Of documents.
+        documents: u32,
+        /// Of weights.
+        weights: u32,
     }
 
     /// The argument of all kernels that answer queries.
@@ -234,10 +247,8 @@ lanner_gpu::shared! {
         answer_work: Address to "WorkRow",
         /// Hits of each query, written after everything else of its answer.
         answer_counts: Address to "unsigned",
-        /// The tag of the codec of documents.
-        documents_codec: u32,
-        /// The tag of the codec of weights.
-        weights_codec: u32,
+        /// The codecs of the lists.
+        codecs: CodecTags,
         /// One divided by the documents of the collection, to estimate where a document lies in a list.
         inverse_documents: f32,
         /// Unused.
@@ -247,10 +258,16 @@ lanner_gpu::shared! {
     }
 }
 
+impl From<Codecs> for CodecTags {
+    fn from(codecs: Codecs) -> CodecTags {
+        CodecTags { documents: codecs.documents as u32, weights: codecs.weights as u32 }
+    }
+}
+
 const _: () = assert!(CHUNKS_PER_WINDOW == lanner_index::format::segment::WINDOW / lanner_index::format::dense::CHUNK);
 
-/// Declares a module that answers queries, and its kernels for the parts of ANDs and of ORs: those for batches, and those
-/// for a single query, whose rows lie in constant memory.
+/// Declares a module that answers queries, and its kernels for the parts of ANDs and of ORs: those for batches, and
+/// those for a single query, whose rows lie in constant memory.
 macro_rules! answering {
     ($name:literal) => {{
         static MODULE: Module = Module { name: $name, ptx: include_str!(concat!("../ptx/", $name, ".ptx")) };
@@ -264,8 +281,8 @@ macro_rules! answering {
     }};
 }
 
-/// The kernels that answer queries: by codec (bitpack, which most indexes have, or any), by column of values, for batches
-/// or for a single query, for ANDs and ORs.
+/// The kernels that answer queries: by codec (bitpack, which most indexes have, or any), by column of values, for
+/// batches or for a single query, for ANDs and ORs.
 static ANSWERING: [[[[TypedKernel<BatchArguments>; 2]; 2]; 2]; 2] = [
     [answering!("any_frequency"), answering!("any_impact")],
     [answering!("bitpack_frequency"), answering!("bitpack_impact")],

@@ -81,7 +81,6 @@ impl Layout {
         scratch: Address,
         answers: Address,
     ) -> BatchArguments {
-        let codecs = context.index.segment().list_context().codecs;
         BatchArguments {
             queries: rows,
             sparse: rows.plus(self.sparse),
@@ -94,8 +93,7 @@ impl Layout {
             answers: answers.plus(self.answers_keys),
             answer_work: answers.plus(self.answers_work),
             answer_counts: answers,
-            documents_codec: codecs.documents as u32,
-            weights_codec: codecs.weights as u32,
+            codecs: context.index.segment().list_context().codecs.into(),
             inverse_documents: 1.0 / context.index.documents().max(1) as f32,
             ..BatchArguments::default()
         }

@@ -20,9 +20,9 @@ pub enum SmallBatches {
     Apart,
     /// All in one submission, which the driver runs as a CUDA graph.
     Together,
-    /// Command by command.
-    Singly,
-    /// Command by command, and the device notes the time of each kernel.
+    /// All in one batch, each command as a submission of its own.
+    CommandByCommand,
+    /// As [`SmallBatches::CommandByCommand`], and the device notes the time of each kernel.
     Marked,
 }
 
@@ -106,7 +106,7 @@ impl Rules {
         let most_launches = match self.small_batches {
             SmallBatches::Auto => FEW_LAUNCHES,
             SmallBatches::Apart => usize::MAX,
-            SmallBatches::Together | SmallBatches::Singly | SmallBatches::Marked => 1,
+            SmallBatches::Together | SmallBatches::CommandByCommand | SmallBatches::Marked => 1,
         };
         let launches: usize = numbers.iter().map(|&number| plans[number].stages.len()).sum();
         numbers.len() <= SMALL_BATCH && launches <= most_launches && self.lists_are_resident
@@ -153,7 +153,7 @@ mod tests {
     const RESIDENT: Rules = Rules { lists_are_resident: true, small_batches: SmallBatches::Auto, upload_limit: 0 };
 
     #[test]
-    fn a_batch_has_one_column_and_few_plans_run_singly() {
+    fn a_batch_has_one_column_and_few_plans_are_single_queries() {
         assert_eq!(batches(&plans(3), RESIDENT), [(vec![0], 0..1), (vec![2], 0..1), (vec![1], 0..1)]);
         let together = Rules { small_batches: SmallBatches::Together, ..RESIDENT };
         let all = 0..usize::MAX;

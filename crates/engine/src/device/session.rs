@@ -110,32 +110,21 @@ impl Session {
                 }
                 continue;
             };
-            match self.start(turn, index, plans, &request) {
+            let mut started = self.start(turn, index, plans, &request);
+            if started.as_ref().is_err_and(Failure::is_out_of_memory) {
+                // With nothing else in flight all other buffers can be freed.
+                queue.put_first(self.collect(1 - turn, index, answers)?);
+                self.release()?;
+                free_more();
+                started = self.start(turn, index, plans, &request);
+            }
+            match started {
                 Ok(()) => turn = 1 - turn,
-                Err(failure) if failure.is_out_of_memory() => {
-                    // With nothing else in flight all other buffers can be freed.
-                    queue.put_first(self.collect(1 - turn, index, answers)?);
-                    self.release()?;
-                    free_more();
-                    match self.start(turn, index, plans, &request) {
-                        Ok(()) => turn = 1 - turn,
-                        Err(failure) => self.halve_or_refuse(failure, request, &mut queue)?,
-                    }
-                }
-                Err(failure) => return Err(failure),
+                Err(failure) if !failure.is_out_of_memory() => return Err(failure),
+                Err(failure) if !queue.halve(request) => self.refuse(failure),
+                Err(_) => {}
             }
         }
-    }
-
-    /// The policy for a batch that does not fit on an otherwise empty device.
-    fn halve_or_refuse(&mut self, failure: Failure, request: Request, queue: &mut Queue) -> Result<(), Failure> {
-        if !failure.is_out_of_memory() {
-            return Err(failure);
-        }
-        if !queue.halve(request) {
-            self.refuse(failure);
-        }
-        Ok(())
     }
 
     /// Notes that a plan does not fit on the device.

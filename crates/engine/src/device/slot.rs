@@ -20,6 +20,7 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::BLOCK;
+use lanner_index::format::segment::{u32_at, u64_at};
 use lanner_index::open::Index;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -71,7 +72,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Drops the batch in flight. Its buffers stay until the stream has stopped using them, whatever the stream reports.
+    /// Drops the batch in flight. Its buffers stay until the stream has stopped using them, whatever the stream
+    /// reports.
     pub fn forget(&mut self, gpu: &Gpu) {
         self.in_flight = None;
         _ = gpu.wait(self.stream);
@@ -95,36 +97,36 @@ impl Slot {
             Some(rows) => self.prepare_single(context, &layout, rows)?,
             None => self.prepare_batch(context, &layout, &mut batch)?,
         };
-        let column = plans[0].score.column();
-        let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single: single.is_some() };
+        let (is_single, column) = (single.is_some(), plans[0].score.column());
+        let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single };
         let launches = layout.launches(&batch, variant, arguments);
-        let is_small = plans.len() <= SMALL_BATCH;
-        let how = if is_small { self.usage.small_batches } else { SmallBatches::Marked };
+        let how = if plans.len() <= SMALL_BATCH { self.usage.small_batches } else { SmallBatches::Marked };
         let commands = match single {
             Some(_) => launches.iter().map(command).collect(),
             None => self.commands(&layout, &launches, how == SmallBatches::Marked),
         };
-        match how {
-            SmallBatches::Singly | SmallBatches::Marked => {
-                commands.iter().try_for_each(|command| context.gpu.submit(self.stream, *command))?;
-            }
-            _ => context.gpu.submit_all(self.stream, &commands)?,
-        }
-        let uploaded = match single {
-            Some(_) => size_of::<BatchArguments>(),
-            None => layout.rows_bytes + batch.upload.bytes(),
-        };
+        self.submit_commands(context.gpu, &commands, how)?;
+        let uploaded = if is_single { size_of::<BatchArguments>() } else { layout.rows_bytes + batch.upload.bytes() };
         self.in_flight = Some(InFlight {
             has_more_stages: request.stages.end < plans[0].stages.len(),
             request: request.clone(),
             bytes_uploaded: uploaded as u64,
-            is_single: single.is_some(),
+            is_single,
             launches: launches.iter().map(|launch| launch.name).collect(),
             batch,
             layout,
             start,
         });
         Ok(())
+    }
+
+    fn submit_commands(&self, gpu: &Gpu, commands: &[Command<'_>], how: SmallBatches) -> Result<(), GpuError> {
+        match how {
+            SmallBatches::CommandByCommand | SmallBatches::Marked => {
+                commands.iter().try_for_each(|command| gpu.submit(self.stream, *command))
+            }
+            SmallBatches::Auto | SmallBatches::Apart | SmallBatches::Together => gpu.submit_all(self.stream, commands),
+        }
     }
 
     /// Writes the rows of a batch into its buffer, uploads its lists, and returns the arguments of its kernels.
@@ -276,9 +278,9 @@ impl InFlight {
         for stage in stages {
             let row = &bytes[self.layout.answers_work + stage * size_of::<WorkRow>()..];
             let blocks_decoded = u64::from(u32_at(row, offset_of!(WorkRow, blocks)));
-            let missing = row[offset_of!(WorkRow, missing)..].first_chunk().expect("a work row for each query");
+            let missing = u64_at(row, offset_of!(WorkRow, missing));
             work += Work {
-                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(u64::from_le_bytes(*missing)),
+                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(missing),
                 blocks_decoded,
                 blocks_skipped: self.batch.blocks[stage].saturating_sub(blocks_decoded),
                 documents_scored: u64::from(u32_at(row, offset_of!(WorkRow, documents))),
@@ -292,10 +294,6 @@ impl InFlight {
 /// The number of hits of a query of the batch.
 fn count(bytes: &[u8], query: usize) -> u32 {
     u32_at(bytes, 4 * query)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("the answers hold every number"))
 }
 
 fn command(launch: &Launch) -> Command<'_> {

@@ -1,8 +1,8 @@
 //! The heap of score-at-a-time: the best k documents so far, while their scores still grow.
 //!
 //! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*. The heap holds documents and reads their scores
-//! from the accumulators. [`algorithm_1`] is the update of ATIRE and JASS; [`algorithm_2`] is the paper's, which needs a
-//! single comparison in nearly all cases. Theirs compare scores only, and so cannot tell which of several documents
+//! from the accumulators. [`algorithm_1`] is the update of ATIRE and JASS; [`algorithm_2`] is the paper's, which needs
+//! a single comparison in nearly all cases. Theirs compare scores only, and so cannot tell which of several documents
 //! with the heap's lowest score are in it. Ours compare (score, document), which has no ties: a document is in a full
 //! heap if and only if it is not worse than the worst, and the answer equals the oracle's.
 

@@ -1,9 +1,9 @@
 //! Accumulators of score-at-a-time: one for each document, in pages that are zeroed on first touch.
 //!
 //! Jia, Trotman and O'Keefe, *Efficient Accumulator Initialisation*, ADCS 2010: zeroing all accumulators for each query
-//! costs more than the query, so a flag for each page says whether it still has the sums of an earlier query. Trotman and
-//! Crane keep both in arrays of a size known to the compiler ([`Array`]) instead of allocated ones ([`Dynamic`]), which
-//! saves loading their addresses for each posting.
+//! costs more than the query, so a flag for each page says whether it still has the sums of an earlier query. Trotman
+//! and Crane keep both in arrays of a size known to the compiler ([`Array`]) instead of allocated ones ([`Dynamic`]),
+//! which saves loading their addresses for each posting.
 
 use crate::algorithms::sweep::Score;
 
@@ -21,8 +21,8 @@ pub trait Pages<S> {
     /// Marks all pages dirty, for a collection of `documents`.
     fn reset(&mut self, documents: usize);
 
-    /// Returns the accumulator of a document, after zeroing its page on the first touch; `None` for a document that does
-    /// not exist, from a damaged list.
+    /// Returns the accumulator of a document, after zeroing its page on the first touch; `None` for a document that
+    /// does not exist, from a damaged list.
     fn touch(&mut self, document: u32) -> Option<&mut S>;
 
     /// Returns the score of a document that was touched.

@@ -23,9 +23,12 @@ template <Column COLUMN> struct Accumulation {
     unsigned lane, warp, warps; // warps are numbered over all thread blocks
 
     __device__ explicit Accumulation(const AccumulateArguments &given)
-        : arguments(given), lane(threadIdx.x & 31), warp(blockIdx.x * WARPS + threadIdx.x / 32), warps(gridDim.x * WARPS) {}
+        : arguments(given), lane(threadIdx.x & 31), warp(blockIdx.x * WARPS + threadIdx.x / 32),
+          warps(gridDim.x * WARPS) {}
 
-    __device__ bool is_inside(unsigned document) const { return document >= arguments.first && document < arguments.end; }
+    __device__ bool is_inside(unsigned document) const {
+        return document >= arguments.first && document < arguments.end;
+    }
 
     __device__ float norm_of(unsigned document) const {
         return COLUMN == IMPACT ? 0.0f : __ldg(arguments.norms + __ldg(arguments.length_codes + document));
@@ -37,13 +40,12 @@ template <Column COLUMN> struct Accumulation {
 
     __device__ void add_blocks(Scratch &scratch) const {
         const SparseRow &list = arguments.sparse;
-        const BatchArguments codecs = codecs_of(arguments.documents_codec, arguments.weights_codec);
         for (unsigned block = warp; block < list.blocks; block += warps) {
             const BlockRow row = block_row(list, 0, block);
             if (first_document(list, row) >= arguments.end || last_document(list, block) < arguments.first) continue;
             BlockColumns columns = columns_of(list, row);
-            const uint4 documents = decode_documents<ANY>(list, columns, codecs, lane, scratch);
-            const uint4 values = decode_values<ANY>(list, columns, codecs, lane, scratch);
+            const uint4 documents = decode_documents<ANY>(list, columns, arguments.codecs, lane, scratch);
+            const uint4 values = decode_values<ANY>(list, columns, arguments.codecs.weights, lane, scratch);
             const unsigned of_lane[4] = {documents.x, documents.y, documents.z, documents.w};
             const unsigned values_of_lane[4] = {values.x, values.y, values.z, values.w};
 #pragma unroll

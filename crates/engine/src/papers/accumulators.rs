@@ -5,7 +5,7 @@
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 8.3).
 
-use super::compaction::{LOOKBACK_SHARED, Lookback, ScratchLayout};
+use super::compaction::{Lookback, ScratchLayout};
 use super::step_kernels::{
     ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
     GatherArguments, TILE,
@@ -25,7 +25,6 @@ impl StepRun<'_> {
         let accumulators = self.scratch(|scratch| &mut scratch.accumulators, 4 * range.len())?.address;
         self.begin()?.submit(STREAM, Command::Clear { at: accumulators, bytes: 4 * range.len() })?;
         self.end("clear")?;
-        let codecs = self.context.index.segment().list_context().codecs;
         let arguments = AccumulateArguments {
             sparse: SparseRow::default(),
             dense: DenseRow::default(),
@@ -34,8 +33,7 @@ impl StepRun<'_> {
             norms: self.context.resident.norms(),
             first: range.start,
             end: range.end,
-            documents_codec: codecs.documents as u32,
-            weights_codec: codecs.weights as u32,
+            codecs: self.context.index.segment().list_context().codecs.into(),
         };
         let kernel = match self.plan.score.column() {
             Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
@@ -69,15 +67,12 @@ impl StepRun<'_> {
     fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
         let range = self.plan.range.clone();
         let count = range.len() as u32;
-        let found = self.scratch(|scratch| &mut scratch.found[0], Lookback::bytes(count.div_ceil(TILE)))?.address;
+        let lay = |layout: &mut ScratchLayout| Lookback::reserve(layout, count.div_ceil(TILE));
+        let lookback = self.lay_out(|scratch| &mut scratch.found[0], lay)?;
         let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
-        let lookback = Lookback::reserve(&mut ScratchLayout::from(found), count.div_ceil(TILE));
         let arguments =
             GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };
-        let gpu = self.begin()?;
-        lookback.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &ACCUMULATORS_GATHER, lookback.shape(LOOKBACK_SHARED), &arguments)?;
-        self.end("gather")?;
+        self.launch_tiles(&ACCUMULATORS_GATHER, lookback, &arguments, "gather")?;
         let [count] = self.read([lookback.total])?;
         Ok(Keys { address: keys, count: count.min(most) })
     }

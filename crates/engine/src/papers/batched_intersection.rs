@@ -1,13 +1,14 @@
 //! Intersections of many queries at once: PART assigns a query to a thread block, PARA an element to a thread.
 //!
-//! The host sorts the lists of each query by length. A thread takes a document of the shortest list and searches for it in
-//! all others. In PART, a thread block does so for all documents of its query, 256 at a time; each query has space for as
-//! many results as its shortest list has documents, and thread blocks with short lists wait for those with long ones. In
-//! PARA, a query has as many thread blocks as its shortest list fills, and a scan over all of them writes the results of all
-//! queries contiguously, together with where those of each query begin, so that only results are downloaded.
+//! The host sorts the lists of each query by length. A thread takes a document of the shortest list and searches for it
+//! in all others. In PART, a thread block does so for all documents of its query, 256 at a time; each query has space
+//! for as many results as its shortest list has documents, and thread blocks with short lists wait for those with long
+//! ones. In PARA, a query has as many thread blocks as its shortest list fills, and a scan over all of them writes the
+//! results of all queries contiguously, together with where those of each query begin, so that only results are
+//! downloaded.
 //!
-//! A batch is closed once its load, the documents of its shortest lists, reaches a threshold S x T x B: SMs, threads of a
-//! thread block, thread blocks per SM.
+//! A batch is closed once its load, the documents of its shortest lists, reaches a threshold S x T x B: SMs, threads of
+//! a thread block, thread blocks per SM.
 //!
 //! Wu et al., Efficient Lists Intersection by CPU-GPU Cooperative Computing (section IV).
 
@@ -158,9 +159,7 @@ impl Batch {
 
     /// The bytes of scratch that the batch needs, for either algorithm.
     pub fn scratch_bytes(&self) -> usize {
-        let mut layout = ScratchLayout::from(Address::NULL);
-        self.arguments(&mut layout);
-        layout.end()
+        ScratchLayout::bytes_of(|layout| self.arguments(layout))
     }
 
     /// Uploads queries and lists.
@@ -173,8 +172,8 @@ impl Batch {
         Ok(arguments)
     }
 
-    /// Intersects by PART, with scratch of [`Batch::scratch_bytes`], which the stream uses until it has been waited for. Records
-    /// the time before and after the kernel, as [`Batch::para`] does.
+    /// Intersects by PART, with scratch of [`Batch::scratch_bytes`], which the stream uses until it has been waited
+    /// for. Records the time before and after the kernel, as [`Batch::para`] does.
     pub fn part(&self, gpu: &Gpu, stream: Stream, scratch: &Memory) -> Result<PartFound, GpuError> {
         let arguments = self.upload(gpu, stream, scratch)?;
         if !self.queries.is_empty() {
@@ -186,7 +185,8 @@ impl Batch {
         Ok(PartFound { results: arguments.results, counts: arguments.positions })
     }
 
-    /// Intersects by PARA, with scratch of [`Batch::scratch_bytes`], which the stream uses until it has been waited for.
+    /// Intersects by PARA, with scratch of [`Batch::scratch_bytes`], which the stream uses until it has been waited
+    /// for.
     pub fn para(&self, gpu: &Gpu, stream: Stream, scratch: &Memory) -> Result<ParaFound, GpuError> {
         let arguments = self.upload(gpu, stream, scratch)?;
         let blocks: Vec<u8> = self.query_of_block.iter().flat_map(|query| query.to_le_bytes()).collect();

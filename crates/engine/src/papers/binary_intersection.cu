@@ -30,7 +30,8 @@ BOUNDED_KERNEL(binary_intersection, THREADS, 4, BinaryArguments, arguments) {
     }
     find(arguments.longer, targets, first, length);
     const unsigned matches = matches_at(arguments.longer, arguments.longer_length, targets, first, count);
-    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position, first);
+    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position,
+                   first);
 }
 
 } // namespace papers

@@ -1,8 +1,8 @@
 //! Intersection of a short list with a long one: a binary search for each document of the shorter one.
 //!
 //! Each thread searches on its own. The direct variant searches the longer list itself: the papers' baseline. With skip
-//! pointers, the last documents of its blocks of 128 are searched first, which are few enough to stay in the cache, and then
-//! only the block that can have the document.
+//! pointers, the last documents of its blocks of 128 are searched first, which are few enough to stay in the cache, and
+//! then only the block that can have the document.
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 7.1, the direct algorithm,
 //! and 8.1); Liu et al., Griffin (section 3.1.2).
@@ -47,21 +47,19 @@ lanner_gpu::kernels! {
     BINARY_INTERSECTION = "binary_intersection": BinaryArguments;
 }
 
-/// The tiles of a shorter list.
-pub(super) fn tiles_of(shorter: DeviceList) -> u32 {
-    shorter.length.div_ceil(SEARCHED * THREADS)
+/// Scratch for the tiles of a shorter list, and for the results.
+pub(super) fn lay(layout: &mut ScratchLayout, shorter: DeviceList) -> (Lookback, Address) {
+    Lookback::with_results(layout, shorter.length.div_ceil(SEARCHED * THREADS), shorter.length)
 }
 
 /// The bytes of scratch that [`gpu`] needs for a shorter list.
 pub fn scratch_bytes(shorter: DeviceList) -> usize {
-    let mut layout = ScratchLayout::from(Address::NULL);
-    Lookback::reserve(&mut layout, tiles_of(shorter));
-    layout.take(4 * shorter.length as usize);
-    layout.end()
+    ScratchLayout::bytes_of(|layout| lay(layout, shorter))
 }
 
-/// Intersects a shorter list with a longer one, with scratch of [`scratch_bytes`], which the stream uses until it has been
-/// waited for. `lasts` are the longer list's [`last_documents`] on the device; without them the list itself is searched.
+/// Intersects a shorter list with a longer one, with scratch of [`scratch_bytes`], which the stream uses until it has
+/// been waited for. `lasts` are the longer list's [`last_documents`] on the device; without them the list itself is
+/// searched.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,
@@ -71,12 +69,12 @@ pub fn gpu(
     scratch: impl Into<Scratch>,
 ) -> Result<Found, GpuError> {
     let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter));
-    let lookback = Lookback::reserve(&mut layout, tiles_of(shorter));
+    let (lookback, results) = lay(&mut layout, shorter);
     let arguments = BinaryArguments {
         shorter: shorter.documents,
         longer: longer.documents,
         lasts: lasts.unwrap_or(Address::NULL),
-        results: layout.take(4 * shorter.length as usize),
+        results,
         origins,
         lookback,
         shorter_length: shorter.length,
@@ -86,7 +84,7 @@ pub fn gpu(
     if lookback.tiles > 0 {
         gpu.launch(stream, &BINARY_INTERSECTION, lookback.shape(LOOKBACK_SHARED), &arguments)?;
     }
-    Ok(Found { documents: arguments.results, count: lookback.total })
+    Ok(Found { documents: results, count: lookback.total })
 }
 
 /// The skip pointers of a list: the last document of each block.

@@ -1,8 +1,8 @@
 // See compaction.rs for the algorithm.
 //
-// The state of a tile is one 64-bit word, a flag and a count, so that both are read together and no fence is needed. Tiles
-// are numbered in the order in which thread blocks start, not by blockIdx, so that a thread block waits only for tiles that
-// already run.
+// The state of a tile is one 64-bit word, a flag and a count, so that both are read together and no fence is needed.
+// Tiles are numbered in the order in which thread blocks start, not by blockIdx, so that a thread block waits only for
+// tiles that already run.
 #pragma once
 #include "kernel.h"
 #include "ptx/compaction.h"
@@ -25,8 +25,8 @@ __device__ inline unsigned start_tile(LookbackShared &shared, const Lookback &lo
     return shared.tile;
 }
 
-// The exclusive prefix sum over the threads of the thread block; sets `total` to the sum of all. Has one barrier, after which
-// it reads the sums, so another barrier must come before the next call.
+// The exclusive prefix sum over the threads of the thread block; sets `total` to the sum of all. Has one barrier, after
+// which it reads the sums, so another barrier must come before the next call.
 __device__ inline unsigned scan_block(unsigned (&sums)[WARPS], unsigned value, unsigned &total) {
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     unsigned sum = value;
@@ -45,9 +45,10 @@ __device__ inline unsigned scan_block(unsigned (&sums)[WARPS], unsigned value, u
     return before;
 }
 
-// The sum of the counts of all tiles before this one, by its first warp. Lane l reads the state of the tile l + 1 before it,
-// of the one 32 before that, and so on; the warp goes through these rows from the nearest on, until a row has a tile with a
-// prefix sum. Many tiles run at once, so that the next prefix sum is far away: all rows are loaded together.
+// The sum of the counts of all tiles before this one, by its first warp. Lane l reads the state of the tile l + 1
+// before it, of the one 32 before that, and so on; the warp goes through these rows from the nearest on, until a row
+// has a tile with a prefix sum. Many tiles run at once, so that the next prefix sum is far away: all rows are loaded
+// together.
 __device__ inline unsigned look_back(const Lookback &lookback, unsigned tile) {
     constexpr unsigned ROWS = 8;
     const unsigned lane = threadIdx.x;
@@ -98,8 +99,8 @@ __device__ inline unsigned sum_before(LookbackShared &shared, const Lookback &lo
 }
 
 // The position of the first of this thread's `count` matches; sets `before` to the position of the first of the tile.
-__device__ inline unsigned position_in_order(LookbackShared &shared, const Lookback &lookback, unsigned tile, unsigned count,
-                                          unsigned &before) {
+__device__ inline unsigned position_in_order(LookbackShared &shared, const Lookback &lookback, unsigned tile,
+                                             unsigned count, unsigned &before) {
     unsigned total;
     const unsigned before_thread = scan_block(shared.sums, count, total);
     before = sum_before(shared, lookback, tile, total);
@@ -108,8 +109,8 @@ __device__ inline unsigned position_in_order(LookbackShared &shared, const Lookb
 
 // Writes the documents whose bits are set in `matches`; returns the position of the first of this tile.
 template <unsigned ITEMS>
-__device__ inline unsigned write_in_order(LookbackShared &shared, const Lookback &lookback, unsigned tile, unsigned *results,
-                                          const unsigned (&documents)[ITEMS], unsigned matches) {
+__device__ inline unsigned write_in_order(LookbackShared &shared, const Lookback &lookback, unsigned tile,
+                                          unsigned *results, const unsigned (&documents)[ITEMS], unsigned matches) {
     unsigned before;
     unsigned position = position_in_order(shared, lookback, tile, __popc(matches), before);
 #pragma unroll
@@ -121,9 +122,9 @@ __device__ inline unsigned write_in_order(LookbackShared &shared, const Lookback
 
 // The same with origins: the documents are at `first` and following in the shorter list, at `positions` in the longer.
 template <unsigned ITEMS>
-__device__ inline void write_in_order(LookbackShared &shared, const Lookback &lookback, unsigned tile, unsigned *results,
-                                      const unsigned (&documents)[ITEMS], unsigned matches, const Origins &origins,
-                                      unsigned first, const unsigned (&positions)[ITEMS]) {
+__device__ inline void write_in_order(LookbackShared &shared, const Lookback &lookback, unsigned tile,
+                                      unsigned *results, const unsigned (&documents)[ITEMS], unsigned matches,
+                                      const Origins &origins, unsigned first, const unsigned (&positions)[ITEMS]) {
     unsigned before;
     unsigned position = position_in_order(shared, lookback, tile, __popc(matches), before);
 #pragma unroll

@@ -1,9 +1,9 @@
 //! Compaction: the matches of many thread blocks in one array, in order, by a single launch.
 //!
-//! The work is divided into tiles, one thread block each. A thread block counts its matches, publishes the count, and looks
-//! back over the tiles before it, adding up their counts until it reaches a tile that has published its prefix sum; then it
-//! publishes its own prefix sum and writes its matches after those of the tiles before. This is the scan with decoupled
-//! look-back of Merrill and Garland (2016). All intersections on a GPU use it.
+//! The work is divided into tiles, one thread block each. A thread block counts its matches, publishes the count, and
+//! looks back over the tiles before it, adding up their counts until it reaches a tile that has published its prefix
+//! sum; then it publishes its own prefix sum and writes its matches after those of the tiles before. This is the scan
+//! with decoupled look-back of Merrill and Garland (2016). All intersections on a GPU use it.
 
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -21,8 +21,8 @@ lanner_gpu::shared! {
     /// Bytes of shared memory of a kernel that only compacts.
     const LOOKBACK_SHARED: usize = 40;
 
-    /// Where an intersection writes the positions of its matches in both lists: arrays of as many numbers as the shorter
-    /// list has documents, or null.
+    /// Where an intersection writes the positions of its matches in both lists: arrays of as many numbers as the
+    /// shorter list has documents, or null.
     struct Origins {
         /// Positions in the shorter list.
         shorter: Address to "unsigned",
@@ -69,6 +69,11 @@ impl Lookback {
     pub fn reserve(layout: &mut ScratchLayout, tiles: u32) -> Lookback {
         let ticket = layout.take(Lookback::bytes(tiles));
         Lookback { ticket, total: ticket.plus(4), states: ticket.plus(8), tiles, reserved: 0 }
+    }
+
+    /// Reserves scratch for a number of tiles, and for up to `most` documents that they find.
+    pub fn with_results(layout: &mut ScratchLayout, tiles: u32, most: u32) -> (Lookback, Address) {
+        (Lookback::reserve(layout, tiles), layout.take(4 * most as usize))
     }
 
     /// Zeroes it for a launch. If no launch follows, the total stays zero.
@@ -123,6 +128,13 @@ impl ScratchLayout {
         let buffer = self.next;
         self.next = buffer.plus(bytes.next_multiple_of(16));
         buffer
+    }
+
+    /// The bytes that a layout takes.
+    pub fn bytes_of<T>(lay: impl FnOnce(&mut ScratchLayout) -> T) -> usize {
+        let mut layout = ScratchLayout::from(Address::NULL);
+        lay(&mut layout);
+        layout.end()
     }
 
     /// The bytes taken, if the layout started at address 0.

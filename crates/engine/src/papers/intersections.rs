@@ -2,9 +2,9 @@
 
 use super::step_upload::StepList;
 use super::steps::{Keys, STREAM, StepRun};
-use crate::device::kernels::{DenseRow, SparseRow};
+use crate::device::kernels::{CodecTags, DenseRow, SparseRow};
 use crate::device::rows::ListRow;
-use crate::papers::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, ScratchLayout, THREADS};
+use crate::papers::compaction::{DeviceList, Found, Lookback, Origins, ScratchLayout, THREADS};
 use crate::papers::merge_path::{self, Partitions};
 use crate::papers::parallel_merge_find;
 use crate::papers::step_kernels::{
@@ -16,14 +16,14 @@ use crate::papers::term_at_a_time::{Intersection, LEVELS};
 use crate::query::Algorithm;
 use lanner_gpu::device::{Address, Shape};
 use lanner_gpu::error::GpuError;
-use lanner_index::codec::{BLOCK, Codecs};
+use lanner_index::codec::BLOCK;
 use lanner_index::open::Column;
 
 /// The state of an AND.
 pub struct Intersections<'a, 'b> {
     pub(super) run: &'a mut StepRun<'b>,
     algorithm: Algorithm,
-    codecs: Codecs,
+    codecs: CodecTags,
     /// Which of the two buffers the next intersection writes.
     pub(super) turn: usize,
 }
@@ -41,7 +41,7 @@ pub(super) struct Candidates {
 
 impl<'a, 'b> Intersections<'a, 'b> {
     pub fn new(run: &'a mut StepRun<'b>, algorithm: Algorithm) -> Intersections<'a, 'b> {
-        let codecs = run.context.index.segment().list_context().codecs;
+        let codecs = run.context.index.segment().list_context().codecs.into();
         Intersections { run, algorithm, codecs, turn: 0 }
     }
 
@@ -150,9 +150,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
     ) -> Result<Candidates, GpuError> {
         let (turn, range) = (self.turn, self.run.plan.range.clone());
         let next = self.next(most)?;
-        let find = |layout: &mut ScratchLayout| (Lookback::reserve(layout, tiles), layout.take(4 * most as usize));
-        let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
-        let (lookback, results) = find(&mut ScratchLayout::from(scratch.address));
+        let lay = |layout: &mut ScratchLayout| Lookback::with_results(layout, tiles, most);
+        let (lookback, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay)?;
         let arguments = BitsArguments {
             list: row,
             candidates: candidates.documents,
@@ -166,10 +165,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
         };
         let is_expanded = candidates.documents == Address::NULL;
         let kernel = if is_expanded { &TERM_AT_A_TIME_EXPAND } else { &TERM_AT_A_TIME_FILTER };
-        let gpu = self.run.begin()?;
-        lookback.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, kernel, lookback.shape(LOOKBACK_SHARED), &arguments)?;
-        self.run.end(name)?;
+        self.run.launch_tiles(kernel, lookback, &arguments, name)?;
         let [length] = self.run.read([lookback.total])?;
         Ok(Candidates { list: DeviceList { documents: results, length: length.min(most) }, ..next })
     }
@@ -186,16 +182,13 @@ impl<'a, 'b> Intersections<'a, 'b> {
     pub(super) fn next(&mut self, most: u32) -> Result<Candidates, GpuError> {
         let turn = self.turn;
         let lay = |layout: &mut ScratchLayout| [0, 1, 2].map(|_| layout.take(4 * most as usize));
-        let scratch = self.run.scratch(|scratch| &mut scratch.scored[turn], bytes_of(lay))?;
-        let [shorter, longer, scores] = lay(&mut ScratchLayout::from(scratch.address));
+        let [shorter, longer, scores] = self.run.lay_out(|scratch| &mut scratch.scored[turn], lay)?;
         let list = DeviceList { documents: Address::NULL, length: most };
         Ok(Candidates { list, origins: Origins { shorter, longer }, scores, decoded: DecodedBlocks::default() })
     }
 
     fn decode_all(&mut self, row: &SparseRow) -> Result<DecodedBlocks, GpuError> {
-        let lay = |layout: &mut ScratchLayout| place_blocks(layout, row.blocks);
-        let scratch = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
-        let decoded = lay(&mut ScratchLayout::from(scratch.address));
+        let decoded = self.run.lay_out(|scratch| &mut scratch.list, |layout| place_blocks(layout, row.blocks))?;
         self.decode(&self.blocks_arguments(row, decoded), row.blocks)?;
         self.note_decoded(row, row.blocks);
         Ok(decoded)
@@ -214,13 +207,12 @@ impl<'a, 'b> Intersections<'a, 'b> {
             list: *row,
             decoded,
             candidates: nothing,
-            slots: nothing,
+            candidate_blocks: nothing,
             results: nothing,
             origins: Origins::NONE,
             lookback: Lookback { ticket: nothing, total: nothing, states: nothing, tiles: 0, reserved: 0 },
             count: 0,
-            documents_codec: self.codecs.documents as u32,
-            weights_codec: self.codecs.weights as u32,
+            codecs: self.codecs,
             reserved: 0,
         }
     }
@@ -257,7 +249,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             length_codes: resident.length_codes(),
             norms: resident.norms(),
             count: candidates.list.length,
-            weights_codec: self.codecs.weights as u32,
+            weights_codec: self.codecs.weights,
         };
         let kernel = match self.run.plan.score.column() {
             Column::Frequency => &TERM_AT_A_TIME_WEIGH_FREQUENCY,
@@ -278,11 +270,4 @@ pub(super) fn place_blocks(layout: &mut ScratchLayout, blocks: u32) -> DecodedBl
         capacity: blocks,
         ..DecodedBlocks::default()
     }
-}
-
-/// The bytes that a layout takes.
-pub(super) fn bytes_of<T>(lay: impl Fn(&mut ScratchLayout) -> T) -> usize {
-    let mut layout = ScratchLayout::from(Address::NULL);
-    lay(&mut layout);
-    layout.end()
 }

@@ -1,8 +1,9 @@
 // See merge_path.rs for the algorithm.
 //
-// Two warps of a thread block find where the path enters its partition and where it leaves it, with 32 probes of a diagonal
-// at a time. The partition is held in shared memory: the last number of A before it, its numbers of A, its numbers of B. A
-// partition with few numbers of A is not merged step by step: its threads search for them among those of B.
+// Two warps of a thread block find where the path enters its partition and where it leaves it, with 32 probes of a
+// diagonal at a time. The partition is held in shared memory: the last number of A before it, its numbers of A, its
+// numbers of B. A partition with few numbers of A is not merged step by step: its threads search for them among those
+// of B.
 #pragma once
 #include "kernel.h"
 #include "papers/compaction.cu"
@@ -47,9 +48,9 @@ __device__ inline int distance_from_even(unsigned lane) {
     return lane < 16 ? -(1 << (15 - lane)) : (1 << (lane - 16)) - 1;
 }
 
-// The same for long lists in global memory, by a warp. The first probes are around the crossing that evenly spread lists
-// would have: little is left after them, and neighbouring thread blocks probe the same memory. Then each round leaves one of
-// 32 shares.
+// The same for long lists in global memory, by a warp. The first probes are around the crossing that evenly spread
+// lists would have: little is left after them, and neighbouring thread blocks probe the same memory. Then each round
+// leaves one of 32 shares.
 __device__ inline unsigned cross_by_warp(const unsigned *a, unsigned a_length, const unsigned *b, unsigned b_length,
                                          unsigned diagonal) {
     const unsigned lane = threadIdx.x & 31;
@@ -82,8 +83,8 @@ template <typename Size> struct Matches {
     unsigned positions_of_b[Size::LOOKED_FOR]; // for each step, where numbers of A are searched for
 };
 
-// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: the step before passed that
-// of A, maybe in another thread or partition.
+// Merges a thread's share, from `diagonal` on. A match is found where its number of B is passed: the step before passed
+// that of A, maybe in another thread or partition.
 template <typename Size>
 __device__ inline Matches<Size> merge(const unsigned *before_a, unsigned a_count, unsigned b_count, bool has_before,
                                       unsigned diagonal) {
@@ -166,55 +167,86 @@ __device__ inline void write(const MergePathArguments &arguments, const Partitio
     arguments.origins.longer[position] = part.b_first + of_b;
 }
 
+// Writes the matches of a thread that searched for numbers of A. `b` are the numbers of B.
 template <typename Size>
-__device__ inline void intersect(const MergePathArguments &arguments, MergePathShared<Size> &shared) {
-    const unsigned tile = start_tile(shared.lookback, arguments.lookback), warp = threadIdx.x / 32;
-    if (warp < 2) {
-        const unsigned diagonal = min((tile + warp) * Size::PARTITION, arguments.a_length + arguments.b_length);
-        const unsigned point = cross_by_warp(arguments.a, arguments.a_length, arguments.b, arguments.b_length, diagonal);
-        if ((threadIdx.x & 31) == 0) shared.points[warp] = point;
-    }
-    __syncthreads();
-    const Partition<Size> part(arguments, tile, shared.points);
-    const unsigned *a = arguments.a + part.a_first, *b = arguments.b + part.b_first - part.a_count;
-    const unsigned count = part.a_count + part.b_count;
-    const bool has_before = part.a_first > 0;
-    if (threadIdx.x == 0) shared.numbers[0] = has_before ? arguments.a[part.a_first - 1] : 0;
-    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
-        COPY_NUMBER(shared.numbers + 1 + i, (i < part.a_count ? a : b) + i);
-    }
-    WAIT_FOR_COPIES();
-    __syncthreads();
-    const unsigned share = min(threadIdx.x * Size::STEPS, count), each = part.a_count / THREADS + 1;
-    const bool is_looked_for = each <= Size::LOOKED_FOR;
-    Matches<Size> matches;
-    if (is_looked_for) {
-        matches = look_for<Size>(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
-    } else {
-        matches = merge<Size>(shared.numbers, part.a_count, part.b_count, has_before, share);
-    }
-    unsigned total;
-    const unsigned first = scan_block(shared.lookback.sums, __popc(matches.bits), total);
-    unsigned position = sum_before(shared.lookback, arguments.lookback, tile, total) + first;
-    const unsigned *of_part = shared.numbers + 1 + part.a_count;
-    if (is_looked_for) {
+__device__ inline void write_looked_for(const MergePathArguments &arguments, const Partition<Size> &part,
+                                        const Matches<Size> &matches, const unsigned *b, unsigned position) {
 #pragma unroll
-        for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
-            const unsigned of_b = matches.positions_of_b[step];
-            if (matches.bits >> step & 1) write(arguments, part, position++, matches.first_of_a + step, of_b, of_part[of_b]);
-        }
-        return;
+    for (unsigned step = 0; step < Size::LOOKED_FOR; step++) {
+        const unsigned of_b = matches.positions_of_b[step];
+        if (matches.bits >> step & 1) write(arguments, part, position++, matches.first_of_a + step, of_b, b[of_b]);
     }
+}
+
+// Writes the matches of a thread that merged its share, which begins at `diagonal`.
+template <typename Size>
+__device__ inline void write_merged(const MergePathArguments &arguments, const Partition<Size> &part,
+                                    const Matches<Size> &matches, const unsigned *b, unsigned diagonal,
+                                    unsigned position) {
     for (unsigned bits = matches.bits; bits != 0; bits &= bits - 1) {
         const unsigned step = __ffs(bits) - 1;
         // The numbers of A that were passed; the match is the last of them.
         const unsigned passed = matches.first_of_a + __popc(matches.steps_of_a & ((1u << step) - 1));
-        const unsigned of_b = share + step - passed;
-        write(arguments, part, position++, passed, of_b, of_part[of_b]);
+        const unsigned of_b = diagonal + step - passed;
+        write(arguments, part, position++, passed, of_b, b[of_b]);
     }
 }
 
-// With 256 threads, 4 thread blocks per SM leave 64 registers for each thread, and 8 leave 32.
+// Finds where the path enters a partition and where it leaves it, each by a warp. Ends with a barrier.
+template <typename Size>
+__device__ inline void find_points(const MergePathArguments &arguments, unsigned tile, unsigned (&points)[2]) {
+    const unsigned warp = threadIdx.x / 32;
+    if (warp < 2) {
+        const unsigned a_length = arguments.a_length, b_length = arguments.b_length;
+        const unsigned diagonal = min((tile + warp) * Size::PARTITION, a_length + b_length);
+        const unsigned point = cross_by_warp(arguments.a, a_length, arguments.b, b_length, diagonal);
+        if ((threadIdx.x & 31) == 0) points[warp] = point;
+    }
+    __syncthreads();
+}
+
+// Loads the last number of A before a partition, its numbers of A and its numbers of B. Ends with a barrier.
+template <typename Size>
+__device__ inline void load_numbers(const MergePathArguments &arguments, const Partition<Size> &part,
+                                    unsigned *numbers) {
+    const unsigned *a = arguments.a + part.a_first, *b = arguments.b + part.b_first - part.a_count;
+    if (threadIdx.x == 0) numbers[0] = part.a_first > 0 ? arguments.a[part.a_first - 1] : 0;
+    for (unsigned i = threadIdx.x; i < part.a_count + part.b_count; i += THREADS) {
+        COPY_NUMBER(numbers + 1 + i, (i < part.a_count ? a : b) + i);
+    }
+    WAIT_FOR_COPIES();
+    __syncthreads();
+}
+
+template <typename Size>
+__device__ inline void intersect(const MergePathArguments &arguments, MergePathShared<Size> &shared) {
+    const unsigned tile = start_tile(shared.lookback, arguments.lookback);
+    find_points<Size>(arguments, tile, shared.points);
+    const Partition<Size> part(arguments, tile, shared.points);
+    load_numbers(arguments, part, shared.numbers);
+    const unsigned diagonal = min(threadIdx.x * Size::STEPS, part.a_count + part.b_count);
+    const unsigned each = part.a_count / THREADS + 1;
+    const bool has_before = part.a_first > 0, is_looked_for = each <= Size::LOOKED_FOR;
+    Matches<Size> matches;
+    if (is_looked_for) {
+        matches = look_for<Size>(shared.numbers, part.a_count, part.b_count, has_before, threadIdx.x * each, each);
+    } else {
+        matches = merge<Size>(shared.numbers, part.a_count, part.b_count, has_before, diagonal);
+    }
+    unsigned total;
+    const unsigned first = scan_block(shared.lookback.sums, __popc(matches.bits), total);
+    const unsigned position = sum_before(shared.lookback, arguments.lookback, tile, total) + first;
+    const unsigned *b = shared.numbers + 1 + part.a_count;
+    if (is_looked_for) {
+        write_looked_for(arguments, part, matches, b, position);
+    } else {
+        write_merged(arguments, part, matches, b, diagonal, position);
+    }
+}
+
+// Launch bounds limit registers: with 256 threads, 4 thread blocks per SM leave 64 for each thread, and 8 leave 32.
+// Short partitions are for short lists, which give an SM only a few thread blocks, so each may have all the registers
+// that it can use. Long lists give many thread blocks, of which more run at once with fewer registers.
 BOUNDED_KERNEL(merge_path_short, THREADS, 4, MergePathArguments, arguments) {
     SHARED(MergePathShared<ShortPartitions>, shared);
     intersect(arguments, shared);

@@ -1,16 +1,16 @@
 //! Intersection of two lists of about the same length by merging them: GPU MergePath.
 //!
-//! Merging A and B is a path through a grid of |A| x |B| cells: a step right for a number of A, a step down for one of B. The
-//! cell where the path crosses a diagonal of the grid is found by a search along that diagonal alone, for all diagonals in
-//! parallel. Equidistant diagonals cut the path into partitions with equally many numbers. A thread block loads a partition
-//! into shared memory and divides it again among its threads, each of which merges its share as a CPU would. Of two
-//! equal numbers, that of A comes first and that of B is the next step. The match is found at the step of B, so no
-//! partition has to look into the next.
+//! Merging A and B is a path through a grid of |A| x |B| cells: a step right for a number of A, a step down for one of
+//! B. The cell where the path crosses a diagonal of the grid is found by a search along that diagonal alone, for all
+//! diagonals in parallel. Equidistant diagonals cut the path into partitions with equally many numbers. A thread block
+//! loads a partition into shared memory and divides it again among its threads, each of which merges its share as a CPU
+//! would. Of two equal numbers, that of A comes first and that of B is the next step. The match is found at the step of
+//! B, so no partition has to look into the next.
 //!
 //! Where A has few numbers in a partition, threads search for them among those of B in shared memory instead.
 //!
-//! Partitions are long, so that a thread block has much to do for each search along a diagonal and each look-back. Short
-//! lists would give too few long partitions to occupy a device, so theirs are shorter.
+//! Partitions are long, so that a thread block has much to do for each search along a diagonal and each look-back.
+//! Short lists would give too few long partitions to occupy a device, so theirs are shorter.
 //!
 //! [`gpu`] launches one thread block per partition. `intersections.rs` calls it for the ANDs of whole queries, where
 //! `term_at_a_time.rs` chooses it; the kernels are in `merge_path.cu`.
@@ -63,8 +63,8 @@ lanner_gpu::kernels! {
     MERGE_PATH_LONG = "merge_path_long": MergePathArguments;
 }
 
-/// Lists with at least this many numbers together are cut into long partitions. On an H200, short partitions take 0.85 of
-/// their time with 130,000 numbers, 0.90 with 360,000, and 1.45 with 1.2 million.
+/// Lists with at least this many numbers together are cut into long partitions. On an H200, short partitions take 0.85
+/// of their time with 130,000 numbers, 0.90 with 360,000, and 1.45 with 1.2 million.
 const LONG_FROM: u32 = 500_000;
 
 /// How long partitions are.
@@ -107,11 +107,12 @@ fn arguments(layout: &mut ScratchLayout, lists: [DeviceList; 2], partitions: Par
     let ([a, b], numbers) = (lists, partitions.numbers());
     let sum = a.length.checked_add(b.length).filter(|&sum| sum <= u32::MAX - numbers);
     let tiles = sum.expect("lists with fewer than 2^32 documents together").div_ceil(numbers);
+    let (lookback, results) = Lookback::with_results(layout, tiles, a.length.min(b.length));
     MergePathArguments {
         a: a.documents,
         b: b.documents,
-        lookback: Lookback::reserve(layout, tiles),
-        results: layout.take(4 * a.length.min(b.length) as usize),
+        lookback,
+        results,
         origins: Origins::NONE,
         a_length: a.length,
         b_length: b.length,
@@ -120,9 +121,7 @@ fn arguments(layout: &mut ScratchLayout, lists: [DeviceList; 2], partitions: Par
 
 /// The bytes of scratch that [`gpu`] needs for two lists.
 pub fn scratch_bytes(lists: [DeviceList; 2], partitions: Partitions) -> usize {
-    let mut layout = ScratchLayout::from(Address::NULL);
-    arguments(&mut layout, lists, partitions);
-    layout.end()
+    ScratchLayout::bytes_of(|layout| arguments(layout, lists, partitions))
 }
 
 /// Intersects two lists, with scratch of [`scratch_bytes`], which the stream uses until it has been waited for. The

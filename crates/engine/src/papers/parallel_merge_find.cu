@@ -9,7 +9,8 @@
 
 namespace papers {
 
-// Searches for documents of a level, each in the part of the longer list that belongs to its segment of the level above.
+// Searches for documents of a level, each in the part of the longer list that belongs to its segment of the level
+// above.
 template <unsigned ITEMS>
 __device__ inline void find_in_parents(const MergeFindArguments &arguments, unsigned position, unsigned count,
                                        const unsigned (&targets)[ITEMS], unsigned (&first)[ITEMS]) {
@@ -49,7 +50,8 @@ BOUNDED_KERNEL(parallel_merge_find, THREADS, 4, MergeFindArguments, arguments) {
     const unsigned count = load(arguments.shorter, arguments.shorter_length, position, targets);
     find_in_parents(arguments, position, count, targets, first);
     const unsigned matches = matches_at(arguments.longer, arguments.longer_length, targets, first, count);
-    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position, first);
+    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position,
+                   first);
 }
 
 } // namespace papers

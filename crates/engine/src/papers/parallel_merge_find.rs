@@ -1,15 +1,15 @@
 //! Intersection by Parallel Merge Find, recursively: splitters of one list cut both into segments.
 //!
-//! Parallel Merge Find finds the position that each document of the shorter list A has, or would have, in the longer list B.
-//! A direct search goes over all of B. Instead, a few equidistant documents of A, the splitters, are found first; they cut A
-//! and B into corresponding segments. Splitters of the segments are then found, each in its segment of B, and so on; the
-//! documents themselves are searched for in segments of the last level, which are short. With `levels` levels over m
-//! documents, each segment is cut into about m^(1 / (levels + 1)).
+//! Parallel Merge Find finds the position that each document of the shorter list A has, or would have, in the longer
+//! list B. A direct search goes over all of B. Instead, a few equidistant documents of A, the splitters, are found
+//! first; they cut A and B into corresponding segments. Splitters of the segments are then found, each in its segment
+//! of B, and so on; the documents themselves are searched for in segments of the last level, which are short. With
+//! `levels` levels over m documents, each segment is cut into about m^(1 / (levels + 1)).
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (sections 7.1 and 7.2); without any
 //! level it is `binary_intersection`.
 
-use super::binary_intersection::tiles_of;
+use super::binary_intersection::lay;
 use super::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, Scratch, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -27,7 +27,8 @@ lanner_gpu::shared! {
         shorter: Address to "const unsigned",
         /// The longer list.
         longer: Address to "const unsigned",
-        /// Where the segments of the level above begin in the longer list, and the end of the last; null at the top level.
+        /// Where the segments of the level above begin in the longer list, and the end of the last; null at the top
+        /// level.
         parents: Address to "const unsigned",
         /// Space for the same of this level; unused by the last launch.
         segments: Address to "unsigned",
@@ -74,17 +75,16 @@ fn segments(length: u32, levels: u32) -> Vec<u32> {
 
 /// The bytes of scratch that [`gpu`] needs for a shorter list and a number of levels.
 pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
-    let mut layout = ScratchLayout::from(Address::NULL);
-    Lookback::reserve(&mut layout, tiles_of(shorter));
-    layout.take(4 * shorter.length as usize);
-    for segment in segments(shorter.length, levels) {
-        layout.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
-    }
-    layout.end()
+    ScratchLayout::bytes_of(|layout| {
+        lay(layout, shorter);
+        for segment in segments(shorter.length, levels) {
+            layout.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
+        }
+    })
 }
 
-/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which the
-/// stream uses until it has been waited for.
+/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which
+/// the stream uses until it has been waited for.
 pub fn gpu(
     gpu: &Gpu,
     stream: Stream,
@@ -94,13 +94,13 @@ pub fn gpu(
     scratch: impl Into<Scratch>,
 ) -> Result<Found, GpuError> {
     let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter, levels));
-    let lookback = Lookback::reserve(&mut layout, tiles_of(shorter));
+    let (lookback, results) = lay(&mut layout, shorter);
     let mut arguments = MergeFindArguments {
         shorter: shorter.documents,
         longer: longer.documents,
         parents: Address::NULL,
         segments: Address::NULL,
-        results: layout.take(4 * shorter.length as usize),
+        results,
         origins,
         lookback,
         shorter_length: shorter.length,
@@ -111,7 +111,7 @@ pub fn gpu(
         reserved: 0,
     };
     lookback.clear(gpu, stream)?;
-    let found = Found { documents: arguments.results, count: lookback.total };
+    let found = Found { documents: results, count: lookback.total };
     if lookback.tiles == 0 {
         return Ok(found);
     }

@@ -6,8 +6,8 @@
 
 namespace papers {
 
-// Moves each `first` to the first of its `length` numbers that is at least the target, or to their end; the lengths become
-// zero.
+// Moves each `first` to the first of its `length` numbers that is at least the target, or to their end; the lengths
+// become zero.
 template <unsigned ITEMS>
 __device__ inline void find(const unsigned *numbers, const unsigned (&targets)[ITEMS], unsigned (&first)[ITEMS],
                             unsigned (&length)[ITEMS]) {

@@ -11,8 +11,8 @@ namespace papers {
 
 using Key = unsigned long long;
 
-// The bitonic sort. A thread block has `size` keys in shared memory, a power of two, padded with zeros, which are less than
-// any key. Steps of 32 and more go through shared memory; in shorter ones a lane's partner is in its own warp.
+// The bitonic sort. A thread block has `size` keys in shared memory, a power of two, padded with zeros, which are less
+// than any key. Steps of 32 and more go through shared memory; in shorter ones a lane's partner is in its own warp.
 
 // The greater or the smaller of two keys, by its position in a run that is sorted in descending or ascending order.
 __device__ inline Key exchanged(Key mine, Key other, unsigned position, unsigned step, unsigned run) {
@@ -101,8 +101,8 @@ struct Extraction {
     }
 };
 
-// Takes the best keys. A thread holds one key of each level: of the top level, and below it of the group that the best key
-// is from.
+// Takes the best keys. A thread holds one key of each level: of the top level, and below it of the group that the best
+// key is from.
 template <unsigned TOP> __device__ inline void extract(TreeShared &shared, const TreeArguments &arguments) {
     Extraction extraction{shared, 0};
     Key mine[TOP + 1];
@@ -142,8 +142,8 @@ BOUNDED_KERNEL(selection_tree_extract, GROUP, 1, TreeArguments, arguments) {
     }
 }
 
-// Selection by buckets. A thread block counts in shared memory; the last one of a round chooses the bucket, and zeroes all
-// counts for the next round.
+// Selection by buckets. A thread block counts in shared memory; the last one of a round chooses the bucket, and zeroes
+// all counts for the next round.
 
 struct SelectShared {
     unsigned counts[BUCKETS];
@@ -289,8 +289,8 @@ BOUNDED_KERNEL(selection_collect, THREADS, 4, SelectArguments, arguments) {
     }
 }
 
-// The radix sort, a digit of eight bits per pass, from the lowest on: counts of each tile, their scan, and the move. A warp has
-// consecutive keys and its own counts in shared memory, so that the sort is stable.
+// The radix sort, a digit of eight bits per pass, from the lowest on: counts of each tile, their scan, and the move. A
+// warp has consecutive keys and its own counts in shared memory, so that the sort is stable.
 
 struct RadixShared {
     unsigned counts[WARPS][DIGITS];

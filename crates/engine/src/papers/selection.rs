@@ -1,14 +1,15 @@
 //! Selection of the best k of many scored documents, as the papers do it on a GPU.
 //!
 //! A key is a score and a document (`score << 32 | !document`): the greater key is better, and no two are equal.
-//! - [`Method::Tree`]: the greatest of every 512 keys, the greatest of every 512 of these, and so on; the best key is taken
-//!   k times, each time updating the branch that it came from. Ding et al., Using Graphics Processors for High Performance IR
-//!   Query Processing (section 8.2).
-//! - [`Method::Bitonic`]: thread blocks sort as many keys as fit in shared memory and keep k each, until one thread block
-//!   sorts all that are left (Batcher 1968); a single launch where there are few keys.
-//! - [`Method::RadixSort`]: sorts all keys, eight bits per pass. [`Method::BucketSelect`]: divides the range of keys into
-//!   buckets of equal width, counts keys per bucket, continues with the bucket of the k-th key, and finally sorts the keys
-//!   that are not below it (Alabi et al. 2012). [`cpu`]: a partial sort. Liu et al., Griffin (section 3.1.3), compares them.
+//! - [`Method::Tree`]: the greatest of every 512 keys, the greatest of every 512 of these, and so on; the best key is
+//!   taken k times, each time updating the branch that it came from. Ding et al., Using Graphics Processors for High
+//!   Performance IR Query Processing (section 8.2).
+//! - [`Method::Bitonic`]: thread blocks sort as many keys as fit in shared memory and keep k each, until one thread
+//!   block sorts all that are left (Batcher 1968); a single launch where there are few keys.
+//! - [`Method::RadixSort`]: sorts all keys, eight bits per pass. [`Method::BucketSelect`]: divides the range of keys
+//!   into buckets of equal width, counts keys per bucket, continues with the bucket of the k-th key, and finally sorts
+//!   the keys that are not below it (Alabi et al. 2012). [`cpu`]: a partial sort. Liu et al., Griffin (section 3.1.3),
+//!   compares them.
 //! - [`Method::RadixSelect`]: as bucket select, with the digits of the key as buckets, from the highest on.
 //!
 //! Both selections stop as soon as the keys that are not below the range fit into the final sort.

@@ -1,19 +1,18 @@
 //! Intersection of candidates with a list in blocks: only blocks that can hold a candidate are decoded.
 //!
-//! The skip pointers of the list, the last documents of its blocks, are searched for each candidate. The blocks that were
-//! hit are decoded, each by a warp, and each candidate is searched in its block. Of a list that is not resident only the
-//! directory and these blocks are uploaded. The kernels are in `term_at_a_time.cu`.
+//! The skip pointers of the list, the last documents of its blocks, are searched for each candidate. The blocks that
+//! were hit are decoded, each by a warp, and each candidate is searched in its block. Of a list that is not resident
+//! only the directory and these blocks are uploaded. The kernels are in `term_at_a_time.cu`.
 //!
-//! Liu et al., Griffin (section 3.1.2, binary search over skip pointers); Ding et al., Using Graphics Processors for High
-//! Performance IR Query Processing (section 8.1, choosing blocks before decoding).
+//! Liu et al., Griffin (section 3.1.2, binary search over skip pointers); Ding et al., Using Graphics Processors for
+//! High Performance IR Query Processing (section 8.1, choosing blocks before decoding).
 
-use super::compaction::{DeviceList, LOOKBACK_SHARED, Lookback, ScratchLayout};
-use super::intersections::{Candidates, Intersections, bytes_of, place_blocks};
+use super::compaction::{DeviceList, Lookback, ScratchLayout};
+use super::intersections::{Candidates, Intersections, place_blocks};
 use super::step_kernels::{
     BlocksArguments, DecodedBlocks, TERM_AT_A_TIME_FIND_BLOCKS, TERM_AT_A_TIME_SEARCH_BLOCKS, TILE,
 };
 use super::step_upload::StepList;
-use super::steps::STREAM;
 use crate::device::kernels::SparseRow;
 use lanner_gpu::error::GpuError;
 
@@ -30,38 +29,28 @@ impl Intersections<'_, '_> {
         let next = self.next(count)?;
         let (tiles, blocks) = (count.div_ceil(TILE), count.min(row.blocks));
         let lay = |layout: &mut ScratchLayout| {
-            let lookback = Lookback::reserve(layout, tiles);
-            let slots = layout.take(4 * count as usize);
+            let (lookback, candidate_blocks) = Lookback::with_results(layout, tiles, count);
             let decoded = DecodedBlocks { blocks: layout.take(4 * blocks as usize), ..place_blocks(layout, blocks) };
-            (lookback, slots, DecodedBlocks { count: lookback.total, ..decoded })
+            (lookback, candidate_blocks, DecodedBlocks { count: lookback.total, ..decoded })
         };
-        let scratch = self.run.scratch(|scratch| &mut scratch.list, bytes_of(lay))?;
-        let (lookback, slots, decoded) = lay(&mut ScratchLayout::from(scratch.address));
-        let find = |layout: &mut ScratchLayout| (Lookback::reserve(layout, tiles), layout.take(4 * count as usize));
-        let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes_of(find))?;
-        let (found_lookback, results) = find(&mut ScratchLayout::from(scratch.address));
+        let (lookback, candidate_blocks, decoded) = self.run.lay_out(|scratch| &mut scratch.list, lay)?;
+        let lay = |layout: &mut ScratchLayout| Lookback::with_results(layout, tiles, count);
+        let (found, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay)?;
         let arguments = BlocksArguments {
             candidates: candidates.documents,
-            slots,
+            candidate_blocks,
             results,
             origins: next.origins,
             lookback,
             count,
             ..self.blocks_arguments(row, decoded)
         };
-        let gpu = self.run.begin()?;
-        lookback.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_FIND_BLOCKS, lookback.shape(LOOKBACK_SHARED), &arguments)?;
-        self.run.end("find blocks")?;
+        self.run.launch_tiles(&TERM_AT_A_TIME_FIND_BLOCKS, lookback, &arguments, "find blocks")?;
         let decoded = self.run.upload_blocks(list, decoded)?;
-        let arguments = BlocksArguments { decoded, ..arguments };
+        let arguments = BlocksArguments { decoded, lookback: found, ..arguments };
         self.decode(&arguments, blocks)?;
-        let arguments = BlocksArguments { lookback: found_lookback, ..arguments };
-        let gpu = self.run.begin()?;
-        found_lookback.clear(gpu, STREAM)?;
-        gpu.launch(STREAM, &TERM_AT_A_TIME_SEARCH_BLOCKS, found_lookback.shape(LOOKBACK_SHARED), &arguments)?;
-        self.run.end("intersect")?;
-        let [length, hit] = self.run.read([found_lookback.total, lookback.total])?;
+        self.run.launch_tiles(&TERM_AT_A_TIME_SEARCH_BLOCKS, found, &arguments, "intersect")?;
+        let [length, hit] = self.run.read([found.total, lookback.total])?;
         self.note_decoded(row, hit.min(blocks));
         let list = DeviceList { documents: results, length: length.min(count) };
         Ok(Candidates { list, decoded, ..next })

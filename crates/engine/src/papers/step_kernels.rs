@@ -1,7 +1,8 @@
-//! The kernels of plans answered step by step: AND term at a time and OR by accumulators, over packed lists and bitmaps.
+//! The kernels of plans answered step by step: AND term at a time and OR by accumulators, over packed lists and
+//! bitmaps.
 
 use super::compaction::{Lookback, Origins, SEARCHED, THREADS};
-use crate::device::kernels::{DenseRow, SparseRow};
+use crate::device::kernels::{CodecTags, DenseRow, SparseRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::Module;
 
@@ -44,7 +45,7 @@ lanner_gpu::shared! {
         /// The candidates.
         candidates: Address to "const unsigned",
         /// For each candidate the decoded block that can have it; NONE if none can.
-        slots: Address to "unsigned",
+        candidate_blocks: Address to "unsigned",
         /// The candidates that are left.
         results: Address to "unsigned",
         /// Their positions among the candidates, and among the decoded documents.
@@ -53,10 +54,8 @@ lanner_gpu::shared! {
         lookback: Lookback,
         /// How many candidates there are.
         count: u32,
-        /// The tag of the codec of documents.
-        documents_codec: u32,
-        /// The tag of the codec of weights.
-        weights_codec: u32,
+        /// The codecs of the lists.
+        codecs: CodecTags,
         /// Unused.
         reserved: u32,
     }
@@ -127,10 +126,8 @@ lanner_gpu::shared! {
         first: u32,
         /// The end of the range.
         end: u32,
-        /// The tag of the codec of documents.
-        documents_codec: u32,
-        /// The tag of the codec of weights.
-        weights_codec: u32,
+        /// The codecs of the lists.
+        codecs: CodecTags,
     }
 
     /// The argument of the kernel that turns accumulators into keys.

@@ -77,8 +77,8 @@ impl<'a> StepRun<'a> {
         }
     }
 
-    /// Uploads the directory of a list and the data that its blocks share: enough to find blocks, and to decode them once
-    /// they are uploaded too.
+    /// Uploads the directory of a list and the data that its blocks share: enough to find blocks, and to decode them
+    /// once they are uploaded too.
     pub fn upload_directory(&mut self, row: SparseRow, list: &StepList<'_>) -> Result<SparseRow, GpuError> {
         let Some(HostList { bytes, .. }) = list.long() else {
             return Ok(SparseRow { bytes: self.upload_whole(list)?, ..row });

@@ -8,12 +8,13 @@ use crate::algorithms::topk::hit;
 use crate::device::Context;
 use crate::device::buffers::{Buffers, grow};
 use crate::device::session::Failure;
-use crate::papers::compaction::{Scratch, THREADS};
+use crate::papers::compaction::{LOOKBACK_SHARED, Lookback, Scratch, ScratchLayout, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
 use crate::query::answer::{Answer, Place, Scored, Step, Work};
 use crate::query::plan::{Operation, Plan, Stage};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
+use lanner_gpu::kernel::{Argument, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory};
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,20 @@ impl StepRun<'_> {
         self.context.gpu.submit(STREAM, Command::Mark)
     }
 
+    /// A step of one launch, with a thread block for each tile; its results stay in order.
+    pub fn launch_tiles<A: Argument>(
+        &mut self,
+        kernel: &TypedKernel<A>,
+        lookback: Lookback,
+        arguments: &A,
+        name: &'static str,
+    ) -> Result<(), GpuError> {
+        let gpu = self.begin()?;
+        lookback.clear(gpu, STREAM)?;
+        gpu.launch(STREAM, kernel, lookback.shape(LOOKBACK_SHARED), arguments)?;
+        self.end(name)
+    }
+
     /// Waits for the pending steps and adds their times to the trace, one entry for each name.
     fn wait(&mut self) -> Result<(), GpuError> {
         let durations = self.context.gpu.wait(STREAM)?;
@@ -158,6 +173,16 @@ impl StepRun<'_> {
             grow(self.context.gpu, buffer(self.buffers), bytes)?;
         }
         Ok(buffer(self.buffers).as_ref().map(Scratch::from).expect("a buffer that has grown"))
+    }
+
+    /// Lays out scratch in a buffer, which grows if it must; its contents are lost then.
+    pub fn lay_out<T>(
+        &mut self,
+        buffer: impl Fn(&mut StepScratch) -> &mut Option<Memory>,
+        lay: impl Fn(&mut ScratchLayout) -> T,
+    ) -> Result<T, GpuError> {
+        let scratch = self.scratch(buffer, ScratchLayout::bytes_of(&lay))?;
+        Ok(lay(&mut ScratchLayout::from(scratch.address)))
     }
 
     /// Waits for the steps so far and reads numbers that they left.

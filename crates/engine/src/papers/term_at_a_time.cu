@@ -1,4 +1,5 @@
-// See term_at_a_time.rs for the algorithm. Each step is a launch, which leaves its results in global memory for the next.
+// See term_at_a_time.rs for the algorithm. Each step is a launch, which leaves its results in global memory for the
+// next.
 //
 // A warp decodes a block, as in all kernels. A thread has four candidates where it searches, and one where it weighs.
 // The candidates of a step are in order, and so are those that it keeps (compaction.cu).
@@ -23,19 +24,12 @@ __device__ inline Key key_of(unsigned document, unsigned score) {
     return static_cast<Key>(score) << 32 | static_cast<Key>(~document);
 }
 
-// The tags of the codecs, in the struct from which decoders read them.
-__device__ inline BatchArguments codecs_of(unsigned documents_codec, unsigned weights_codec) {
-    BatchArguments arguments; // decoders read only these two fields
-    arguments.documents_codec = documents_codec;
-    arguments.weights_codec = weights_codec;
-    return arguments;
-}
-
 // The columns of one of the decoded blocks.
-__device__ inline BlockColumns columns_in(const SparseRow &list, const DecodedBlocks &decoded, unsigned slot) {
-    BlockColumns columns = columns_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[slot] : slot));
+__device__ inline BlockColumns columns_in(const SparseRow &list, const DecodedBlocks &decoded, unsigned number) {
+    BlockColumns columns = columns_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[number] : number));
     if (decoded.uploaded) {
-        columns.documents.bytes = reinterpret_cast<const uint8_t *>(decoded.uploaded) + 16ull * decoded.uploaded[slot];
+        const uint8_t *uploaded = reinterpret_cast<const uint8_t *>(decoded.uploaded);
+        columns.documents.bytes = uploaded + 16ull * decoded.uploaded[number];
     }
     return columns;
 }
@@ -50,24 +44,24 @@ BOUNDED_KERNEL(term_at_a_time_decode, THREADS, 4, BlocksArguments, arguments) {
     SHARED(DecodeShared, shared);
     const SparseRow &list = arguments.list;
     const DecodedBlocks &decoded = arguments.decoded;
-    const BatchArguments codecs = codecs_of(arguments.documents_codec, arguments.weights_codec);
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const unsigned count = min(decoded.blocks ? *decoded.count : list.blocks, decoded.capacity);
-    for (unsigned slot = blockIdx.x * WARPS + warp; slot < count; slot += gridDim.x * WARPS) {
-        BlockColumns columns = columns_in(list, decoded, slot);
-        uint4 documents = decode_documents<ANY>(list, columns, codecs, lane, shared.scratch[warp]);
+    for (unsigned number = blockIdx.x * WARPS + warp; number < count; number += gridDim.x * WARPS) {
+        BlockColumns columns = columns_in(list, decoded, number);
+        uint4 documents = decode_documents<ANY>(list, columns, arguments.codecs, lane, shared.scratch[warp]);
         if (4 * lane >= columns.count) documents.x = NONE;
         if (4 * lane + 1 >= columns.count) documents.y = NONE;
         if (4 * lane + 2 >= columns.count) documents.z = NONE;
         if (4 * lane + 3 >= columns.count) documents.w = NONE;
-        reinterpret_cast<uint4 *>(decoded.documents)[BLOCK / 4 * slot + lane] = documents;
+        reinterpret_cast<uint4 *>(decoded.documents)[BLOCK / 4 * number + lane] = documents;
         if (lane == 0 && !list.is_short) {
-            decoded.weights_at[slot] = static_cast<unsigned>(columns.weights.bytes - columns.documents.bytes);
+            decoded.weights_at[number] = static_cast<unsigned>(columns.weights.bytes - columns.documents.bytes);
         }
     }
 }
 
-// Finds the blocks of a list that can have one of the candidates, each once, and for each candidate its block among these.
+// Finds the blocks of a list that can have one of the candidates, each once, and for each candidate its block among
+// these.
 BOUNDED_KERNEL(term_at_a_time_find_blocks, THREADS, 4, BlocksArguments, arguments) {
     SHARED(LookbackShared, shared);
     const SparseRow &list = arguments.list;
@@ -101,8 +95,8 @@ BOUNDED_KERNEL(term_at_a_time_find_blocks, THREADS, 4, BlocksArguments, argument
             if (next < decoded.capacity) decoded.blocks[next] = blocks[i];
             next++;
         }
-        const bool has_slot = blocks[i] < list.blocks && next - 1 < decoded.capacity;
-        if (i < count) arguments.slots[position + i] = has_slot ? next - 1 : NONE;
+        const bool has_block = blocks[i] < list.blocks && next - 1 < decoded.capacity;
+        if (i < count) arguments.candidate_blocks[position + i] = has_block ? next - 1 : NONE;
     }
 }
 
@@ -116,9 +110,9 @@ BOUNDED_KERNEL(term_at_a_time_search_blocks, THREADS, 4, BlocksArguments, argume
     const unsigned count = load(arguments.candidates, arguments.count, position, targets);
 #pragma unroll
     for (unsigned i = 0; i < SEARCHED; i++) {
-        const unsigned slot = i < count ? arguments.slots[position + i] : NONE;
-        first[i] = slot == NONE ? 0 : slot * BLOCK;
-        length[i] = slot == NONE ? 0 : BLOCK;
+        const unsigned number = i < count ? arguments.candidate_blocks[position + i] : NONE;
+        first[i] = number == NONE ? 0 : number * BLOCK;
+        length[i] = number == NONE ? 0 : BLOCK;
         ends[i] = first[i] + length[i];
     }
     find(documents, targets, first, length);
@@ -128,7 +122,8 @@ BOUNDED_KERNEL(term_at_a_time_search_blocks, THREADS, 4, BlocksArguments, argume
         const bool is_match = first[i] < ends[i] && documents[first[i]] == targets[i];
         matches |= static_cast<unsigned>(is_match) << i;
     }
-    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position, first);
+    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position,
+                   first);
 }
 
 // Keeps the candidates of the range whose bits are set.
@@ -147,7 +142,8 @@ BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
         matches |= static_cast<unsigned>(is_kept) << i;
         positions[i] = position + i;
     }
-    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position, positions);
+    write_in_order(shared, arguments.lookback, tile, arguments.results, targets, matches, arguments.origins, position,
+                   positions);
 }
 
 // The bits of a word from `first` on.
@@ -177,13 +173,14 @@ BOUNDED_KERNEL(term_at_a_time_expand, THREADS, 4, BitsArguments, arguments) {
     }
 }
 
-// The frequency or impact of a posting, given by its position among the decoded ones: fetches a single value of its block.
+// The frequency or impact of a posting, given by its position among the decoded ones: fetches a single value of its
+// block.
 __device__ inline unsigned value_at_position(const WeighArguments &arguments, unsigned position) {
     const SparseRow &list = arguments.sparse;
-    const unsigned slot = position / BLOCK;
-    BlockColumns columns = columns_in(list, arguments.decoded, slot);
-    if (!list.is_short) columns.weights.bytes = columns.documents.bytes + arguments.decoded.weights_at[slot];
-    return value_at<ANY>(list, columns, codecs_of(0, arguments.weights_codec), position % BLOCK);
+    const unsigned number = position / BLOCK;
+    BlockColumns columns = columns_in(list, arguments.decoded, number);
+    if (!list.is_short) columns.weights.bytes = columns.documents.bytes + arguments.decoded.weights_at[number];
+    return value_at<ANY>(list, columns, arguments.weights_codec, position % BLOCK);
 }
 
 // Adds the weights of a list to the scores of candidates, all of which it has.
@@ -195,7 +192,8 @@ template <Column COLUMN> __device__ inline void weigh_candidates(const WeighArgu
         if (arguments.dense.bytes) {
             weight = weigh_dense<COLUMN>(arguments.dense, chunk, word_of(arguments.dense, chunk), document % 64, norm);
         } else {
-            weight = weigh<COLUMN>(arguments.sparse.multiplier, value_at_position(arguments, arguments.origins.longer[i]), norm);
+            const unsigned value = value_at_position(arguments, arguments.origins.longer[i]);
+            weight = weigh<COLUMN>(arguments.sparse.multiplier, value, norm);
         }
         const unsigned score = weight + (arguments.before ? arguments.before[arguments.origins.shorter[i]] : 0);
         arguments.scores[i] = score;

@@ -1,9 +1,9 @@
 //! AND on a GPU, one list after the other, shortest first.
 //!
-//! The documents of the shortest list are the first candidates. Each further list is intersected with the candidates, and
-//! the matches are the candidates for the next list. After each intersection the weights of the new list are added to the
-//! scores of the candidates: single frequencies are fetched from packed blocks, without decoding them. At the end the best
-//! k are selected. A dense list is tested bit by bit, or expanded if it is the shortest. A sparse list is
+//! The documents of the shortest list are the first candidates. Each further list is intersected with the candidates,
+//! and the matches are the candidates for the next list. After each intersection the weights of the new list are added
+//! to the scores of the candidates: single frequencies are fetched from packed blocks, without decoding them. At the
+//! end the best k are selected. A dense list is tested bit by bit, or expanded if it is the shortest. A sparse list is
 //! - decoded whole and merged with the candidates (`merge_path.rs`), if it is not much longer than they are;
 //! - otherwise searched over its skip pointers (`skip_search.rs`);
 //! - or decoded whole and searched in segments (`parallel_merge_find.rs`), if asked for.

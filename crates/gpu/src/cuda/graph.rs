@@ -1,10 +1,10 @@
 //! CUDA graphs: commands that the driver starts together, by one call instead of one for each.
 //!
-//! A graph is created for each sequence of kinds and kernels, and kept. When the sequence comes again, only addresses, sizes
-//! and arguments are changed in it; that affects later launches of the graph, not those still in the stream.
+//! A graph is created for each sequence of kinds and kernels, and kept. When the sequence comes again, only addresses,
+//! sizes and arguments are changed in it; that affects later launches of the graph, not those still in the stream.
 
-// SAFETY of the calls of the driver: as in `cuda.rs`. Graphs and nodes are those of a `Graph`, which only the thread that
-// holds its stream's lock uses; the driver copies what parameters point at during the call.
+// SAFETY of the calls of the driver: as in `cuda.rs`. Graphs and nodes are those of a `Graph`, which only the thread
+// that holds its stream's lock uses; the driver copies what parameters point at during the call.
 #![allow(unsafe_code)]
 
 use super::{Cuda, Request, StreamState, lock};
@@ -96,8 +96,8 @@ impl Cuda {
 }
 
 impl Graphs {
-    /// Starts the graph of these nodes: the one for their kinds, changed, or a new one where there is none or the driver
-    /// refuses the change.
+    /// Starts the graph of these nodes: the one for their kinds, changed, or a new one where there is none or the
+    /// driver refuses the change.
     fn start(&mut self, cuda: &Cuda, stream: sys::CUstream, nodes: &[Node<'_>]) -> Result<(), GpuError> {
         let kinds: Vec<Kind> = nodes.iter().map(Node::kind).collect();
         let graph = match self.made.remove(&kinds).filter(|graph| graph.change(cuda, nodes).is_ok()) {
@@ -230,7 +230,8 @@ fn with_launch(
     argument: &[u8],
     call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
-    // The driver copies the argument during the call. Its size is that of the kernel's parameter, as `kernels!` declares.
+    // The driver copies the argument during the call. Its size is that of the kernel's parameter, as `kernels!`
+    // declares.
     let mut argument: *mut c_void = argument.as_ptr().cast_mut().cast();
     call(&sys::CUDA_KERNEL_NODE_PARAMS {
         func: function,

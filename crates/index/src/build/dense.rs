@@ -323,13 +323,15 @@ mod tests {
             let Some(dense) = list.dense() else { return Ok(()) };
             for document in 0..700 {
                 let rank = dense.find(document).unwrap_or(document);
-                let _ = (dense.contains(document), dense.value(Column::Frequency, rank), dense.value(Column::Impact, rank));
+                let values = [Column::Frequency, Column::Impact].map(|column| dense.value(column, rank));
+                let _ = (dense.contains(document), values);
             }
             for block in 0..list.blocks() + 2 {
                 let mut buffer = [0; BLOCK];
                 list.decode_documents(block, &mut buffer);
                 list.decode_weights(Column::Frequency, block, &mut buffer);
-                let _ = (list.saturation_bound(block), list.impact_bound(block), list.weight_at(Column::Impact, block, 127));
+                let _ = (list.saturation_bound(block), list.impact_bound(block));
+                let _ = list.weight_at(Column::Impact, block, 127);
             }
             let _ = made.verified();
         }

@@ -130,7 +130,8 @@ mod tests {
     proptest! {
         #[test]
         fn terms_keep_their_numbers_and_come_out_sorted(terms in prop::collection::vec("[a-c\u{0}é]{0,12}", 0..200)) {
-            let (mut dictionary, mut copy, mut expected) = (Dictionary::default(), Dictionary::default(), BTreeMap::new());
+            let [mut dictionary, mut copy] = [Dictionary::default(), Dictionary::default()];
+            let mut expected = BTreeMap::new();
             for term in &terms {
                 let next = expected.len() as u32;
                 let number = *expected.entry(term.as_bytes()).or_insert(next);

@@ -5,7 +5,8 @@ use super::numbering::Numbering;
 use crate::codec::{BLOCK, Codec};
 use crate::format::dense::is_dense;
 use crate::format::list::{
-    ALL_ONES, LONG_HEADER_BYTES, LongLayout, SHARED_HEADER_BYTES, SHARED_START, STORED_K, UNIT, windows_of,
+    ALL_ONES, LONG_HEADER_BYTES, LongLayout, SHARED_HEADER_BYTES, SHARED_START, STORED_K, UNIT, largest_and_kth,
+    windows_of,
 };
 use crate::format::segment::WINDOW;
 use crate::format::varint;
@@ -371,16 +372,16 @@ impl Directory {
 
 /// The largest weights of the postings added so far.
 pub(super) struct Strongest {
-    /// The 1,000 largest saturations, possibly with smaller ones; saturations that are not here are at most `floor`.
+    /// The 1,000 largest saturations, possibly with smaller ones; saturations that are not here are at most `least`.
     saturations: Vec<f32>,
-    floor: f32,
+    least: f32,
     /// `impacts[i]`: postings with impact `i`.
     impacts: [u32; 256],
 }
 
 impl Default for Strongest {
     fn default() -> Self {
-        Strongest { saturations: Vec::new(), floor: 0.0, impacts: [0; 256] }
+        Strongest { saturations: Vec::new(), least: 0.0, impacts: [0; 256] }
     }
 }
 
@@ -406,7 +407,7 @@ impl Strongest {
     /// Writes the largest and the k-th weights into the header of a long list.
     pub(super) fn write(&mut self, header: &mut [u8]) {
         const { assert!(LONG_HEADER_BYTES == 32 && STORED_K.len() == 3) };
-        let (largest, kth) = self.saturations();
+        let (largest, kth) = largest_and_kth(&mut self.saturations, f32::total_cmp);
         for (i, saturation) in [largest].into_iter().chain(kth).enumerate() {
             header[8 + 4 * i..12 + 4 * i].copy_from_slice(&saturation.to_le_bytes());
         }
@@ -416,28 +417,13 @@ impl Strongest {
     }
 
     fn add_saturations(&mut self, saturations: &[f32]) {
-        let floor = self.floor;
-        self.saturations.extend(saturations.iter().filter(|&&saturation| saturation > floor));
+        let least = self.least;
+        self.saturations.extend(saturations.iter().filter(|&&saturation| saturation > least));
         if self.saturations.len() >= 4 * Self::KEPT {
-            self.cut();
-        }
-    }
-
-    /// Keeps only the 1,000 largest.
-    fn cut(&mut self) {
-        if self.saturations.len() > Self::KEPT {
             self.saturations.select_nth_unstable_by(Self::KEPT - 1, |a, b| b.total_cmp(a));
             self.saturations.truncate(Self::KEPT);
-            self.floor = self.saturations[Self::KEPT - 1];
+            self.least = self.saturations[Self::KEPT - 1];
         }
-    }
-
-    /// The largest, and the k-th for each stored k (0 if there are fewer).
-    fn saturations(&mut self) -> (f32, [f32; STORED_K.len()]) {
-        self.cut();
-        self.saturations.sort_unstable_by(|a, b| b.total_cmp(a));
-        let kth = |k: usize| self.saturations.get(k - 1).copied().unwrap_or(0.0);
-        (kth(1), STORED_K.map(kth))
     }
 
     fn kth_impact(&self, k: usize) -> u8 {

@@ -1,10 +1,10 @@
 //! The build: invert ▸ merge ▸ order ▸ weigh ▸ write.
 //!
-//! Batches of documents are inverted in parallel (`invert`) and kept in memory (`accumulate`). When the memory budget is
-//! exhausted, they are written to disk as a sorted run (`run`). Documents may be renumbered (`order`). The runs are
-//! merged term by term (`merge`), each list is encoded with its bounds (`list`), and everything is written to one segment
-//! (`write`), which a rename makes visible (`folder`). The files depend on the input and the options, never on threads,
-//! memory or timing.
+//! Batches of documents are inverted in parallel (`invert`) and kept in memory (`accumulate`). When the memory budget
+//! is exhausted, they are written to disk as a sorted run (`run`). Documents may be renumbered (`order`). The runs are
+//! merged term by term (`merge`), each list is encoded with its bounds (`list`), and everything is written to one
+//! segment (`write`), which a rename makes visible (`folder`). The files depend on the input and the options, never on
+//! threads, memory or timing.
 
 mod accumulate;
 mod dense;

@@ -4,7 +4,7 @@ use super::BuildError;
 use crate::format::segment::{ALIGNMENT, Entry, HEADER_BYTES, Header, Section};
 use crate::format::varint;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -123,11 +123,15 @@ impl Spool {
         std::fs::remove_file(&self.path).map_err(BuildError::io(&self.path))
     }
 
+    /// Writes out what is buffered.
+    pub fn flush(&mut self) -> Result<(), BuildError> {
+        self.file.flush().map_err(BuildError::io(&self.path))
+    }
+
     /// Reads from the start.
     pub fn reader(&mut self) -> Result<SpoolReader, BuildError> {
-        self.file.flush().map_err(BuildError::io(&self.path))?;
-        let file = File::open(&self.path).map_err(BuildError::io(&self.path))?;
-        Ok(SpoolReader { path: self.path.clone(), file: BufReader::with_capacity(BUFFER_BYTES, file) })
+        self.flush()?;
+        SpoolReader::open(&self.path)
     }
 }
 
@@ -138,6 +142,17 @@ pub struct SpoolReader {
 }
 
 impl SpoolReader {
+    /// Opens a spool that was flushed.
+    pub fn open(path: &Path) -> Result<SpoolReader, BuildError> {
+        let file = File::open(path).map_err(BuildError::io(path))?;
+        Ok(SpoolReader { path: path.to_owned(), file: BufReader::with_capacity(BUFFER_BYTES, file) })
+    }
+
+    /// Whether all was read.
+    pub fn is_at_end(&mut self) -> Result<bool, BuildError> {
+        self.file.fill_buf().map(<[u8]>::is_empty).map_err(BuildError::io(&self.path))
+    }
+
     /// Reads a varint.
     pub fn varint(&mut self) -> Result<u64, BuildError> {
         varint::read_from(&mut self.file).map_err(BuildError::io(&self.path))

@@ -1,8 +1,9 @@
 // Chooses among the codecs that have a GPU decoder; table.h lists them, by the table of mod.rs.
 //
-// Codec<TAG> has the functions of a codec (see packed.cu), each with a tag before its other parameters. A kernel that is
-// compiled for one codec, as Codec<codec_tag::Bitpack>, pays nothing for the others and ignores the tag. Codec<ANY> switches on the
-// tag, which is uniform in a warp. Its functions are not inlined, because the code of all codecs together is large.
+// Codec<TAG> has the functions of a codec (see packed.cu), each with a tag before its other parameters. A kernel that
+// is compiled for one codec, as Codec<codec_tag::Bitpack>, pays nothing for the others and ignores the tag. Codec<ANY>
+// switches on the tag, which is uniform in a warp. Its functions are not inlined, because the code of all codecs
+// together is large.
 #pragma once
 #include "codec/table.h"
 #include "kernel.h"
@@ -31,7 +32,8 @@ template <unsigned TAG, class Use> __device__ inline auto with_codec(unsigned ta
 template <unsigned TAG> struct Codec {
     __device__ static uint4 documents(unsigned tag, const Packed &packed, unsigned base, unsigned count, unsigned lane,
                                       Scratch &scratch, const uint8_t *&end) {
-        return with_codec<TAG>(tag, [&](auto codec) { return codec.documents(packed, base, count, lane, scratch, end); });
+        const auto decode = [&](auto codec) { return codec.documents(packed, base, count, lane, scratch, end); };
+        return with_codec<TAG>(tag, decode);
     }
 
     __device__ static uint4 values(unsigned tag, const Packed &packed, unsigned count, unsigned lane, Scratch &scratch,
@@ -51,7 +53,8 @@ template <unsigned TAG> struct Codec {
 template <> struct Codec<ANY> {
     __device__ __noinline__ static uint4 documents(unsigned tag, const Packed &packed, unsigned base, unsigned count,
                                                    unsigned lane, Scratch &scratch, const uint8_t *&end) {
-        return with_codec<ANY>(tag, [&](auto codec) { return codec.documents(packed, base, count, lane, scratch, end); });
+        const auto decode = [&](auto codec) { return codec.documents(packed, base, count, lane, scratch, end); };
+        return with_codec<ANY>(tag, decode);
     }
 
     __device__ __noinline__ static uint4 values(unsigned tag, const Packed &packed, unsigned count, unsigned lane,
@@ -59,7 +62,8 @@ template <> struct Codec<ANY> {
         return with_codec<ANY>(tag, [&](auto codec) { return codec.values(packed, count, lane, scratch, end); });
     }
 
-    __device__ __noinline__ static unsigned value_at(unsigned tag, const Packed &packed, unsigned count, unsigned index) {
+    __device__ __noinline__ static unsigned value_at(unsigned tag, const Packed &packed, unsigned count,
+                                                     unsigned index) {
         return with_codec<ANY>(tag, [&](auto codec) { return codec.value_at(packed, count, index); });
     }
 

@@ -1,4 +1,5 @@
-// See elias_fano.rs for the codec, unary.cu for the use of scratch. No sums are computed: the position of a one is a sum.
+// See elias_fano.rs for the codec, unary.cu for the use of scratch. No sums are computed: the position of a one is a
+// sum.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"

@@ -5,9 +5,9 @@
 //! Algorithm 1 decodes this layout with a warp: the low bits of any number can be read directly, and the high bits are
 //! counted word by word.
 //!
-//! Document `i` is coded as its distance from `base + i`, which is the sum of the gaps up to its own. Without low bits, as
-//! in dense blocks, the high bits are the bitmap of the block; a block without gaps takes no bytes. Values are coded by the
-//! prefix sums of the values less 1.
+//! Document `i` is coded as its distance from `base + i`, which is the sum of the gaps up to its own. Without low bits,
+//! as in dense blocks, the high bits are the bitmap of the block; a block without gaps takes no bytes. Values are coded
+//! by the prefix sums of the values less 1.
 //!
 //! The directory byte: 0 to 31, the number of low bits; [`RUN`], all gaps are 0 and there are no bytes; [`WIDE`], the
 //! sums of the values do not fit in 32 bits and the values are stored as four bytes each.

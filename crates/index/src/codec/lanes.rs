@@ -6,8 +6,8 @@
 //! thus at the same shift of four consecutive words: one SIMD register on the CPU, one 16-byte load of a lane on a GPU.
 //! Fewer numbers are packed one after the other.
 //!
-//! A full block is read by one of a table of functions, one for each width, so that every shift is a constant. There is a
-//! table for each instruction set; [`Kernels::best`] picks one.
+//! A full block is read by one of a table of functions, one for each width, so that every shift is a constant. There is
+//! a table for each instruction set; [`Kernels::best`] picks one.
 
 #[cfg(target_arch = "x86_64")]
 use super::simd;
@@ -47,7 +47,10 @@ pub static SCALAR: Kernels = Kernels {
 /// `[f::<0>, f::<1>, .., f::<32>]`
 macro_rules! per_width {
     ($function:ident as $type:ty) => {
-        per_width!(@ $function $type, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+        per_width!(
+            @ $function $type,
+            0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        )
     };
     (@ $function:ident $type:ty, $($width:literal)*) => { [$($function::<$width> as $type),*] };
 }
@@ -85,7 +88,8 @@ impl Kernels {
         }
     }
 
-    /// Fills `numbers` with the sums of gaps packed by [`pack`]; as if all gaps were zero where there are too few bytes.
+    /// Fills `numbers` with the sums of gaps packed by [`pack`]; as if all gaps were zero where there are too few
+    /// bytes.
     #[inline]
     pub fn unpack_sums(&self, width: usize, bytes: &[u8], base: u32, numbers: &mut [u32]) {
         if width > 32 || bytes.len() < packed_bytes(width, numbers.len()) {

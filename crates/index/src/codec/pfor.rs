@@ -1,20 +1,21 @@
-//! `pfor`: most gaps in few bits, one width for the whole list; the high bits of exceptions are stored in a shared part.
+//! `pfor`: most gaps in few bits, one width for the whole list; the high bits of exceptions are stored in a shared
+//! part.
 //!
 //! Ding et al., *Using graphics processors for high performance IR query processing*, 2009, section 6.2: with one
 //! width, the position of every number in a block is known. The low bits of exceptions stay there; their positions and
 //! high parts are coded in the same way: one width each for the whole list, and a word for every number that does not
 //! fit. (The paper recurses; one level is enough.) A position is coded as the distance from the previous exception of
 //! the block. Distances and high parts are at least 1; 0 means that a word has the number. The distance and the high
-//! part of an exception form a *slot*, and the slots of a block are contiguous, so that they are read together. The
-//! directory byte is the number of exceptions in the block; the shared part says where their slots are, so that a
+//! part of an exception form an *entry*, and the entries of a block are contiguous, so that they are read together. The
+//! directory byte is the number of exceptions in the block; the shared part says where their entries are, so that a
 //! block, or a single value, can be read by itself.
 //!
 //! The shared part, little-endian:
 //! ```text
 //! u8 width, u8 width of distances, u8 width of high parts, u8 0
-//! for each group of 32 blocks: u32, the offset of the slots of its first block; u16 × blocks of the group: the distance of
-//!     each block's slots from there, in bytes; padded to four bytes
-//! for each block: slots, with the distance in the lowest bits, one after the other, padded to a byte;
+//! for each group of 32 blocks: u32, the offset of the entries of its first block; u16 × blocks of the group: the
+//!     distance of each block's entries from there, in bytes; padded to four bytes
+//! for each block: entries, with the distance in the lowest bits, one after the other, padded to a byte;
 //!     u32 × numbers that do not fit, in the order of exceptions, a distance before its high part
 //! ```
 //! It is padded with zeros to four bytes. A list of one partial block has no shared part: it is coded as `pfor-block`.
@@ -28,10 +29,10 @@ use super::{
 
 /// The cost of reading an exception, in bits, when the width is chosen.
 const EXCEPTION_BITS: u64 = 4;
-/// The cost, in bits, of a word for a number that does not fit in its slot.
+/// The cost, in bits, of a word for a number that does not fit in its entry.
 const WORD_BITS: u64 = 48;
 /// Exceptions are read up to this many at a time; most blocks have no more.
-const CHUNK: usize = 16;
+const READ_AT_ONCE: usize = 16;
 
 /// Most gaps in few bits, with one width for the list.
 pub struct Pfor {
@@ -52,9 +53,9 @@ struct Widths {
 struct Exceptions<'a> {
     widths: Widths,
     count: usize,
-    /// From their first slot on.
-    slots: &'a [u8],
-    /// The numbers that do not fit into the slots.
+    /// From their first entry on.
+    entries: &'a [u8],
+    /// The numbers that do not fit into the entries.
     words: &'a [[u8; 4]],
 }
 
@@ -69,26 +70,27 @@ impl<'a> Exceptions<'a> {
         let (start, further) = groups.get(packed.block / GROUP * GROUP_BYTES..)?.split_first_chunk()?;
         let further = further.as_chunks().0.get(packed.block % GROUP)?;
         let start = u32::from_le_bytes(*start) as usize + usize::from(u16::from_le_bytes(*further));
-        let (slots, count) = (packed.shared.get(start..)?, usize::from(packed.byte));
-        let words = slots.get(packed_bytes(widths.slot(), count)..)?.as_chunks().0;
-        Some(Exceptions { widths, count, slots, words })
+        let (entries, count) = (packed.shared.get(start..)?, usize::from(packed.byte));
+        let words = entries.get(packed_bytes(widths.entry(), count)..)?.as_chunks().0;
+        Some(Exceptions { widths, count, entries, words })
     }
 
     /// Calls `visit` with the position of each exception and the number to add there, until it returns false.
     #[inline]
     fn visit(&self, kernels: &Kernels, mut visit: impl FnMut(usize, u32) -> bool) {
         let Widths { number, distance, .. } = self.widths;
-        let (mut words, mut next, mut room) = (self.words.iter(), 0u32, [0; CHUNK]);
+        let (mut words, mut next, mut entries) = (self.words.iter(), 0u32, [0; READ_AT_ONCE]);
+        let entry_width = self.widths.entry();
         let mut or_word = |part| match part {
             0 => words.next().map_or(0, |word| u32::from_le_bytes(*word)),
             _ => part,
         };
-        for start in (0..self.count).step_by(CHUNK) {
+        for start in (0..self.count).step_by(READ_AT_ONCE) {
             // Fills the whole buffer: a full store is faster than a partial one.
-            (kernels.unpack_bits)(&self.slots[start / 8 * self.widths.slot()..], self.widths.slot(), 0, &mut room);
-            for slot in &room[..CHUNK.min(self.count - start)] {
-                next = next.wrapping_add(or_word(slot & ((1 << distance) - 1)));
-                let addition = or_word(slot >> distance).wrapping_shl(number as u32);
+            (kernels.unpack_bits)(&self.entries[start / 8 * entry_width..], entry_width, 0, &mut entries);
+            for entry in &entries[..READ_AT_ONCE.min(self.count - start)] {
+                next = next.wrapping_add(or_word(entry & ((1 << distance) - 1)));
+                let addition = or_word(entry >> distance).wrapping_shl(number as u32);
                 if !visit(next.wrapping_sub(1) as usize, addition) {
                     return;
                 }
@@ -218,8 +220,8 @@ impl Widths {
             // A number that fits is no exception.
             let mut highs = sizes;
             highs[..=number].fill(0);
-            let (distance_bits, distance) = best_slots(&distances[number], WIDEST_DISTANCE);
-            let (high_bits, high) = best_slots(&highs[number..], WIDEST_HIGH);
+            let (distance_bits, distance) = best_entries(&distances[number], WIDEST_DISTANCE);
+            let (high_bits, high) = best_entries(&highs[number..], WIDEST_HIGH);
             let bits = numbers.len() as u64 * number as u64 + exceptions * EXCEPTION_BITS + distance_bits + high_bits;
             (bits, Widths { number, distance, high })
         };
@@ -227,8 +229,8 @@ impl Widths {
         least.map_or(Widths { number: 32, distance: 0, high: 0 }, |(_, widths)| widths)
     }
 
-    /// The width of a slot.
-    fn slot(self) -> usize {
+    /// The width of an entry.
+    fn entry(self) -> usize {
         self.distance + self.high
     }
 }
@@ -249,9 +251,9 @@ fn distance_sizes(numbers: &[u32]) -> [[u64; WIDEST_DISTANCE + 1]; 33] {
     sizes
 }
 
-/// The cost and the width of the cheapest slots, with words for numbers that do not fit; `sizes[b]` numbers have `b`
+/// The cost and the width of the cheapest entries, with words for numbers that do not fit; `sizes[b]` numbers have `b`
 /// bits.
-fn best_slots(sizes: &[u64], widest: usize) -> (u64, usize) {
+fn best_entries(sizes: &[u64], widest: usize) -> (u64, usize) {
     let all: u64 = sizes.iter().sum();
     let cost = |width: usize| {
         let words: u64 = sizes.iter().skip(width + 1).sum();
@@ -278,13 +280,13 @@ fn encode_shared(numbers: &[u32], shared: &mut Vec<u8>) {
     shared.resize(shared.len().next_multiple_of(4), 0);
 }
 
-/// Appends the slots of a block's exceptions, and the words of numbers that do not fit.
+/// Appends the entries of a block's exceptions, and the words of numbers that do not fit.
 fn append_exceptions(block: &[u32], widths: Widths, out: &mut Vec<u8>) {
     let fits = |number: u32, width: usize| width_of(&[number]) <= width;
     let or_zero = |number, width| if fits(number, width) { number } else { 0 };
     let exceptions = || exceptions_of(block, widths.number);
-    let slot = |(distance, high)| or_zero(distance, widths.distance) | or_zero(high, widths.high) << widths.distance;
-    pack_bits(exceptions().map(slot), widths.slot(), out);
+    let entry = |(distance, high)| or_zero(distance, widths.distance) | or_zero(high, widths.high) << widths.distance;
+    pack_bits(exceptions().map(entry), widths.entry(), out);
     let parts = exceptions().flat_map(|(distance, high)| [(distance, widths.distance), (high, widths.high)]);
     out.extend(parts.filter(|&(part, width)| !fits(part, width)).flat_map(|(part, _)| part.to_le_bytes()));
 }
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_one_width_and_slots_of_exceptions() {
+    fn a_list_has_one_width_and_entries_of_exceptions() {
         let mut numbers = vec![1; 3 * BLOCK];
         numbers[BLOCK + 5] = 0b1101;
         numbers[BLOCK + 7] = 0b1001;
@@ -363,7 +365,7 @@ mod tests {
             let byte = exceptions_of(&numbers[block * BLOCK..][..BLOCK], 1).count() as u8;
             let end = Exceptions::of(Packed { byte, bytes: &[], shared: &shared, block: block + 1 });
             let words = Exceptions::of(Packed { byte, bytes: &[], shared: &shared, block }).unwrap().words;
-            words.len() - end.unwrap().slots.len() / 4
+            words.len() - end.unwrap().entries.len() / 4
         };
         assert_eq!([words(49), words(50), words(70)], [0, 1, 1]);
         assert_read_again(&numbers, &shared);

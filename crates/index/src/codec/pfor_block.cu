@@ -1,5 +1,5 @@
-// See pfor_block.rs for the codec. The lane that reads an exception usually does not hold its number, so patches go through
-// scratch, which is zero for all other numbers.
+// See pfor_block.rs for the codec. The lane that reads an exception usually does not hold its number, so patches go
+// through scratch, which is zero for all other numbers.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
@@ -18,8 +18,8 @@ __device__ inline uint4 add_patches(uint4 numbers, unsigned lane, const Scratch 
     return make_uint4(numbers.x + patches.x, numbers.y + patches.y, numbers.z + patches.z, numbers.w + patches.w);
 }
 
-// A codec `Self` that packs the low bits of numbers and patches those that do not fit. Its function `unpack_patched` returns
-// the lane's gaps, or values less 1.
+// A codec `Self` that packs the low bits of numbers and patches those that do not fit. Its function `unpack_patched`
+// returns the lane's gaps, or values less 1.
 template <class Self> struct PatchedNumbers {
     __device__ static uint4 documents(const Packed &packed, unsigned base, unsigned count, unsigned lane,
                                       Scratch &scratch, const uint8_t *&end) {

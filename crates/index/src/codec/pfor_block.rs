@@ -59,9 +59,9 @@ impl PforBlock {
         let Some(exceptions) = exceptions(packed, numbers.len()) else {
             return;
         };
-        for (number, &position) in exceptions.positions.iter().enumerate() {
-            if let Some(slot) = numbers.get_mut(usize::from(position)) {
-                *slot = slot.wrapping_add(exceptions.addend(number, width));
+        for (exception, &position) in exceptions.positions.iter().enumerate() {
+            if let Some(number) = numbers.get_mut(usize::from(position)) {
+                *number = number.wrapping_add(exceptions.addend(exception, width));
             }
         }
     }

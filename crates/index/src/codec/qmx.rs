@@ -1,9 +1,9 @@
 //! `qmx`: gaps in 128-bit words, each word with its own width; widths are run-length coded and stored apart.
 //!
-//! Trotman, *Compression, SIMD, and Postings Lists*, ADCS 2014. A *unit* is one or two words of 16 bytes that hold
+//! Trotman, *Compression, SIMD, and Postings Lists*, ADCS 2014. A *group* is one or two words of 16 bytes that hold
 //! numbers of one width in four interleaved lanes: number `i` is in lane `i % 4`, at bit `(i / 4) · width` of it. The
-//! lane of a unit of two words is 64 bits long, the first word's below the second's. A *selector* is a byte: the low
-//! four bits are a row of [`PACKINGS`], the high four the number of consecutive units with this packing, minus 1. Row
+//! lane of a group of two words is 64 bits long, the first word's below the second's. A *selector* is a byte: the low
+//! four bits are a row of [`PACKINGS`], the high four the number of consecutive groups with this packing, minus 1. Row
 //! 15 is not in the paper: the last numbers as varints, since a word for one or two numbers would be a waste.
 //!
 //! A *sequence* is its words, the varints, zeros up to a multiple of 4 bytes, and the selectors, which are read
@@ -17,14 +17,14 @@
 use super::qmx_simd;
 use super::{Codec, Packed, less_one};
 
-/// How one unit packs its numbers.
+/// How one group packs its numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {
     /// Bits of a number.
     pub width: u32,
-    /// Numbers in a unit.
+    /// Numbers in a group.
     pub numbers: usize,
-    /// Words of 16 bytes in a unit.
+    /// Words of 16 bytes in a group.
     pub words: usize,
 }
 
@@ -54,9 +54,9 @@ pub const PACKINGS: [Packing; 15] = {
 
 /// The row of selectors for varints.
 const TAIL: u8 = 15;
-/// The most units or varints that one selector can name.
+/// The most groups or varints that one selector can name.
 const LONGEST_RUN: usize = 16;
-/// The encoder chooses the best packings of this many numbers at a time, with the numbers of the largest unit as
+/// The encoder chooses the best packings of this many numbers at a time, with the numbers of the largest group as
 /// lookahead.
 const CHOSEN_AT_ONCE: usize = 4096;
 
@@ -99,7 +99,7 @@ impl Codec for Qmx {
     }
 
     fn decode_documents(&self, packed: Packed, base: u32, documents: &mut [u32]) {
-        decode(stream_of(packed), base, documents);
+        decode(sequence_of(packed), base, documents);
     }
 
     fn encode_values(&self, _shared: &[u8], values: &[u32], out: &mut Vec<u8>) -> u8 {
@@ -107,7 +107,7 @@ impl Codec for Qmx {
     }
 
     fn decode_values(&self, packed: Packed, values: &mut [u32]) {
-        decode(stream_of(packed), 0, values);
+        decode(sequence_of(packed), 0, values);
         // The decoded numbers are the prefix sums of values, less one.
         let mut before = u32::MAX;
         for value in values {
@@ -123,7 +123,7 @@ impl Codec for Qmx {
 }
 
 /// The bytes of a sequence, four times the directory byte; empty if there are fewer.
-fn stream_of(packed: Packed<'_>) -> &[u8] {
+fn sequence_of(packed: Packed<'_>) -> &[u8] {
     packed.bytes.get(..4 * usize::from(packed.byte)).unwrap_or(&[])
 }
 
@@ -243,17 +243,17 @@ pub(super) struct Reader<'a> {
     pub(super) last: u32,
 }
 
-/// Some units of one packing.
+/// Some groups of one packing.
 pub(super) struct Run<'a> {
     pub(super) packing: u8,
-    /// The units, one after the other, as far as the sequence has them.
+    /// The groups, one after the other, as far as the sequence has them.
     pub(super) words: &'a [[u8; 16]],
-    /// The number of units, or of varints.
-    pub(super) units: usize,
+    /// The number of groups, or of varints.
+    pub(super) groups: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes the next selector with its units; `None` at the end. A run of varints has no words.
+    /// Takes the next selector with its groups; `None` at the end. A run of varints has no words.
     #[inline]
     pub(super) fn next_run(&mut self) -> Option<Run<'a>> {
         if self.left == 0 {
@@ -261,14 +261,14 @@ impl<'a> Reader<'a> {
         }
         let (&selector, before) = self.selectors.split_last()?;
         self.selectors = before;
-        let (packing, units) = (selector & 15, usize::from(selector >> 4) + 1);
+        let (packing, groups) = (selector & 15, usize::from(selector >> 4) + 1);
         if packing == TAIL {
-            return Some(Run { packing, words: &[], units });
+            return Some(Run { packing, words: &[], groups });
         }
         let (all, _) = self.words.as_chunks::<16>();
-        let words = &all[..all.len().min(units * PACKINGS[usize::from(packing)].words)];
+        let words = &all[..all.len().min(groups * PACKINGS[usize::from(packing)].words)];
         self.words = &self.words[16 * words.len()..];
-        Some(Run { packing, words, units })
+        Some(Run { packing, words, groups })
     }
 
     /// Reads the varints that end a sequence.
@@ -289,10 +289,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Decodes units of width 0: all gaps are 0, so the documents are consecutive.
+    /// Decodes groups of width 0: all gaps are 0, so the documents are consecutive.
     #[inline]
-    pub(super) fn neighbours(&mut self, units: usize, visit: &mut impl Sink) {
-        let count = (units * PACKINGS[0].numbers).min(self.left);
+    pub(super) fn neighbours(&mut self, groups: usize, visit: &mut impl Sink) {
+        let count = (groups * PACKINGS[0].numbers).min(self.left);
         for done in (0..count).step_by(16) {
             let documents: [u32; 16] = std::array::from_fn(|i| self.last.wrapping_add(i as u32 + 1));
             visit.some(&documents[..(count - done).min(16)]);
@@ -327,19 +327,19 @@ pub(super) use dispatch;
 
 fn dispatch_scalar<F: Sink>(run: Run<'_>, reader: &mut Reader<'_>, visit: &mut F) {
     match run.packing {
-        0 => reader.neighbours(run.units, visit),
-        TAIL => reader.tail(run.units, visit),
-        packing => dispatch!(packing, units_scalar(run.words, reader, visit)),
+        0 => reader.neighbours(run.groups, visit),
+        TAIL => reader.tail(run.groups, visit),
+        packing => dispatch!(packing, groups_scalar(run.words, reader, visit)),
     }
 }
 
-/// The units of one packing, number after number.
-fn units_scalar<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { width, numbers, words: words_in_unit } = const { PACKINGS[PACKING] };
+/// The groups of one packing, number after number.
+fn groups_scalar<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+    let Packing { width, numbers, words: words_in_group } = const { PACKINGS[PACKING] };
     let mask = (1u64 << width) - 1;
-    for unit in words.chunks_exact(words_in_unit) {
-        let first = u128::from_le_bytes(unit[0]);
-        let second = if words_in_unit == 2 { u128::from_le_bytes(unit[1]) } else { 0 };
+    for group in words.chunks_exact(words_in_group) {
+        let first = u128::from_le_bytes(group[0]);
+        let second = if words_in_group == 2 { u128::from_le_bytes(group[1]) } else { 0 };
         let word = |word: u128, lane: usize| u64::from((word >> (32 * lane)) as u32);
         let lanes: [u64; 4] = std::array::from_fn(|lane| word(first, lane) | word(second, lane) << 32);
         let count = numbers.min(reader.left);
@@ -376,7 +376,7 @@ fn pack(numbers: &[u32], out: &mut Vec<u8>) -> usize {
                 break;
             }
             let count = PACKINGS[usize::from(packing)].numbers.min(numbers.len() - done);
-            pack_unit(PACKINGS[usize::from(packing)], &numbers[done..done + count], out);
+            pack_group(PACKINGS[usize::from(packing)], &numbers[done..done + count], out);
             push_selector(packing, &mut selectors);
             done += count;
         }
@@ -388,7 +388,7 @@ fn pack(numbers: &[u32], out: &mut Vec<u8>) -> usize {
     out.len() - start
 }
 
-/// Adds a unit to the last run, or starts another.
+/// Adds a group to the last run, or starts another.
 fn push_selector(packing: u8, selectors: &mut Vec<u8>) {
     match selectors.last_mut() {
         Some(last) if *last & 15 == packing && usize::from(*last >> 4) + 1 < LONGEST_RUN => *last += 16,
@@ -396,10 +396,10 @@ fn push_selector(packing: u8, selectors: &mut Vec<u8>) {
     }
 }
 
-fn pack_unit(packing: Packing, numbers: &[u32], out: &mut Vec<u8>) {
+fn pack_group(packing: Packing, numbers: &[u32], out: &mut Vec<u8>) {
     let mut lanes = [0u64; 4];
     for (i, &number) in numbers.iter().enumerate() {
-        // A unit of width 0 has more numbers than bits, all 0.
+        // A group of width 0 has more numbers than bits, all 0.
         lanes[i % 4] |= u64::from(number) << (i as u32 / 4 * packing.width);
     }
     for word in 0..packing.words {
@@ -419,14 +419,14 @@ fn write_varint(mut number: u32, out: &mut Vec<u8>) {
 #[derive(Default)]
 struct Chooser {
     choices: Vec<u8>,
-    /// `within[i][packing]`: bytes from number `i` on if it starts a unit of this packing whose selector is paid for.
+    /// `within[i][packing]`: bytes from number `i` on if it starts a group of this packing whose selector is paid for.
     within: Vec<[u32; PACKINGS.len()]>,
     /// `best[i]`: bytes from number `i` on if it starts a run.
     best: Vec<u32>,
 }
 
 impl Chooser {
-    /// The packing of the unit that starts at a number, after a unit of packing `before`.
+    /// The packing of the group that starts at a number, after a group of packing `before`.
     fn next(&self, before: Option<u8>, at: usize) -> u8 {
         let continues = |packing: &u8| self.within[at].get(usize::from(*packing)).is_some_and(|&b| b <= self.best[at]);
         before.filter(continues).unwrap_or(self.choices[at])

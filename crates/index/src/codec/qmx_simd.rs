@@ -1,6 +1,6 @@
 //! `qmx` decoded 8 or 16 numbers at a time: shifted apart, masked, summed up within the register.
 //!
-//! A register holds two or four rows of the four lanes. Positions after the end of a unit add nothing to the prefix
+//! A register holds two or four rows of the four lanes. Positions after the end of a group add nothing to the prefix
 //! sum, so that the last lane of the register is always the last document, from which the next register continues.
 //! Documents are returned through an array of the size of a register, which the compiler optimizes away.
 #![allow(unsafe_code)]
@@ -8,104 +8,73 @@
 use super::qmx::{PACKINGS, Packing, Reader, Run, Sink, dispatch};
 use std::arch::x86_64::*;
 
-/// Decodes to the end with AVX2; the caller has detected it and BMI2.
-#[inline]
-pub(super) fn for_each_avx2<F: Sink>(reader: Reader<'_>, visit: F) {
-    debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2"));
-    // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
-    unsafe { all_avx2(reader, visit) }
-}
+/// Defines a function that decodes to the end with some features, which the caller has detected: `$size` numbers at a
+/// time, whose documents `$sums` computes. The other names are the instructions for a register of that size.
+macro_rules! decoder {
+    (
+        $for_each:ident: $features:literal, $size:literal, $sums:ident;
+        $set:ident, $broadcast:ident, $store:ident, $first:ident, last of $register:ident: $last:expr
+    ) => {
+        #[inline]
+        pub(super) fn $for_each<F: Sink>(reader: Reader<'_>, visit: F) {
+            // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
+            return unsafe { all(reader, visit) };
 
-/// Decodes to the end with AVX-512; the caller has detected it and BMI2.
-#[inline]
-pub(super) fn for_each_avx512<F: Sink>(reader: Reader<'_>, visit: F) {
-    debug_assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"));
-    // SAFETY: `qmx::read`, the only caller, takes no better instructions than were detected.
-    unsafe { all_avx512(reader, visit) }
-}
-
-#[target_feature(enable = "avx2,bmi2")]
-fn all_avx2<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
-    while let Some(run) = reader.next_run() {
-        match run {
-            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
-            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
-            Run { packing, words, .. } => dispatch!(packing, units_avx2(words, &mut reader, &mut visit)),
-        }
-    }
-    visit.end();
-}
-
-#[target_feature(enable = "avx512f,bmi2")]
-fn all_avx512<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
-    while let Some(run) = reader.next_run() {
-        match run {
-            Run { packing: 0, units, .. } => reader.neighbours(units, &mut visit),
-            Run { packing: 15, units, .. } => reader.tail(units, &mut visit),
-            Run { packing, words, .. } => dispatch!(packing, units_avx512(words, &mut reader, &mut visit)),
-        }
-    }
-    visit.end();
-}
-
-/// Decodes the units of one packing, up to the end of the sequence.
-#[target_feature(enable = "avx2,bmi2")]
-fn units_avx2<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
-    let mut last = _mm256_set1_epi32(reader.last as i32);
-    let mut documents = [0u32; 8];
-    for unit in words.chunks_exact(words_in_unit) {
-        let lanes = [0, words_in_unit - 1].map(|word| _mm256_broadcastsi128_si256(load(&unit[word])));
-        for step in 0..numbers.div_ceil(8) {
-            let sums = sums_avx2::<PACKING>(lanes, step, last);
-            last = _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7));
-            // SAFETY: the array is as large as a register.
-            unsafe { _mm256_storeu_si256(documents.as_mut_ptr().cast(), sums) };
-            if reader.left < 8 {
-                hand_on_last(&documents[..(numbers - 8 * step).min(8)], reader, visit);
-                if reader.left == 0 {
-                    return;
+            #[target_feature(enable = $features)]
+            fn all<F: Sink>(mut reader: Reader<'_>, mut visit: F) {
+                while let Some(run) = reader.next_run() {
+                    match run {
+                        Run { packing: 0, groups, .. } => reader.neighbours(groups, &mut visit),
+                        Run { packing: 15, groups, .. } => reader.tail(groups, &mut visit),
+                        Run { packing, words, .. } => dispatch!(packing, groups(words, &mut reader, &mut visit)),
+                    }
                 }
-            } else if step < numbers / 8 {
-                visit.some(&documents);
-                reader.left -= 8;
-            } else {
-                visit.some(&documents[..numbers % 8]);
-                reader.left -= numbers % 8;
+                visit.end();
+            }
+
+            /// Decodes the groups of one packing, up to the end of the sequence.
+            #[target_feature(enable = $features)]
+            fn groups<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
+                let Packing { numbers, words: words_in_group, .. } = const { PACKINGS[PACKING] };
+                let mut last = $set(reader.last as i32);
+                let mut documents = [0u32; $size];
+                for group in words.chunks_exact(words_in_group) {
+                    let lanes = [0, words_in_group - 1].map(|word| $broadcast(load(&group[word])));
+                    for step in 0..numbers.div_ceil($size) {
+                        let $register = $sums::<PACKING>(lanes, step, last);
+                        last = $last;
+                        // SAFETY: the array is as large as a register.
+                        unsafe { $store(documents.as_mut_ptr().cast(), $register) };
+                        if reader.left < $size {
+                            hand_on_last(&documents[..(numbers - $size * step).min($size)], reader, visit);
+                            if reader.left == 0 {
+                                return;
+                            }
+                        } else if step < numbers / $size {
+                            visit.some(&documents);
+                            reader.left -= $size;
+                        } else {
+                            visit.some(&documents[..numbers % $size]);
+                            reader.left -= numbers % $size;
+                        }
+                    }
+                }
+                reader.last = $first(last) as u32;
             }
         }
-    }
-    reader.last = _mm256_cvtsi256_si32(last) as u32;
+    };
 }
 
-/// Decodes the units of one packing, up to the end of the sequence.
-#[target_feature(enable = "avx512f,bmi2")]
-fn units_avx512<const PACKING: usize, F: Sink>(words: &[[u8; 16]], reader: &mut Reader<'_>, visit: &mut F) {
-    let Packing { numbers, words: words_in_unit, .. } = const { PACKINGS[PACKING] };
-    let mut last = _mm512_set1_epi32(reader.last as i32);
-    let mut documents = [0u32; 16];
-    for unit in words.chunks_exact(words_in_unit) {
-        let lanes = [0, words_in_unit - 1].map(|word| _mm512_broadcast_i32x4(load(&unit[word])));
-        for step in 0..numbers.div_ceil(16) {
-            let sums = sums_avx512::<PACKING>(lanes, step, last);
-            last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
-            // SAFETY: the array is as large as a register.
-            unsafe { _mm512_storeu_si512(documents.as_mut_ptr().cast(), sums) };
-            if reader.left < 16 {
-                hand_on_last(&documents[..(numbers - 16 * step).min(16)], reader, visit);
-                if reader.left == 0 {
-                    return;
-                }
-            } else if step < numbers / 16 {
-                visit.some(&documents);
-                reader.left -= 16;
-            } else {
-                visit.some(&documents[..numbers % 16]);
-                reader.left -= numbers % 16;
-            }
-        }
-    }
-    reader.last = _mm512_cvtsi512_si32(last) as u32;
+decoder! {
+    for_each_avx2: "avx2,bmi2", 8, sums_avx2;
+    _mm256_set1_epi32, _mm256_broadcastsi128_si256, _mm256_storeu_si256, _mm256_cvtsi256_si32,
+    last of sums: _mm256_permutevar8x32_epi32(sums, _mm256_set1_epi32(7))
+}
+
+decoder! {
+    for_each_avx512: "avx512f,bmi2", 16, sums_avx512;
+    _mm512_set1_epi32, _mm512_broadcast_i32x4, _mm512_storeu_si512, _mm512_cvtsi512_si32,
+    last of sums: _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums)
 }
 
 /// Passes on the last documents of a sequence, which ends with these or earlier.
@@ -116,7 +85,7 @@ fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl Sin
     reader.left -= count;
 }
 
-/// The documents of two rows of a unit, from the one before them.
+/// The documents of two rows of a group, from the one before them.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m256i) -> __m256i {
@@ -136,7 +105,7 @@ fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m25
     _mm256_add_epi32(_mm256_add_epi32(sums, carried), last)
 }
 
-/// The documents of four rows of a unit, from the one before them.
+/// The documents of four rows of a group, from the one before them.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn sums_avx512<const PACKING: usize>(lanes: [__m512i; 2], step: usize, last: __m512i) -> __m512i {

@@ -230,14 +230,14 @@ mod avx512 {
     /// Stores as many of the sixteen numbers as fit.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-    fn store(numbers: __m512i, room: &mut [u32]) {
-        match room.first_chunk_mut::<16>() {
+    fn store(numbers: __m512i, out: &mut [u32]) {
+        match out.first_chunk_mut::<16>() {
             // SAFETY: the 64 bytes are the array.
             Some(sixteen) => unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), numbers) },
             None => {
-                let mask = (1u16 << room.len()) - 1;
+                let mask = (1u16 << out.len()) - 1;
                 // SAFETY: a masked store touches only the numbers of its mask, which are those of the slice.
-                unsafe { _mm512_mask_storeu_epi32(room.as_mut_ptr().cast(), mask, numbers) }
+                unsafe { _mm512_mask_storeu_epi32(out.as_mut_ptr().cast(), mask, numbers) }
             }
         }
     }
@@ -392,9 +392,9 @@ mod avx512 {
         }
         let sixteen = Sixteen::of(width);
         let add = _mm512_set1_epi32(add as i32);
-        for (group, room) in numbers.chunks_mut(16).enumerate() {
+        for (group, out) in numbers.chunks_mut(16).enumerate() {
             let numbers = sixteen.read(bytes.get(2 * width * group..).unwrap_or(&[]));
-            store(_mm512_add_epi32(numbers, add), room);
+            store(_mm512_add_epi32(numbers, add), out);
         }
     }
 
@@ -405,9 +405,9 @@ mod avx512 {
         }
         let sixteen = Sixteen::of(width);
         let mut start = start_from(base);
-        for (group, room) in numbers.chunks_mut(16).enumerate() {
+        for (group, out) in numbers.chunks_mut(16).enumerate() {
             let sums = running(sixteen.read(bytes.get(2 * width * group..).unwrap_or(&[])));
-            store(_mm512_add_epi32(start, sums), room);
+            store(_mm512_add_epi32(start, sums), out);
             start = after(start, sums);
         }
     }
@@ -422,10 +422,10 @@ mod avx512 {
         for at in (0..bits.len()).step_by(8) {
             let word = eight_bytes(bits, at);
             for half in [word as u32, (word >> 32) as u32] {
-                let Some(room) = positions[found..].first_chunk_mut().filter(|_| found < count) else {
+                let Some(out) = positions[found..].first_chunk_mut().filter(|_| found < count) else {
                     return count;
                 };
-                store_positions(_mm512_maskz_compress_epi16(half, places), room);
+                store_positions(_mm512_maskz_compress_epi16(half, places), out);
                 places = _mm512_add_epi16(places, _mm512_set1_epi16(32));
                 found += half.count_ones() as usize;
             }
@@ -471,10 +471,10 @@ mod avx512 {
         let found = ones(bits, numbers.len().min(BLOCK), &mut positions);
         let (step, shift) = (_mm512_set1_epi32(step as i32), _mm_cvtsi32_si128(shift as i32));
         let mut place = start_from(0);
-        for (room, positions) in numbers[..found].chunks_mut(16).zip(positions.as_chunks::<16>().0) {
+        for (out, positions) in numbers[..found].chunks_mut(16).zip(positions.as_chunks::<16>().0) {
             let sums = _mm512_sll_epi32(_mm512_sub_epi32(widen(positions), place), shift);
             let steps = _mm512_mullo_epi32(place, step);
-            store(_mm512_add_epi32(load_numbers(room), _mm512_add_epi32(sums, steps)), room);
+            store(_mm512_add_epi32(load_numbers(out), _mm512_add_epi32(sums, steps)), out);
             place = _mm512_add_epi32(place, _mm512_set1_epi32(16));
         }
     }

@@ -1,4 +1,5 @@
-// Generated from the table `codecs!` in lanner_index::codec; do not edit. `UPDATE=1 cargo test -p lanner --lib header` regenerates it.
+// Generated from the table `codecs!` in lanner_index::codec; do not edit.
+// `UPDATE=1 cargo test -p lanner --lib header` regenerates it.
 #pragma once
 #include "codec/raw.cu"
 #include "codec/bitpack.cu"

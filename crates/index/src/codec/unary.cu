@@ -1,19 +1,20 @@
-// See unary.rs for the codec. A warp reads 16 bits per lane, 512 at a time. One round is nearly always enough: with the width
-// that gives the fewest bytes, an encoder writes no more than three bits per number.
+// See unary.rs for the codec. A warp reads 16 bits per lane, 512 at a time. One round is nearly always enough: with the
+// width that gives the fewest bytes, an encoder writes no more than three bits per number.
 //
-// The ones that a lane reads belong to numbers of other lanes, so their positions go through scratch: each lane writes the
-// positions of its ones after those of the lanes before it, and reads back four. This is griffin's Algorithm 1 and the
-// bit-wise prefix sum with compaction of gpu-ir's section 6.1.
+// The ones that a lane reads belong to numbers of other lanes, so their positions go through scratch: each lane writes
+// the positions of its ones after those of the lanes before it, and reads back four. This is griffin's Algorithm 1 and
+// the bit-wise prefix sum with compaction of gpu-ir's section 6.1.
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 
-static_assert(31 * BLOCK / 8 + LONGEST_UNARY_BYTES <= LONGEST_COLUMN_BYTES, "unary bits follow up to 31 bits per number");
+static_assert(31 * BLOCK / 8 + LONGEST_UNARY_BYTES <= LONGEST_COLUMN_BYTES,
+              "unary bits follow up to 31 bits per number");
 // Bytes that the 32 lanes read at a time.
 constexpr unsigned UNARY_ROUND_BYTES = 64;
 
-// The end of `count` numbers, the last of which has its one at `position`. An arbitrary position, as for a one that was not
-// found, gives an end within bounds and, in a full block, at a multiple of four bytes.
+// The end of `count` numbers, the last of which has its one at `position`. An arbitrary position, as for a one that was
+// not found, gives an end within bounds and, in a full block, at a multiple of four bytes.
 __device__ inline const uint8_t *unary_end_at(const uint8_t *bits, unsigned position, unsigned count) {
     return bits + filled(min(position / 8 + 1, LONGEST_UNARY_BYTES), count);
 }

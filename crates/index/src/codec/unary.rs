@@ -1,9 +1,10 @@
 //! Unary codes, stored apart from low bits, as `elias-fano` and `rice` use them.
 //!
-//! A number n is n zeros, then a one; the lowest bit of the first byte comes first. The number of zeros before the `i`-th one
-//! is thus the sum of the numbers up to the `i`-th, so that a block is read by counting ones in words (popcount), summing up
-//! the counts, and picking ones. Griffin's Para-EF and gpu-ir's bit-wise prefix sum with compaction do this, 32 words of 32
-//! bits at a time. In a full block the bits are padded with zeros to a multiple of four bytes.
+//! A number n is n zeros, then a one; the lowest bit of the first byte comes first. The number of zeros before the
+//! `i`-th one is thus the sum of the numbers up to the `i`-th, so that a block is read by counting ones in words
+//! (popcount), summing up the counts, and picking ones. Griffin's Para-EF and gpu-ir's bit-wise prefix sum with
+//! compaction do this, 32 words of 32 bits at a time. In a full block the bits are padded with zeros to a multiple of
+//! four bytes.
 
 use super::lanes::eight_bytes;
 use super::{BLOCK, LONGEST_UNARY_BYTES};

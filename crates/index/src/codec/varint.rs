@@ -1,7 +1,7 @@
 //! `varint`: gaps in groups of seven bits, a byte each, the high bit set on all bytes of a number but the last.
 //!
-//! Only tests have this codec. It shows that a codec without a GPU decoder needs no more than its file and its row in the
-//! table: queries of such an index are answered by the CPU.
+//! Only tests have this codec. It shows that a codec without a GPU decoder needs no more than its file and its row in
+//! the table: queries of such an index are answered by the CPU.
 
 use super::{BLOCK, Codec, Packed, gaps_of, less_one};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::document::Document;
 use super::format::Format;
 use super::schema::Schema;
-use super::{json, text, trec, tsv};
+use super::{json, lines, text, trec, tsv};
 
 /// Consecutive records of the input, not parsed yet.
 #[derive(Debug)]
@@ -136,11 +136,11 @@ fn deliver_from_memory(first_number: u64, documents: &[Document], delivery: &mut
             continue;
         }
         let names = &delivery.schema.names;
-        let slot = |slot| match slot {
+        let field = |field| match field {
             0 => Some(document.id.as_str()),
-            _ => document.get(&names[slot]),
+            _ => document.get(&names[field]),
         };
-        delivery.document(number, slot, &[]);
+        delivery.document(number, field, &[]);
     }
 }
 
@@ -159,11 +159,11 @@ impl<'b, 'v> Delivery<'b, 'v> {
         Delivery { schema, source: "", visit, indexed: Vec::new(), stored: Vec::new(), vector: Vec::new() }
     }
 
-    /// Passes on a record whose slot 0, the id, is not empty.
+    /// Passes on a record whose field 0, the id, is not empty.
     pub(super) fn document<'r>(
         &mut self,
         line: u64,
-        slot: impl Fn(usize) -> Option<&'r str>,
+        field: impl Fn(usize) -> Option<&'r str>,
         weights: &'r [(Cow<'r, str>, f32)],
     ) where
         'b: 'r,
@@ -172,14 +172,20 @@ impl<'b, 'v> Delivery<'b, 'v> {
         let mut stored: Vec<&'r str> = std::mem::take(&mut self.stored);
         let mut vector: Vec<(&'r str, f32)> = std::mem::take(&mut self.vector);
         let schema = self.schema;
-        indexed.extend(schema.indexed.iter().filter_map(|at| slot(*at)));
-        stored.extend(schema.stored.iter().map(|at| slot(*at).unwrap_or("")));
+        indexed.extend(schema.indexed.iter().filter_map(|at| field(*at)));
+        stored.extend(schema.stored.iter().map(|at| field(*at).unwrap_or("")));
         vector.extend(weights.iter().map(|(term, weight)| (&**term, *weight)));
-        let document = ParsedDocument { source: self.source, line, id: slot(0).unwrap_or(""), indexed, stored, vector };
+        let document =
+            ParsedDocument { source: self.source, line, id: field(0).unwrap_or(""), indexed, stored, vector };
         (self.visit)(Ok(&document));
         self.indexed = emptied(document.indexed);
         self.stored = emptied(document.stored);
         self.vector = emptied(document.vector);
+    }
+
+    /// Returns a record as text, and reports one that is not UTF-8; `line` is the line on which it begins.
+    pub(super) fn text<'r>(&mut self, record: &'r [u8], line: u64) -> Option<&'r str> {
+        lines::utf8(record, line).map_err(|error| self.problem(error.line, error.what)).ok()
     }
 
     pub(super) fn problem(&mut self, line: u64, what: String) {

@@ -7,35 +7,29 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::batch::Delivery;
 use super::lines;
-use super::schema::{Schema, SlotKind};
+use super::schema::{FieldKind, Schema};
 
 /// The values of one record; its memory is reused for the next.
 struct Record<'b> {
-    slots: Vec<Option<Cow<'b, str>>>,
+    fields: Vec<Option<Cow<'b, str>>>,
     weights: Vec<(Cow<'b, str>, f32)>,
     has_weights: bool,
 }
 
 pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'_, '_>) {
     let schema = delivery.schema;
-    let mut record = Record { slots: vec![None; schema.names.len()], weights: Vec::new(), has_weights: false };
+    let mut record = Record { fields: vec![None; schema.names.len()], weights: Vec::new(), has_weights: false };
     for (line, bytes) in lines::non_blank(bytes, first_line) {
-        let text = match lines::utf8(bytes, line) {
-            Ok(text) => text,
-            Err(error) => {
-                delivery.problem(error.line, error.what);
-                continue;
-            }
-        };
+        let Some(text) = delivery.text(bytes, line) else { continue };
         match parse(text, schema, &mut record) {
-            Ok(()) => delivery.document(line, |slot| record.slots[slot].as_deref(), &record.weights),
+            Ok(()) => delivery.document(line, |field| record.fields[field].as_deref(), &record.weights),
             Err(what) => delivery.problem(line, what),
         }
     }
 }
 
 fn parse<'b>(text: &'b str, schema: &Schema, record: &mut Record<'b>) -> Result<(), String> {
-    record.slots.fill(None);
+    record.fields.fill(None);
     record.weights.clear();
     record.has_weights = false;
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -43,9 +37,9 @@ fn parse<'b>(text: &'b str, schema: &Schema, record: &mut Record<'b>) -> Result<
         .deserialize_map(RecordVisitor { schema, record })
         .and_then(|()| deserializer.end())
         .map_err(|error| explain(&error))?;
-    let id = record.slots[0].as_deref().unwrap_or("");
+    let id = record.fields[0].as_deref().unwrap_or("");
     if id.trim().is_empty() {
-        let state = if record.slots[0].is_some() { "empty" } else { "missing" };
+        let state = if record.fields[0].is_some() { "empty" } else { "missing" };
         let name = &schema.names[0];
         return Err(format!("field \"{name}\" is {state}"));
     }
@@ -66,7 +60,7 @@ fn explain(error: &serde_json::Error) -> String {
 
 /// What a key of the record means.
 enum Role {
-    Slot(usize),
+    Field(usize),
     Weights,
     Ignored,
 }
@@ -89,8 +83,8 @@ impl Visitor<'_> for RoleSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Role, E> {
-        Ok(match self.0.slot(key) {
-            Some(slot) => Role::Slot(slot),
+        Ok(match self.0.field(key) {
+            Some(field) => Role::Field(field),
             None if self.0.vector_field.as_deref() == Some(key) => Role::Weights,
             None => Role::Ignored,
         })
@@ -113,9 +107,9 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(role) = map.next_key_seed(RoleSeed(self.schema))? {
             match role {
-                Role::Slot(slot) => {
-                    self.record.slots[slot] = map
-                        .next_value_seed(ValueSeed { name: &self.schema.names[slot], kind: self.schema.kind(slot) })?;
+                Role::Field(field) => {
+                    let seed = ValueSeed { name: &self.schema.names[field], kind: self.schema.kind(field) };
+                    self.record.fields[field] = map.next_value_seed(seed)?;
                 }
                 Role::Weights => {
                     self.record.weights.clear();
@@ -133,7 +127,7 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, 'de> {
 /// Reads the value of one field as text; null counts as absent.
 struct ValueSeed<'s> {
     name: &'s str,
-    kind: SlotKind,
+    kind: FieldKind,
 }
 
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
@@ -149,9 +143,9 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expected = match self.kind {
-            SlotKind::Id => "a string or an integer",
-            SlotKind::Indexed => "a string or an array of strings",
-            SlotKind::StoredOnly => "a string, a number, a boolean or an array of strings",
+            FieldKind::Id => "a string or an integer",
+            FieldKind::Indexed => "a string or an array of strings",
+            FieldKind::StoredOnly => "a string, a number, a boolean or an array of strings",
         };
         write!(formatter, "{expected} in field \"{}\"", self.name)
     }
@@ -170,35 +164,35 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
         match self.kind {
-            SlotKind::Indexed => Err(E::invalid_type(Unexpected::Unsigned(number), &self)),
-            SlotKind::Id | SlotKind::StoredOnly => Ok(Some(Cow::Owned(number.to_string()))),
+            FieldKind::Indexed => Err(E::invalid_type(Unexpected::Unsigned(number), &self)),
+            FieldKind::Id | FieldKind::StoredOnly => Ok(Some(Cow::Owned(number.to_string()))),
         }
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
         match self.kind {
-            SlotKind::Indexed => Err(E::invalid_type(Unexpected::Signed(number), &self)),
-            SlotKind::Id | SlotKind::StoredOnly => Ok(Some(Cow::Owned(number.to_string()))),
+            FieldKind::Indexed => Err(E::invalid_type(Unexpected::Signed(number), &self)),
+            FieldKind::Id | FieldKind::StoredOnly => Ok(Some(Cow::Owned(number.to_string()))),
         }
     }
 
     // An id must keep the text of the file, which a float does not.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
         match (self.kind, serde_json::Number::from_f64(number)) {
-            (SlotKind::StoredOnly, Some(number)) => Ok(Some(Cow::Owned(number.to_string()))),
+            (FieldKind::StoredOnly, Some(number)) => Ok(Some(Cow::Owned(number.to_string()))),
             _ => Err(E::invalid_type(Unexpected::Float(number), &self)),
         }
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
         match self.kind {
-            SlotKind::StoredOnly => Ok(Some(Cow::Borrowed(if value { "true" } else { "false" }))),
-            SlotKind::Id | SlotKind::Indexed => Err(E::invalid_type(Unexpected::Bool(value), &self)),
+            FieldKind::StoredOnly => Ok(Some(Cow::Borrowed(if value { "true" } else { "false" }))),
+            FieldKind::Id | FieldKind::Indexed => Err(E::invalid_type(Unexpected::Bool(value), &self)),
         }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-        if self.kind == SlotKind::Id {
+        if self.kind == FieldKind::Id {
             return Err(A::Error::invalid_type(Unexpected::Seq, &self));
         }
         let mut joined = String::new();
@@ -315,20 +309,20 @@ mod tests {
     fn parsed(line: &str, options: &CorpusOptions) -> Result<Parsed, String> {
         let schema = Schema::new(Format::Jsonl, options).unwrap();
         let mut record = Record {
-            slots: vec![Some("left over".into()); schema.names.len()],
+            fields: vec![Some("left over".into()); schema.names.len()],
             weights: vec![("left over".into(), 1.0)],
             has_weights: true,
         };
         parse(line, &schema, &mut record)?;
-        let owned = |slot: Option<Cow<'_, str>>| slot.map(Cow::into_owned);
+        let owned = |field: Option<Cow<'_, str>>| field.map(Cow::into_owned);
         let weights = record.weights.into_iter();
         Ok((
-            record.slots.into_iter().map(owned).collect(),
+            record.fields.into_iter().map(owned).collect(),
             weights.map(|(term, weight)| (term.into_owned(), weight)).collect(),
         ))
     }
 
-    fn slots(line: &str) -> Vec<Option<String>> {
+    fn fields(line: &str) -> Vec<Option<String>> {
         parsed(line, &CorpusOptions::default()).unwrap().0
     }
 
@@ -342,26 +336,29 @@ mod tests {
 
     #[test]
     fn fields_are_found_in_any_order_and_others_are_skipped() {
-        assert_eq!(slots(r#"{"x":{"id":[1]},"text":"b","title":"a","id":"7","y":null}"#), some(["7", "a", "b"]));
+        assert_eq!(fields(r#"{"x":{"id":[1]},"text":"b","title":"a","id":"7","y":null}"#), some(["7", "a", "b"]));
     }
 
     #[test]
     fn escapes_are_resolved_in_values_and_keys() {
-        assert_eq!(slots(r#"{"\u0069d":"\ud83d\ude00","title":"a\tb","text":"\"q\""}"#), some(["😀", "a\tb", "\"q\""]));
+        assert_eq!(
+            fields(r#"{"\u0069d":"\ud83d\ude00","title":"a\tb","text":"\"q\""}"#),
+            some(["😀", "a\tb", "\"q\""])
+        );
     }
 
     #[test]
     fn arrays_of_strings_are_joined_and_null_is_absent() {
         assert_eq!(
-            slots(r#"{"id":"1","title":null,"text":["a","","b\n"]}"#),
+            fields(r#"{"id":"1","title":null,"text":["a","","b\n"]}"#),
             [Some("1".into()), None, Some("a  b\n".into())]
         );
     }
 
     #[test]
     fn an_integer_is_an_id_and_keeps_its_text() {
-        assert_eq!(slots(r#"{"id":18446744073709551615}"#)[0].as_deref(), Some("18446744073709551615"));
-        assert_eq!(slots(r#"{"id":-5}"#)[0].as_deref(), Some("-5"));
+        assert_eq!(fields(r#"{"id":18446744073709551615}"#)[0].as_deref(), Some("18446744073709551615"));
+        assert_eq!(fields(r#"{"id":-5}"#)[0].as_deref(), Some("-5"));
         assert_eq!(
             problem(r#"{"id":1.5}"#),
             "invalid type: floating point `1.5`, expected a string or an integer in field \"id\" (column 9)"
@@ -389,8 +386,8 @@ mod tests {
         let options =
             CorpusOptions { store: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), ..CorpusOptions::default() };
         let line = r#"{"id":"1","a":1999,"b":0.5,"c":true,"d":-3}"#;
-        let (slots, _) = parsed(line, &options).unwrap();
-        let stored: Vec<_> = slots[3..].iter().flatten().collect();
+        let (fields, _) = parsed(line, &options).unwrap();
+        let stored: Vec<_> = fields[3..].iter().flatten().collect();
         assert_eq!(stored, ["1999", "0.5", "true", "-3"]);
     }
 
@@ -405,7 +402,7 @@ mod tests {
     #[test]
     fn deep_nesting_in_a_skipped_value_is_no_harm() {
         let line = format!("{{\"x\":{}{},\"id\":\"1\"}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(slots(&line)[0].as_deref(), Some("1"));
+        assert_eq!(fields(&line)[0].as_deref(), Some("1"));
     }
 
     #[test]

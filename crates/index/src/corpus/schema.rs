@@ -1,4 +1,4 @@
-//! The options resolved for one format: which slot of a record holds each field, and what the field is used for.
+//! The options resolved for one format: the fields of a record by number, and what each is used for.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use super::format::Format;
 
 /// What a field is used for, which decides the types of values that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SlotKind {
+pub(super) enum FieldKind {
     Id,
     Indexed,
     StoredOnly,
 }
 
-/// A record is a row of slots; slot 0 is the id.
+/// A record is a row of fields, which are numbered; field 0 is the id.
 #[derive(Debug)]
 pub(super) struct Schema {
     pub(super) format: Format,
-    /// `names[slot]`: the field in this slot. No name occurs twice.
+    /// `names[field]`. No name occurs twice.
     pub(super) names: Vec<String>,
-    /// The slots of the fields to index, in order.
+    /// The fields to index, in order.
     pub(super) indexed: Vec<usize>,
-    /// The slots of the fields to store, in order.
+    /// The fields to store, in order.
     pub(super) stored: Vec<usize>,
     pub(super) vector_field: Option<String>,
-    /// The slot of the column in a TSV line that has only one beside the id.
+    /// The field of a TSV line's column if it has only one beside the id.
     pub(super) lone_column: usize,
 }
 
-/// The slots of formats with fixed fields.
+/// The numbers of fields in formats with fixed fields.
 pub(super) const TITLE: usize = 1;
 pub(super) const TEXT: usize = 2;
 
@@ -60,7 +60,7 @@ impl Schema {
         if options.vector_field.is_some() && !format.is_json() {
             return Err(CorpusError::NoVectors { format });
         }
-        let mut names = slot_names(format, options);
+        let mut names = field_names(format, options);
         let indexed = resolve(format, &mut names, &options.fields)?;
         let stored = resolve(format, &mut names, &options.store)?;
         if let Some(field) = &options.vector_field
@@ -71,22 +71,22 @@ impl Schema {
         }
         let lone_column = match format {
             Format::Tsv if has_title_and_text_only(options) => TEXT,
-            _ => indexed.iter().copied().rfind(|slot| *slot > 0).unwrap_or(1),
+            _ => indexed.iter().copied().rfind(|field| *field > 0).unwrap_or(1),
         };
         Ok(Schema { format, names, indexed, stored, vector_field: options.vector_field.clone(), lone_column })
     }
 
-    pub(super) fn kind(&self, slot: usize) -> SlotKind {
-        if slot == 0 {
-            SlotKind::Id
-        } else if self.indexed.contains(&slot) {
-            SlotKind::Indexed
+    pub(super) fn kind(&self, field: usize) -> FieldKind {
+        if field == 0 {
+            FieldKind::Id
+        } else if self.indexed.contains(&field) {
+            FieldKind::Indexed
         } else {
-            SlotKind::StoredOnly
+            FieldKind::StoredOnly
         }
     }
 
-    pub(super) fn slot(&self, name: &str) -> Option<usize> {
+    pub(super) fn field(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
 }
@@ -99,8 +99,8 @@ fn has_title_and_text_only(options: &CorpusOptions) -> bool {
         .all(|name| *name == "title" || *name == "text" || *name == options.id_field)
 }
 
-/// Returns the slots that every record of this format has, whatever fields the options name.
-fn slot_names(format: Format, options: &CorpusOptions) -> Vec<String> {
+/// Returns the names of fields that every record of this format has, whatever fields the options name.
+fn field_names(format: Format, options: &CorpusOptions) -> Vec<String> {
     let id = match format {
         Format::Beir if options.id_field == "id" => "_id".to_owned(),
         _ => options.id_field.clone(),
@@ -115,10 +115,10 @@ fn slot_names(format: Format, options: &CorpusOptions) -> Vec<String> {
 }
 
 fn resolve(format: Format, names: &mut Vec<String>, wanted: &[String]) -> Result<Vec<usize>, CorpusError> {
-    let mut slots = Vec::with_capacity(wanted.len());
+    let mut fields = Vec::with_capacity(wanted.len());
     for name in wanted {
-        let slot = match names.iter().position(|known| known == name) {
-            Some(slot) => slot,
+        let field = match names.iter().position(|known| known == name) {
+            Some(field) => field,
             None if matches!(format, Format::Trec | Format::Text) => {
                 return Err(CorpusError::UnknownField { format, field: name.clone(), known: names.join(", ") });
             }
@@ -127,9 +127,9 @@ fn resolve(format: Format, names: &mut Vec<String>, wanted: &[String]) -> Result
                 names.len() - 1
             }
         };
-        slots.push(slot);
+        fields.push(field);
     }
-    Ok(slots)
+    Ok(fields)
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_indexed_and_stored_is_one_slot() {
+    fn a_field_that_is_indexed_and_stored_has_one_number() {
         let schema = Schema::new(Format::Jsonl, &options(&["body"], &["url", "body"])).unwrap();
         assert_eq!(schema.names, ["id", "body", "url"]);
         assert_eq!((schema.indexed, schema.stored), (vec![1], vec![2, 1]));

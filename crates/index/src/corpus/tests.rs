@@ -150,7 +150,8 @@ fn problem(source: &str, line: u64, what: &str) -> Seen {
 
 #[test]
 fn json_lines_are_documents_and_a_bad_line_stops_nothing() {
-    let text = b"\xef\xbb\xbf{\"id\":1,\"title\":\"T\",\"text\":\"a\"}\r\n\r\n{\"id\":2,\"text\":\"b\"}\n{broken\n{\"id\":\"3\xff\"}\n{\"id\":4,\"title\":\"\",\"text\":\"\"}";
+    let text = b"\xef\xbb\xbf{\"id\":1,\"title\":\"T\",\"text\":\"a\"}\r\n\r\n{\"id\":2,\"text\":\"b\"}\n\
+        {broken\n{\"id\":\"3\xff\"}\n{\"id\":4,\"title\":\"\",\"text\":\"\"}";
     assert_eq!(
         read_file("c.jsonl", text, CorpusOptions::default(), LIMITS),
         [
@@ -188,7 +189,8 @@ fn tab_separated_lines_are_documents() {
 
 #[test]
 fn trec_documents_and_what_lies_between_them() {
-    let text = b"<?xml?>\n<ALL><DOC>\n<DOCNO>A</DOCNO><TITLE>t</TITLE>\nx\n</DOC>\nstray\n<DOC>\n<doc><docno>B</docno>y\n</doc> </DOC>\n<DOC>\n<DOCNO>C</DOCNO>\n\xe9</DOC>\n<DOC>z";
+    let text = b"<?xml?>\n<ALL><DOC>\n<DOCNO>A</DOCNO><TITLE>t</TITLE>\nx\n</DOC>\nstray\n\
+        <DOC>\n<doc><docno>B</docno>y\n</doc> </DOC>\n<DOC>\n<DOCNO>C</DOCNO>\n\xe9</DOC>\n<DOC>z";
     assert_eq!(
         read_file("c.trec", text, CorpusOptions::default(), LIMITS),
         [

@@ -3,7 +3,6 @@
 use super::batch::{Delivery, PartKind};
 use super::decompress::{BUFFER_BYTES, Decompressed};
 use super::error::CorpusError;
-use super::lines;
 use super::schema::{TEXT, TITLE};
 
 /// The longest title, in characters.
@@ -42,17 +41,14 @@ pub(super) fn identified(relative: Vec<u8>) -> PartKind {
 }
 
 pub(super) fn document(id: &str, bytes: &[u8], delivery: &mut Delivery<'_, '_>) {
-    let text = match lines::utf8(bytes, 1) {
-        Ok(text) => text,
-        Err(error) => return delivery.problem(error.line, error.what),
-    };
+    let Some(text) = delivery.text(bytes, 1) else { return };
     let title = title(text);
-    let slot = |slot| match slot {
+    let field = |field| match field {
         TITLE => Some(title),
         TEXT => Some(text),
         _ => Some(id),
     };
-    delivery.document(1, slot, &[]);
+    delivery.document(1, field, &[]);
 }
 
 /// Returns the first line that is not blank, cut to the longest title.

@@ -73,19 +73,16 @@ fn one_document(content: &[u8], first_line: u64, record: &mut Record, delivery: 
         line += lines::count(&content[start..start + at]);
         start += next_start;
     }
-    let text = match lines::utf8(&content[start..], line) {
-        Ok(text) => text,
-        Err(error) => return delivery.problem(error.line, error.what),
-    };
+    let Some(text) = delivery.text(&content[start..], line) else { return };
     if let Err(what) = parse(text, record) {
         return delivery.problem(line, what);
     }
-    let slot = |slot| match slot {
+    let field = |field| match field {
         TITLE => Some(record.title.trim()),
         TEXT => Some(record.text.trim()),
         _ => Some(record.id.trim()),
     };
-    delivery.document(line, slot, &[]);
+    delivery.document(line, field, &[]);
 }
 
 fn unclosed(line: u64, delivery: &mut Delivery<'_, '_>) {
@@ -259,7 +256,8 @@ mod tests {
     #[test]
     fn id_title_and_the_rest_are_told_apart() {
         let (id, title, text) = parsed(
-            "\n<DOCNO> FT-1 </DOCNO>\n<DATE>1999</DATE><HEADLINE><P>Big\nnews</P></HEADLINE>\n<TEXT>\nOne<p>two\n</TEXT><TITLE lang=en>More</TITLE>",
+            "\n<DOCNO> FT-1 </DOCNO>\n<DATE>1999</DATE><HEADLINE><P>Big\nnews</P></HEADLINE>\n\
+             <TEXT>\nOne<p>two\n</TEXT><TITLE lang=en>More</TITLE>",
         );
         assert_eq!(id, "FT-1");
         assert_eq!(title, "Big\nnews More");

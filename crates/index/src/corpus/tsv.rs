@@ -5,15 +5,9 @@ use super::lines;
 
 pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'_, '_>) {
     let schema = delivery.schema;
-    let mut slots: Vec<Option<&str>> = vec![None; schema.names.len()];
+    let mut fields: Vec<Option<&str>> = vec![None; schema.names.len()];
     for (line, record) in lines::non_blank(bytes, first_line) {
-        let record = match lines::utf8(record, line) {
-            Ok(record) => record,
-            Err(error) => {
-                delivery.problem(error.line, error.what);
-                continue;
-            }
-        };
+        let Some(record) = delivery.text(record, line) else { continue };
         let Some((id, rest)) = record.split_once('\t') else {
             delivery.problem(line, "no tab; expected id<TAB>text".to_owned());
             continue;
@@ -22,24 +16,24 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
             delivery.problem(line, "the first column, the id, is empty".to_owned());
             continue;
         }
-        slots.fill(None);
-        slots[0] = Some(id);
-        place_columns(rest, schema.lone_column, &mut slots);
-        delivery.document(line, |slot| slots[slot], &[]);
+        fields.fill(None);
+        fields[0] = Some(id);
+        place_columns(rest, schema.lone_column, &mut fields);
+        delivery.document(line, |field| fields[field], &[]);
     }
 }
 
 /// Assigns columns to fields in order; the last field takes all remaining columns. A single column is the text.
-fn place_columns<'r>(rest: &'r str, lone_column: usize, slots: &mut [Option<&'r str>]) {
-    let columns = slots.len() - 1;
+fn place_columns<'r>(rest: &'r str, lone_column: usize, fields: &mut [Option<&'r str>]) {
+    let columns = fields.len() - 1;
     if !rest.contains('\t') {
-        if let Some(slot) = slots.get_mut(lone_column) {
-            *slot = Some(rest);
+        if let Some(field) = fields.get_mut(lone_column) {
+            *field = Some(rest);
         }
         return;
     }
-    for (slot, column) in slots[1..].iter_mut().zip(rest.splitn(columns, '\t')) {
-        *slot = Some(column);
+    for (field, column) in fields[1..].iter_mut().zip(rest.splitn(columns, '\t')) {
+        *field = Some(column);
     }
 }
 
@@ -48,9 +42,9 @@ mod tests {
     use super::*;
 
     fn placed(rest: &str, columns: usize) -> Vec<Option<&str>> {
-        let mut slots = vec![None; columns + 1];
-        place_columns(rest, columns, &mut slots);
-        slots.split_off(1)
+        let mut fields = vec![None; columns + 1];
+        place_columns(rest, columns, &mut fields);
+        fields.split_off(1)
     }
 
     #[test]

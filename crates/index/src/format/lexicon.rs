@@ -3,12 +3,12 @@
 //! The section `terms` has the terms sorted by their bytes, in groups of [`TERMS_IN_GROUP`]. A row for each group says
 //! where the group and its first lists start. A group consists of
 //! ```text
-//! u8 per term      16 · length of the prefix shared with the first term of the group + length of the rest, or LONG_TERM
+//! u8 per term      16 · length of the prefix shared with the group's first term + length of the rest, or LONG_TERM
 //! varint per term  the size of its list: 2 · bytes if it is short, 2 · units + 1 if it is long
 //! .. per term      the rest of its bytes; for LONG_TERM two varints come first, the two lengths
 //! ```
 //! The section `lexicon` is a hash table over the terms. The hash of a term gives its *bucket*; an entry of a bucket is
-//! the number of a term and some more bits of its hash, the *fingerprint*. A lookup reads the start of the bucket and
+//! the number of a term and some more bits of its hash. A lookup reads the start of the bucket and
 //! its entries to find a candidate, then compares the candidate's text in its group, which also has the span of
 //! the list.
 
@@ -82,7 +82,7 @@ pub fn short_lengths(shared: usize, added: usize) -> Option<u8> {
 pub struct LexiconLayout {
     /// Buckets.
     pub buckets: u64,
-    /// Bits of an entry that hold the number; the others are the fingerprint.
+    /// Bits of an entry that hold the number; the others are bits of the hash.
     number_bits: u32,
     terms: u64,
 }
@@ -116,7 +116,7 @@ impl LexiconLayout {
         (hash << self.number_bits | number) as u32
     }
 
-    /// The number in an entry, if the fingerprint matches the hash.
+    /// The number in an entry, if its bits of the hash match.
     #[inline]
     pub fn number(&self, entry: u32, hash: u64) -> Option<u64> {
         let number = u64::from(entry) & ((1 << self.number_bits) - 1);
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn terms_spread_over_buckets_and_fingerprints() {
+    fn terms_spread_over_buckets_and_hash_bits() {
         let layout = LexiconLayout::new(40_000);
         let hashes: Vec<u64> = (0..40_000).map(|i| hash(format!("t{i}").as_bytes())).collect();
         let mut counts = vec![0u32; layout.buckets as usize];
         hashes.iter().for_each(|&hash| counts[layout.bucket(hash)] += 1);
         assert!(counts.iter().all(|&count| count < 40), "the fullest has {:?}", counts.iter().max());
-        let fingerprints: HashSet<u32> = hashes.iter().map(|&hash| layout.entry(hash, 0)).collect();
-        assert!(fingerprints.len() > 28_000, "of 65,536 beside 16 bits of the number: {}", fingerprints.len());
+        let entries: HashSet<u32> = hashes.iter().map(|&hash| layout.entry(hash, 0)).collect();
+        assert!(entries.len() > 28_000, "of 65,536 beside 16 bits of the number: {}", entries.len());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! once for all blocks of a column, follow after a header of [`SHARED_HEADER_BYTES`].
 
 use crate::codec::BLOCK;
+use std::cmp::Ordering;
 
 /// Long lists and their blocks start at multiples of this many bytes.
 pub const UNIT: usize = 16;
@@ -124,4 +125,16 @@ pub fn blocks_of(postings: u32) -> usize {
 /// The number of postings in a block of a list of `postings` postings.
 pub fn postings_in_block(postings: u32, block: usize) -> usize {
     (postings as usize).saturating_sub(block * BLOCK).min(BLOCK)
+}
+
+/// The largest number, and the k-th largest for each k of [`STORED_K`]; 0 if there are fewer. Numbers are reordered.
+pub fn largest_and_kth<T: Copy + Default>(
+    numbers: &mut [T],
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> (T, [T; STORED_K.len()]) {
+    let mut kth = |k: usize| match k <= numbers.len() {
+        true => *numbers.select_nth_unstable_by(k - 1, |a, b| compare(b, a)).1,
+        false => T::default(),
+    };
+    (kth(1), STORED_K.map(kth))
 }

@@ -50,7 +50,11 @@ pub enum IndexError {
         found: u32,
     },
     /// A file does not hold what was written.
-    #[error("{}: section '{section}' is damaged: {what}; restore the file from a copy or rebuild the index with 'lanner index'", path.display())]
+    #[error(
+        "{}: section '{section}' is damaged: {what}; restore the file from a copy or rebuild the index with \
+         'lanner index'",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -60,7 +64,10 @@ pub enum IndexError {
         what: String,
     },
     /// Another process is writing this index.
-    #[error("{}: another process is writing this index; wait until it has finished, or choose another folder", path.display())]
+    #[error(
+        "{}: another process is writing this index; wait until it has finished, or choose another folder",
+        path.display()
+    )]
     Locked {
         /// The folder.
         path: PathBuf,

@@ -20,82 +20,66 @@ const ENTRY_BYTES: usize = 32;
 /// The bytes of the header's own checksum.
 pub const CHECKSUM: std::ops::Range<usize> = 12..16;
 
-/// What a section holds; the number is its tag in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Section {
-    /// Lists of at least a full block, with their directories.
-    LongLists = 1,
-    /// Lists of fewer postings than a block.
-    ShortLists = 2,
-    /// The terms in order, with the spans of their lists.
-    Terms = 3,
-    /// A hash table from terms to their numbers.
-    Lexicon = 4,
-    /// The start of each group of external ids.
-    IdGroups = 5,
-    /// The external ids, in groups that store a shared prefix once.
-    Ids = 6,
-    /// The length code of each document.
-    LengthCodes = 7,
-    /// The exact length of each document.
-    Lengths = 8,
-    /// The static rank of each document, from 0 to 1, if ranks were given.
-    Ranks = 9,
-    /// The start of each block of stored fields.
-    StoredBlocks = 10,
-    /// The stored fields, in compressed blocks.
-    Stored = 11,
-    /// The spans of the impact-ordered lists, if they were asked for.
-    ImpactDirectory = 12,
-    /// The postings of long lists a second time, in segments of equal impact.
-    ImpactLists = 13,
+/// Defines [`Section`] from a table with one row for each: variant, tag, name, and `optional` if segments may lack it.
+macro_rules! sections {
+    ($($(#[doc = $doc:literal])* $section:ident = $tag:literal, $name:literal $(, $optional:ident)?;)*) => {
+        /// What a section holds; the number is its tag in the file.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        pub enum Section {
+            $($(#[doc = $doc])* $section = $tag,)*
+        }
+
+        impl Section {
+            /// All sections that this version knows, by tag.
+            pub const ALL: [Section; [$($tag),*].len()] = [$(Section::$section),*];
+
+            /// The name in errors, statistics and documentation.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Section::$section => $name,)*
+                }
+            }
+
+            /// Whether a segment may be without it.
+            fn is_optional(self) -> bool {
+                match self {
+                    $(Section::$section => sections!(@is_optional $($optional)?),)*
+                }
+            }
+        }
+    };
+    (@is_optional optional) => { true };
+    (@is_optional) => { false };
 }
 
-impl Section {
-    /// All sections that this version knows, by tag.
-    pub const ALL: [Section; 13] = [
-        Section::LongLists,
-        Section::ShortLists,
-        Section::Terms,
-        Section::Lexicon,
-        Section::IdGroups,
-        Section::Ids,
-        Section::LengthCodes,
-        Section::Lengths,
-        Section::Ranks,
-        Section::StoredBlocks,
-        Section::Stored,
-        Section::ImpactDirectory,
-        Section::ImpactLists,
-    ];
-
-    /// The name in errors, statistics and documentation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Section::LongLists => "long-lists",
-            Section::ShortLists => "short-lists",
-            Section::Terms => "terms",
-            Section::Lexicon => "lexicon",
-            Section::IdGroups => "id-groups",
-            Section::Ids => "ids",
-            Section::LengthCodes => "length-codes",
-            Section::Lengths => "lengths",
-            Section::Ranks => "ranks",
-            Section::StoredBlocks => "stored-blocks",
-            Section::Stored => "stored",
-            Section::ImpactDirectory => "impact-directory",
-            Section::ImpactLists => "impact-lists",
-        }
-    }
-
-    /// Whether a segment may be without it.
-    fn is_optional(self) -> bool {
-        matches!(
-            self,
-            Section::Ranks | Section::StoredBlocks | Section::Stored | Section::ImpactDirectory | Section::ImpactLists
-        )
-    }
+sections! {
+    /// Lists of at least a full block, with their directories.
+    LongLists = 1, "long-lists";
+    /// Lists of fewer postings than a block.
+    ShortLists = 2, "short-lists";
+    /// The terms in order, with the spans of their lists.
+    Terms = 3, "terms";
+    /// A hash table from terms to their numbers.
+    Lexicon = 4, "lexicon";
+    /// The start of each group of external ids.
+    IdGroups = 5, "id-groups";
+    /// The external ids, in groups that store a shared prefix once.
+    Ids = 6, "ids";
+    /// The length code of each document.
+    LengthCodes = 7, "length-codes";
+    /// The exact length of each document.
+    Lengths = 8, "lengths";
+    /// The static rank of each document, from 0 to 1, if ranks were given.
+    Ranks = 9, "ranks", optional;
+    /// The start of each block of stored fields.
+    StoredBlocks = 10, "stored-blocks", optional;
+    /// The stored fields, in compressed blocks.
+    Stored = 11, "stored", optional;
+    /// The spans of the impact-ordered lists, if they were asked for.
+    ImpactDirectory = 12, "impact-directory", optional;
+    /// The postings of long lists a second time, in segments of equal impact.
+    ImpactLists = 13, "impact-lists", optional;
 }
 
 /// One row of the section table.
@@ -259,15 +243,11 @@ pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
 /// The little-endian number at a byte offset that the caller has checked.
 #[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(number)
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("the bytes of the number"))
 }
 
 /// The little-endian number at a byte offset that the caller has checked.
 #[inline]
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(number)
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("the bytes of the number"))
 }

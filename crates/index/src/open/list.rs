@@ -9,7 +9,7 @@ use crate::codec::{BLOCK, Codec, Codecs, Packed};
 use crate::format::dense::is_marked_dense;
 use crate::format::list::{
     ALL_ONES, LONG_HEADER_BYTES, LongLayout, SHARED_HEADER_BYTES, SHARED_START, STORED_K, UNIT, blocks_of,
-    postings_in_block,
+    largest_and_kth, postings_in_block,
 };
 use crate::format::segment::{WINDOW, u16_at, u32_at};
 use crate::format::varint;
@@ -85,6 +85,14 @@ pub struct Largest {
     pub saturation: f32,
     /// The k-th largest for each k of [`STORED_K`]; 0 if there are fewer postings or it is unknown.
     pub kth: [f32; STORED_K.len()],
+}
+
+impl Largest {
+    /// The largest of all saturations of a list, which are reordered.
+    pub(super) fn of(saturations: &mut [f32]) -> Largest {
+        let (saturation, kth) = largest_and_kth(saturations, f32::total_cmp);
+        Largest { saturation, kth }
+    }
 }
 
 /// What the first bytes of a list say about it, without opening it.
@@ -416,13 +424,7 @@ impl<'a> List<'a> {
             let code = length_codes.get(documents[i] as usize).copied().unwrap_or(0);
             saturations[i] = saturation(frequencies[i], norms.of(code));
         }
-        let found = &mut saturations[..count];
-        let saturation = found.iter().copied().fold(0.0, f32::max);
-        let kth = |k: usize| match k <= count {
-            true => *found.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1,
-            false => 0.0,
-        };
-        Largest { saturation, kth: STORED_K.map(kth) }
+        Largest::of(&mut saturations[..count])
     }
 
     /// The largest impact, and the k-th largest for each k of [`STORED_K`] (0 if there are fewer postings).
@@ -432,13 +434,7 @@ impl<'a> List<'a> {
         }
         let mut impacts = [0; BLOCK];
         let count = self.decode_weights(Column::Impact, 0, &mut impacts);
-        let found = &mut impacts[..count];
-        let largest = found.iter().copied().max().unwrap_or(0);
-        let kth = |k: usize| match k <= count {
-            true => *found.select_nth_unstable_by(k - 1, |a, b| b.cmp(a)).1,
-            false => 0,
-        };
-        (largest, STORED_K.map(kth))
+        largest_and_kth(&mut impacts[..count], u32::cmp)
     }
 
     /// The packed values of a column in a block; `None` if the column is not stored.

@@ -153,7 +153,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// The numbers of the terms in a bucket whose fingerprint matches the hash.
+    /// The numbers of the terms in a bucket whose bits of the hash match.
     fn numbers<'a>(&self, bucket: &'a [[u8; 4]], hash: u64) -> impl Iterator<Item = u64> + use<'a> {
         let layout = *self.lexicon();
         bucket.iter().filter_map(move |entry| layout.number(u32::from_le_bytes(*entry), hash))

@@ -4,7 +4,7 @@ use super::impact_ordered::verify_impact_ordered;
 use super::{Column, Index, Largest, List, Segment};
 use crate::codec::BLOCK;
 use crate::format::IndexError;
-use crate::format::list::{STORED_K, UNIT};
+use crate::format::list::{UNIT, largest_and_kth};
 use crate::format::manifest::Statistics;
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
 use crate::weight::{Norms, chunk_saturation_code, length_code, saturation};
@@ -119,7 +119,7 @@ fn verify_lists(index: &Index) -> Result<u64, IndexError> {
 fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'static str> {
     let header = index.segment().header();
     let (mut documents, mut weights) = ([0; BLOCK], [0; BLOCK]);
-    let (mut saturations, mut impacts) = (Vec::new(), [0u32; 256]);
+    let (mut saturations, mut impacts) = (Vec::new(), Vec::new());
     let window = |document: u32| (document / WINDOW) as usize;
     verify_list_documents(list, header.documents)?;
     for block in 0..list.blocks() {
@@ -142,7 +142,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
                 if impact == 0 || impact > bound {
                     return Err("an impact is 0 or exceeds its bound");
                 }
-                impacts[impact as usize] += 1;
+                impacts.push(impact);
             }
         }
     }
@@ -156,8 +156,9 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
             Column::Impact => value as u8,
         })?;
     }
-    let has_largest = !header.has_frequencies || list.largest(norms, index.length_codes()) == largest_of(saturations);
-    let has_largest_impacts = !header.has_impacts || list.largest_impacts() == largest_impacts_of(&impacts);
+    let has_largest =
+        !header.has_frequencies || list.largest(norms, index.length_codes()) == Largest::of(&mut saturations);
+    let has_largest_impacts = !header.has_impacts || list.largest_impacts() == largest_and_kth(&mut impacts, u32::cmp);
     match has_largest && has_largest_impacts {
         true => Ok(()),
         false => Err("a stored k-th weight does not match its postings"),
@@ -180,27 +181,6 @@ fn verify_list_documents(list: &List<'_>, documents_of_segment: u32) -> Result<(
         }
     }
     Ok(())
-}
-
-/// The largest of all saturations and the k-th for each stored k.
-fn largest_of(mut saturations: Vec<f32>) -> Largest {
-    let kept = STORED_K[STORED_K.len() - 1];
-    if saturations.len() > kept {
-        saturations.select_nth_unstable_by(kept - 1, |a, b| b.total_cmp(a));
-        saturations.truncate(kept);
-    }
-    saturations.sort_unstable_by(|a, b| b.total_cmp(a));
-    let kth = |k: usize| saturations.get(k - 1).copied().unwrap_or(0.0);
-    Largest { saturation: kth(1), kth: STORED_K.map(kth) }
-}
-
-/// The same for impacts, from the number of postings with each impact.
-fn largest_impacts_of(counts: &[u32; 256]) -> (u32, [u32; STORED_K.len()]) {
-    let kth = |k: usize| {
-        let reaches = |least: &u32| counts[*least as usize..].iter().map(|&count| count as usize).sum::<usize>() >= k;
-        (1..256).rev().find(reaches).unwrap_or(0)
-    };
-    (kth(1), STORED_K.map(kth))
 }
 
 /// Checks that the blocks of a list lie one after the other without gaps.

@@ -193,7 +193,9 @@ mod tests {
     proptest! {
         #[test]
         fn remembered_terms_are_the_terms(
-            words in proptest::collection::vec("[a-eq]{1,3}|[a-z]{0,14}(ies|ied|ing|y|ational|biliti|e|s)|\\PC{0,6}(ed|s|y)", 1..40)
+            words in proptest::collection::vec(
+                "[a-eq]{1,3}|[a-z]{0,14}(ies|ied|ing|y|ational|biliti|e|s)|\\PC{0,6}(ed|s|y)", 1..40
+            )
         ) {
             let mut recent = with_table();
             for word in words.iter().chain(words.iter().rev()) {

@@ -18,7 +18,7 @@ use std::time::Instant;
 const WAYS: [(&str, SmallBatches); 4] = [
     ("apart", SmallBatches::Apart),
     ("together", SmallBatches::Together),
-    ("singly", SmallBatches::Singly),
+    ("singly", SmallBatches::CommandByCommand),
     ("marked", SmallBatches::Marked),
 ];
 const TIME: [&str; 3] = ["us_a_batch", "us_a_batch_least", "us_a_batch_most"];

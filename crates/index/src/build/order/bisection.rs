@@ -11,13 +11,13 @@
 //! · log2(d + 1) grows. A document that moves from a part with l other documents to one with r saves g(r) - g(l) bits,
 //! where g(d) = f(d + 1) - f(d).
 //!
-//! The *leaning* of a document to the right is the sum of g(r) - g(l) over its terms, not counting itself. In each
-//! round the half of the documents with the largest leanings goes right. This gives the same halves as swapping pairs,
-//! best first, as long as a pair gains, but takes one selection instead of two sorts. All leanings are computed before
-//! any document moves, so two similar documents in different halves could swap forever. A document therefore resists a
-//! move, a little more in each round (the cooling of the last paper).
+//! The *gain* of a document from being on the right is the sum of g(r) - g(l) over its terms, not counting itself. In
+//! each round the half of the documents with the largest gains goes right. This gives the same halves as swapping
+//! pairs, best first, as long as a pair gains, but takes one selection instead of two sorts. All gains are computed
+//! before any document moves, so two similar documents in different halves could swap forever. A document therefore
+//! resists a move, a little more in each round (the cooling of the last paper).
 //!
-//! Leanings are integers, so that neither the order of additions nor the number of threads changes the result.
+//! Gains are integers, so that neither the order of additions nor the number of threads changes the result.
 
 use super::graph::Graph;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,11 +55,15 @@ pub fn order(graph: Graph, threads: usize, report: &(dyn Fn(u64, u64) + Sync)) -
         let halves = Mutex::new(Vec::with_capacity(2 * tasks.len()));
         run_tasks(tasks, threads, |task, scratch| {
             let both = bisection.halve(task, each, scratch);
-            halves.lock().unwrap_or_else(PoisonError::into_inner).extend(both);
+            bisection.work.tell();
+            halves.lock().unwrap_or_else(PoisonError::into_inner).extend(both.into_iter().flatten());
         });
         tasks = halves.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
-    run_tasks(tasks, threads, |task, scratch| bisection.finish(task, scratch));
+    run_tasks(tasks, threads, |task, scratch| {
+        bisection.finish(task, scratch);
+        bisection.work.tell();
+    });
     order
 }
 
@@ -159,9 +163,9 @@ struct Scratch {
     is_right: Vec<bool>,
     /// `left_degrees[term]`: the number of documents in the left half with the term.
     left_degrees: Vec<u32>,
-    /// `leanings[side][term]`: what the term adds to the leaning of a document on that side.
-    leanings: [Vec<i32>; 2],
-    /// The leaning of each document, with its position to break ties: see `key_of`.
+    /// `term_gains[side][term]`: what the term adds to the gain of a document on that side.
+    term_gains: [Vec<i32>; 2],
+    /// The gain of each document, with its position to break ties: see `key_of`.
     keys: Vec<u64>,
     /// The same keys, partitioned by the selection.
     selected: Vec<u64>,
@@ -173,39 +177,26 @@ struct Bisection<'a> {
 }
 
 impl Bisection<'_> {
-    /// Splits a large graph once.
-    fn halve<'a>(&self, task: Task<'a>, threads: usize, scratch: &mut Scratch) -> Vec<Task<'a>> {
+    /// Splits a graph once; of a leaf, only fills the order.
+    fn halve<'a>(&self, task: Task<'a>, threads: usize, scratch: &mut Scratch) -> Option<[Task<'a>; 2]> {
         let Task { graph, order, level } = task;
-        if is_leaf(&graph) {
-            self.finish(Task { graph, order, level }, scratch);
-            return Vec::new();
+        if graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0 {
+            self.work.add(order.len(), self.work.levels - level);
+            order.copy_from_slice(graph.documents());
+            return None;
         }
         self.work.add(order.len(), 1);
         let (left, right) = self.divide(graph, threads, scratch);
         let (left_order, right_order) = order.split_at_mut(left.documents().len());
-        self.work.tell();
         let half = |graph, order| Task { graph, order, level: level + 1 };
-        vec![half(left, left_order), half(right, right_order)]
+        Some([half(left, left_order), half(right, right_order)])
     }
 
     /// Splits a graph down to the leaves.
     fn finish(&self, task: Task<'_>, scratch: &mut Scratch) {
-        self.descend(task, scratch);
-        self.work.tell();
-    }
-
-    fn descend(&self, task: Task<'_>, scratch: &mut Scratch) {
-        let Task { graph, order, level } = task;
-        if is_leaf(&graph) {
-            self.work.add(order.len(), self.work.levels - level);
-            order.copy_from_slice(graph.documents());
-            return;
+        for half in self.halve(task, 1, scratch).into_iter().flatten() {
+            self.finish(half, scratch);
         }
-        self.work.add(order.len(), 1);
-        let (left, right) = self.divide(graph, 1, scratch);
-        let (left_order, right_order) = order.split_at_mut(left.documents().len());
-        self.descend(Task { graph: left, order: left_order, level: level + 1 }, scratch);
-        self.descend(Task { graph: right, order: right_order, level: level + 1 }, scratch);
     }
 
     /// Splits a graph into two halves: first in the order of the input, then improved round by round.
@@ -230,15 +221,11 @@ impl Bisection<'_> {
     }
 }
 
-fn is_leaf(graph: &Graph) -> bool {
-    graph.documents().len() <= LEAF_DOCUMENTS || graph.edges() == 0
-}
-
-/// A key that sorts by leaning, then by position: the leaning in the upper 32 bits, the position in the lower.
+/// A key that sorts by gain, then by position: the gain in the upper 32 bits, the position in the lower.
 #[inline]
-fn key_of(leaning: i64, position: usize) -> u64 {
-    let leaning = leaning.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-    u64::from(leaning as u32 ^ 1 << 31) << 32 | position as u64
+fn key_of(gain: i64, position: usize) -> u64 {
+    let gain = gain.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+    u64::from(gain as u32 ^ 1 << 31) << 32 | position as u64
 }
 
 impl Scratch {
@@ -251,7 +238,7 @@ impl Scratch {
     }
 
     fn weigh_terms(&mut self, graph: &Graph, gains: &Gains) {
-        let [of_left, of_right] = &mut self.leanings;
+        let [of_left, of_right] = &mut self.term_gains;
         of_left.clear();
         of_right.clear();
         for (&all, &left) in graph.degrees().iter().zip(&self.left_degrees) {
@@ -261,18 +248,18 @@ impl Scratch {
         }
     }
 
-    /// Computes the key of each document. The resistance adds to its leaning towards the side where it is.
+    /// Computes the key of each document. The resistance adds to its gain on the side where it is.
     fn weigh_documents(&mut self, graph: &Graph, threads: usize, resistance: i64) {
         self.keys.resize(self.is_right.len(), 0);
-        let (is_right, leanings) = (&self.is_right, &self.leanings);
+        let (is_right, term_gains) = (&self.is_right, &self.term_gains);
         let share = self.keys.len().div_ceil(threads);
         on_threads(self.keys.chunks_mut(share).enumerate(), |(number, keys)| {
             let first = number * share;
             for (position, (key, row)) in (first..).zip(keys.iter_mut().zip(graph.rows(first))) {
                 let right = is_right[position];
-                let leanings = &leanings[usize::from(right)];
-                let leaning: i64 = row.iter().map(|&term| i64::from(leanings[term as usize])).sum();
-                *key = key_of(leaning + if right { resistance } else { -resistance }, position);
+                let gains = &term_gains[usize::from(right)];
+                let gain: i64 = row.iter().map(|&term| i64::from(gains[term as usize])).sum();
+                *key = key_of(gain + if right { resistance } else { -resistance }, position);
             }
         });
     }

@@ -132,7 +132,8 @@ impl<R: Read> CiffReader<R> {
         Ok(())
     }
 
-    /// Reads a varint; `None` if the file ends before or within it. An overlong varint is `u64::MAX`, above every limit.
+    /// Reads a varint; `None` if the file ends before or within it. An overlong varint is `u64::MAX`, above every
+    /// limit.
     fn read_length(&mut self) -> io::Result<Option<u64>> {
         let mut length = 0u64;
         for shift in (0..63).step_by(7) {
@@ -203,7 +204,8 @@ fn checked_list(message: PostingsListMessage, documents: u32) -> Result<List, St
         }
         if document >= i64::from(documents) {
             return Err(format!(
-                "term \"{term}\": document {document} in posting {position}, but the file has {documents}; are the numbers gaps?"
+                "term \"{term}\": document {document} in posting {position}, but the file has {documents}; \
+                 are the numbers gaps?"
             ));
         }
         last = document;

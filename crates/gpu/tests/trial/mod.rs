@@ -1,13 +1,13 @@
 //! Kernels that exercise a device: some are correct, others have a bug that a device must report.
 
-use crate::device::Address;
-use crate::kernel::Module;
+use lanner_gpu::device::Address;
+use lanner_gpu::kernel::Module;
 
-/// The kernels of `cuda/trial.cu`.
-pub static MODULE: Module = Module { name: "trial", ptx: include_str!("../cuda/trial.ptx") };
+/// The kernels of `trial.cu`.
+pub static MODULE: Module = Module { name: "trial", ptx: include_str!("trial.ptx") };
 
-crate::shared! {
-    mod header = "cuda/trial.h";
+lanner_gpu::shared! {
+    mod header = "tests/trial/trial.h";
     /// The argument of all trial kernels.
     struct TrialArguments {
         /// Numbers.
@@ -23,7 +23,7 @@ crate::shared! {
     }
 }
 
-crate::kernels! {
+lanner_gpu::kernels! {
     MODULE;
     /// Sums up `n` numbers, 128 per thread block.
     SUM = "trial_sum": TrialArguments;
