@@ -31,6 +31,7 @@ pub fn advice(error: &(dyn Error + 'static)) -> Option<String> {
 fn of_index(error: &IndexError) -> Option<String> {
     match error {
         IndexError::Missing { path } => Some(format!("try 'lanner index --input PATH --index {}'", path.display())),
+        IndexError::Version { .. } | IndexError::Damaged { .. } => Some("the command is 'lanner index'".to_owned()),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ pub struct ListSizes {
     /// Lists shorter than a block.
     pub short: KindSizes,
     /// Sparse lists of at least a block.
-    pub long: KindSizes,
+    pub sparse: KindSizes,
     /// Dense lists, which are bitmaps.
     pub dense: KindSizes,
     /// The number of lists by length, in powers of two.
@@ -93,7 +93,7 @@ impl ListSizes {
                 bytes.ok_or_else(|| segment.damaged(section, format!("the list of term {term} cannot be read")))?;
             let kind = match is_long {
                 true if list.dense().is_some() => &mut sizes.dense,
-                true => &mut sizes.long,
+                true => &mut sizes.sparse,
                 false => &mut sizes.short,
             };
             *kind += KindSizes { lists: 1, postings: u64::from(list.postings()), bytes };
@@ -105,7 +105,7 @@ impl ListSizes {
     /// Returns the sum over all kinds.
     pub fn all(&self) -> KindSizes {
         let mut all = self.short;
-        all += self.long;
+        all += self.sparse;
         all += self.dense;
         all
     }

@@ -10,6 +10,7 @@ use crate::terminal::tell;
 use crate::whole_file::stdout;
 use lanner::SearchError;
 use lanner::eval::{Topic, TopicFormat, Topics};
+use lanner::internals::percentile;
 use lanner::{Answer, Ids, Query, Searcher};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -225,7 +226,7 @@ impl Sinks<'_> {
 fn summary(mut times: Vec<Duration>, hits: u64, wall: Duration, threads: usize) -> String {
     times.sort_unstable();
     let mean = times.iter().sum::<Duration>() / times.len().max(1) as u32;
-    let [p50, p95, p99] = [50, 95, 99].map(|percent| duration(percentile(&times, percent)));
+    let [p50, p95, p99] = [500, 950, 990].map(|per_mille| duration(percentile(&times, per_mille).unwrap_or_default()));
     format!(
         "{} queries, {} hits in {} on {} ({}/s)\ntime per query: mean {}, p50 {p50}, p95 {p95}, p99 {p99}",
         count(times.len() as u64),
@@ -245,24 +246,4 @@ fn batch_summary(queries: usize, hits: u64, wall: Duration) -> String {
 
 fn rate(queries: usize, wall: Duration) -> String {
     count((queries as f64 / wall.as_secs_f64().max(1e-9)) as u64)
-}
-
-/// Returns the nearest-rank percentile of sorted times.
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_one_of_the_times() {
-        let times: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
-        let found = [1, 50, 95, 99, 100].map(|percent| percentile(&times, percent).as_millis());
-        assert_eq!(found, [2, 100, 190, 198, 200]);
-        assert_eq!(percentile(&times[..1], 99).as_millis(), 1);
-        assert_eq!(percentile(&[], 50), Duration::ZERO);
-    }
 }

@@ -35,7 +35,7 @@
 //! ```
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`, `device`,
-//! `papers`, `executors`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`].
+//! `papers`, `executors`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`], `percentile`.
 
 mod query;
 
@@ -58,6 +58,8 @@ mod index_builder;
 mod oracle;
 
 pub mod eval;
+
+mod percentile;
 
 pub use executors::{Executor, GpuExecutor};
 pub use explain::Explanation;
@@ -96,6 +98,7 @@ pub mod internals {
     pub mod papers {
         pub use crate::papers::*;
     }
+    pub use crate::percentile::percentile;
     pub mod query {
         pub use crate::query::*;
     }

@@ -262,7 +262,7 @@ fn another_format_is_refused_by_its_number() {
     let path = folder.path().join("manifest-00000001");
     let text = fs::read_to_string(&path).unwrap();
     let (_, body) = text.split_once('\n').unwrap();
-    for (version, advice) in [(0u32, "rebuild it with"), (9, "use a newer lanner, or rebuild it with")] {
+    for (version, advice) in [(0u32, "rebuild it"), (9, "use a newer lanner, or rebuild it")] {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&version.to_le_bytes());
         hasher.update(body.as_bytes());

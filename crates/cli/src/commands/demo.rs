@@ -85,7 +85,7 @@ fn show_modes(presenter: &Presenter<'_>, text: &str, out: &mut impl Write) -> Re
 fn write_next_steps(index: &Path, style: Style, out: &mut impl Write) -> Result<(), Failure> {
     let program = std::env::args().next().unwrap_or_else(|| "lanner".to_owned());
     let index = index.display();
-    writeln!(out, "\n{}", style.bold(&format!("The index lies in {index}. Try next:")))?;
+    writeln!(out, "\n{}", style.bold(&format!("The index is in {index}. Try next:")))?;
     let commands = [
         format!("search --index {index} \"borrow checker lifetime^2\""),
         format!("search --index {index}                    # asks for queries, line by line"),

@@ -139,8 +139,8 @@ impl<'a> Report<'a> {
         write!(out, "{:<6}  {:>11}  {:>14}", "lists", "lists", "postings")?;
         names.iter().try_for_each(|name| write!(out, "  {name:>11}"))?;
         writeln!(out)?;
-        let ListSizes { short, long, dense, .. } = &self.lists;
-        let kinds = [("short", short), ("long", long), ("dense", dense), ("all", &self.lists.all())];
+        let ListSizes { short, sparse, dense, .. } = &self.lists;
+        let kinds = [("short", short), ("sparse", sparse), ("dense", dense), ("all", &self.lists.all())];
         for (name, kind) in kinds {
             write!(out, "{name:<6}  {:>11}  {:>14}", count(kind.lists), count(kind.postings))?;
             let ColumnBytes { documents, frequencies, impacts, directory, padding } = kind.bytes;

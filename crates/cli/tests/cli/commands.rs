@@ -166,9 +166,9 @@ fn stats_shows_what_an_index_holds() {
     let stats = place.run("stats --index i --json").json();
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
     let sum =
-        |what: &str| ["short", "long", "dense"].map(|kind| number(&stats["lists"][kind][what])).iter().sum::<u64>();
+        |what: &str| ["short", "sparse", "dense"].map(|kind| number(&stats["lists"][kind][what])).iter().sum::<u64>();
     assert_eq!((sum("lists"), sum("postings")), (number(&stats["terms"]), number(&stats["postings"])));
-    for (section, kinds) in [("short-lists", &["short"][..]), ("long-lists", &["long", "dense"])] {
+    for (section, kinds) in [("short-lists", &["short"][..]), ("long-lists", &["sparse", "dense"])] {
         let sections = stats["sections"].as_array().unwrap();
         let size = sections.iter().find(|entry| entry["name"] == section).unwrap();
         let parts = |kind: &&str| stats["lists"][kind]["bytes"].as_object().unwrap().values().map(number).sum::<u64>();

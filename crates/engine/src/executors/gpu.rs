@@ -213,7 +213,7 @@ impl GpuExecutor {
         state.again = Instant::now() + state.pause;
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
         let pause = state.pause;
-        (self.report)(&format!("{error}; the CPU answers, and the GPU is tried again in {pause:?}"));
+        (self.report)(&format!("{error}; the CPU answers, and the GPU is not used for {pause:?}"));
         state.pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

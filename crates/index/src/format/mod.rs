@@ -25,11 +25,7 @@ fn formats() -> String {
 
 /// What to do about an index with another format.
 fn advice(found: u32) -> &'static str {
-    if found > NEWEST {
-        "use a newer lanner, or rebuild it with 'lanner index'"
-    } else {
-        "rebuild it with 'lanner index'"
-    }
+    if found > NEWEST { "use a newer lanner, or rebuild it" } else { "rebuild it" }
 }
 
 /// What can be wrong with an index. Every message says what to do.
@@ -51,8 +47,7 @@ pub enum IndexError {
     },
     /// A file does not hold what was written.
     #[error(
-        "{}: section '{section}' is damaged: {what}; restore the file from a copy or rebuild the index with \
-         'lanner index'",
+        "{}: section '{section}' is damaged: {what}; restore the file from a copy or rebuild the index",
         path.display()
     )]
     Damaged {
