@@ -2,6 +2,8 @@
 
 use crate::engines::Engine;
 use crate::error::BenchError;
+use crate::result::Measurement;
+use crate::statistics::mean;
 use crate::table::Table;
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::{Hit, Mode, Query, ScoreModel, Searcher};
@@ -108,18 +110,22 @@ impl Check<'_> {
 
 /// An empty table of agreement.
 pub fn table(title: &str) -> Table {
-    let mut table = Table::new(title, 2, &["log", "claim", "queries", "share"]);
-    table.notes = vec![
-        "Peers encode lengths, round and break ties differently: for them, the share is the mean share of documents that \
-         both answers contain."
-            .to_owned(),
-    ];
-    table
+    Table::new(title, 2, &["log", "claim", "queries", "share"]).notes(&[
+        "Peers encode lengths, round and break ties differently: for them, the share is the mean share of documents \
+         that both answers contain.",
+    ])
 }
 
 /// Adds a row for queries of a log whose answers are equal.
 pub fn equal_row(table: &mut Table, log: &str, claim: &str, (checked, queries): (usize, usize)) {
-    table.row(vec![log.to_owned(), claim.to_owned(), format!("{checked} of {queries}"), "1".to_owned()]);
+    table.row([log.to_owned(), claim.to_owned(), format!("{checked} of {queries}"), "1".to_owned()]);
+}
+
+/// Adds a row for a peer, whose measurement has the share of documents in common with Lanner.
+pub fn peer_row(table: &mut Table, row: &Measurement, queries: usize) {
+    let [log, engine, mode, k] = ["log", "engine", "mode", "k"].map(|name| row.label(name));
+    let (claim, share) = (format!("{engine} and lanner, {mode}, k {k}"), format!("{:.4}", row.value("share")));
+    table.row([log.to_owned(), claim, queries.to_string(), share]);
 }
 
 /// What [`Check`] verifies.
@@ -132,12 +138,11 @@ pub fn overlap(
     queries: &[String],
     (mode, k): (Mode, usize),
 ) -> Result<f64, BenchError> {
-    let mut sum = 0.0;
-    for text in queries {
+    let share = |text: &String| {
         let (one, other) = (one.answer(text, mode, k)?, other.answer(text, mode, k)?);
-        sum += share_in_common(one.iter(), other.iter());
-    }
-    Ok(sum / queries.len().max(1) as f64)
+        Ok(share_in_common(one.iter(), other.iter()))
+    };
+    Ok(mean(queries.iter().map(share).collect::<Result<Vec<f64>, BenchError>>()?))
 }
 
 /// Returns the share of the longer of two answers that is in both; 1 if both are empty.

@@ -1,6 +1,6 @@
 //! The command line: runs suites, reproduces figures of papers, scales collections, and writes the report.
 
-use crate::child::{self, ChildArguments};
+use crate::child;
 use crate::error::BenchError;
 use crate::experiments::gpu::DeviceName;
 use crate::experiments::{RunOptions, Say};
@@ -47,7 +47,10 @@ enum Command {
     },
     /// Builds one index and prints its cost; suites run this in a separate process.
     #[command(hide = true)]
-    ChildBuild(ChildArguments),
+    ChildBuild {
+        /// What to build, as JSON.
+        task: String,
+    },
 }
 
 /// Options of the commands that measure.
@@ -75,7 +78,7 @@ struct RunArguments {
     #[arg(long)]
     out: Option<PathBuf>,
     /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, mode= or k=, with values separated by
-    /// commas. With [gpu]: part= (throughput, latency, cpu, batches, small, sent, decode), score=, mode= or k=.
+    /// commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode), score=, mode= or k=.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most this many queries from each log ([peers] and [gpu]).
@@ -150,7 +153,7 @@ pub fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce(&arguments, &say),
         Command::Scale(arguments) => scale_collection(&arguments, &say),
         Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
-        Command::ChildBuild(arguments) => child::build_here(&arguments)
+        Command::ChildBuild { task } => child::build_here(&task)
             .map(|report| println!("{}", serde_json::to_string(&report).expect("a report is plain data"))),
     };
     match result {
@@ -225,7 +228,7 @@ fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<(), BenchError> {
 fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<(), BenchError> {
     if arguments.list {
         for entry in reproduce::entries() {
-            println!("{:22} {:3}  {}", entry.name, entry.side.name(), entry.title);
+            println!("{:22} {:3}  {}", entry.name, entry.side(), entry.title);
         }
     }
     if arguments.names.is_empty() {

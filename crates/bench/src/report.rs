@@ -87,11 +87,9 @@ fn section(prefix: &str, result: &SuiteResult, page: &mut String) -> std::fmt::R
 
 /// Formats the provenance of a result as a paragraph.
 fn origin(provenance: &Provenance) -> String {
-    let device = &provenance.device;
-    let gpu = device
-        .gpu
-        .as_ref()
-        .map_or(String::new(), |gpu| format!(", {gpu} (driver {})", device.driver.as_deref().unwrap_or("unknown")));
+    let machine = &provenance.device;
+    let driver = machine.driver.as_deref().unwrap_or("unknown");
+    let gpu = machine.gpu.as_ref().map_or(String::new(), |gpu| format!(", {gpu} (driver {driver})"));
     let versions: Vec<String> = provenance.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let changes = if provenance.uncommitted_changes { " with uncommitted changes" } else { "" };
     format!(
@@ -99,10 +97,10 @@ fn origin(provenance: &Provenance) -> String {
         provenance.command,
         provenance.commit,
         provenance.date,
-        device.cpu,
-        device.cores,
-        bytes(device.memory_bytes),
-        device.system,
+        machine.cpu,
+        machine.cores,
+        bytes(machine.memory_bytes),
+        machine.system,
         provenance.load[0],
         provenance.load[1],
         versions.join("; "),

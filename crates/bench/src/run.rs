@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_target_is_met_only_if_every_measurement_meets_it() {
-        let row = |k: &str, ratio| Measurement::new("query", &[("engine", "lanner"), ("k", k)]).with("ratio", ratio);
+        let row = |k: &str, ratio| Measurement::new("query", &[("engine", &"lanner"), ("k", &k)]).with("ratio", ratio);
         let rows = [row("10", 0.4), row("100", 0.9), row("1000", 0.5)];
         let target = |k: Option<&str>, at_most| Target {
             what: "time".to_owned(),

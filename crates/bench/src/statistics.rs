@@ -2,6 +2,8 @@
 //!
 //! Percentiles are nearest ranks: a value that was measured, never an interpolation between two.
 
+use std::time::Instant;
+
 /// The 99.9th percentile is reported from this many values on.
 const P999_MIN_COUNT: usize = 10_000;
 
@@ -23,7 +25,7 @@ impl Summary {
         let sorted = sorted(values);
         Summary {
             count: sorted.len(),
-            mean: mean(&sorted),
+            mean: mean(sorted.iter().copied()),
             p50: percentile(&sorted, 0.5),
             p95: percentile(&sorted, 0.95),
             p99: percentile(&sorted, 0.99),
@@ -75,16 +77,22 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// Returns the mean, or NaN if there are no values.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, count) = values.into_iter().fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count)
+}
+
+/// Returns the result of work and its time in seconds.
+pub fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
+    let start = Instant::now();
+    let result = work()?;
+    Ok((result, start.elapsed().as_secs_f64()))
 }
 
 /// Returns the exponent of the power law `y ~ x^exponent` that fits the points best in logarithms.
 pub fn power_law_exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x.ln(), y.ln())).collect();
-    let count = logs.len() as f64;
-    let mean_x = logs.iter().map(|p| p.0).sum::<f64>() / count;
-    let mean_y = logs.iter().map(|p| p.1).sum::<f64>() / count;
+    let (mean_x, mean_y) = (mean(logs.iter().map(|p| p.0)), mean(logs.iter().map(|p| p.1)));
     let covariance: f64 = logs.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
     let variance: f64 = logs.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
     if variance > 0.0 { covariance / variance } else { 1.0 }

@@ -7,9 +7,8 @@ use lanner::{Mode, ScoreModel};
 use lanner_index::codec::Codecs;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 /// The suites that are part of the program; others are given by path.
@@ -106,7 +105,7 @@ pub struct Builder {
 }
 
 /// Ways to build an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildEngine {
     Lanner,
@@ -250,7 +249,7 @@ pub struct GpuPart {
     /// Batch sizes for the comparison of ways to submit small batches, for OR and AND+OR with the smallest k.
     pub small: Vec<usize>,
     /// Number of queries in a batch whose lists are uploaded with it, for OR and AND with the smallest k.
-    pub sent: usize,
+    pub uploaded: usize,
     /// Minimal number of full blocks to decode, if the collection has as many.
     pub decoded_blocks: usize,
 }
@@ -381,7 +380,8 @@ impl BuildPart {
 
 impl GpuPart {
     fn is_empty(&self) -> bool {
-        let counts = [self.repetitions, self.log.sample, self.alone, self.one_thread, self.sent, self.decoded_blocks];
+        let counts =
+            [self.repetitions, self.log.sample, self.alone, self.one_thread, self.uploaded, self.decoded_blocks];
         self.scores.is_empty()
             || self.modes.is_empty()
             || self.k.is_empty()
@@ -401,13 +401,15 @@ impl RaceEngine {
 /// Displays enums by the names that they have on the command line and in suites.
 macro_rules! display_by_name {
     ($($name:ty),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.to_possible_value().expect("no value is skipped").get_name())
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(clap::ValueEnum::to_possible_value(self).expect("no value is skipped").get_name())
             }
         }
     )*};
 }
+
+pub(crate) use display_by_name;
 
 display_by_name!(BuildEngine, QueryEngine, RaceEngine);
 

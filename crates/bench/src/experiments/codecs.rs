@@ -134,9 +134,8 @@ impl CodecLists<'_> {
         let lists = lists.iter().map(|&term| index.segment().list(term)).collect::<Result<Vec<_>, _>>()?;
         let runs = (0..self.part.repetitions.max(1)).map(|_| nanoseconds(&lists, part, self.part.numbers));
         let ns = Spread::of(runs).median;
-        let (codec, at_least) = (codec.to_string(), 4u64.pow(class as u32).to_string());
-        let postings = classes.postings[class] as f64;
-        Ok(Measurement::new("codec", &[("codec", &codec), ("stream", part.name()), ("at_least", &at_least)])
+        let (at_least, postings) = (4u64.pow(class as u32), classes.postings[class] as f64);
+        Ok(Measurement::new("codec", &[("codec", &codec), ("stream", &part.name()), ("at_least", &at_least)])
             .with("lists", classes.terms[class].len() as f64)
             .with("postings", postings)
             .with("stream_bytes", column_bytes as f64)
@@ -252,8 +251,8 @@ fn class_table(rows: &[Measurement], codecs: &[String], column: &str, figure: &F
             let same = rows_of(rows, codec, column).find(|other| class_start(other) == class_start(row));
             number(same.map_or(f64::NAN, |other| other.value(figure.value)))
         };
-        let head = [class_name(row), count(row.value("lists") as u64)];
-        table.row(head.into_iter().chain(codecs.iter().map(of)).collect());
+        let head = [class_name(row), row.count("lists")];
+        table.row(head.into_iter().chain(codecs.iter().map(of)));
     }
     table
 }
@@ -271,7 +270,5 @@ fn whole_table(rows: &[Measurement], codecs: &[String], column: &str) -> Table {
         let (bits, speed) = (bits_per_posting(rows, of, 1), numbers_per_ns(rows, of, 1));
         table.numbers(codec, [bits, bits / 32.0, speed, speed * 4.0]);
     }
-    table.notes =
-        vec!["GB/s of decoded numbers with four bytes each; classes are weighted by their postings.".to_owned()];
-    table
+    table.notes(&["GB/s of decoded numbers with four bytes each; classes are weighted by their postings."])
 }

@@ -7,10 +7,10 @@ use crate::engines::{self, Engine};
 use crate::error::BenchError;
 use crate::plot::{Bar, Chart, Group};
 use crate::query_log::spread;
-use crate::result::Measurement;
-use crate::statistics::{Spread, Summary};
+use crate::result::{Label, Measurement};
+use crate::statistics::{Spread, Summary, timed};
 use crate::suite::{QueryEngine, QueryPart, Suite};
-use crate::table::{Table, number};
+use crate::table::Table;
 use lanner::{Mode, Searcher};
 use lanner_index::text::Analyzer;
 use std::path::Path;
@@ -71,7 +71,7 @@ impl Queries<'_> {
                 let checked = spread(queries, self.part.checked.unwrap_or(queries.len()));
                 check.run(&checked)?;
                 agreement::equal_row(&mut table, name, EQUALS_ORACLE, (checked.len(), queries.len()));
-                let labels = [("log", name.as_str()), ("engine", "lanner"), ("with", "oracle")];
+                let labels: [Label<'_>; 3] = [("log", name), ("engine", &"lanner"), ("with", &"oracle")];
                 findings.measurements.push(Measurement::new("agreement", &labels).with("share", 1.0));
             }
         }
@@ -84,14 +84,13 @@ impl Queries<'_> {
             return Ok(());
         };
         for (peer_name, peer) in engines.iter().filter(|(engine, _)| *engine == QueryEngine::Tantivy) {
-            for (log, cell) in self.logs.iter().flat_map(|log| self.cells().map(move |cell| (log, cell))) {
-                let share = agreement::overlap(&**lanner, &**peer, &log.queries, cell)?;
-                let (mode, k, peer) = (cell.0.to_string(), cell.1.to_string(), peer_name.to_string());
-                let claim = format!("{peer} and lanner, {mode}, k {k}");
-                let queries = log.queries.len().to_string();
-                table.row(vec![log.name.clone(), claim, queries, format!("{share:.4}")]);
-                let labels = [("log", &*log.name), ("engine", &peer), ("with", "lanner"), ("mode", &mode), ("k", &k)];
-                findings.measurements.push(Measurement::new("agreement", &labels).with("share", share));
+            for (log, (mode, k)) in self.logs.iter().flat_map(|log| self.cells().map(move |cell| (log, cell))) {
+                let share = agreement::overlap(&**lanner, &**peer, &log.queries, (mode, k))?;
+                let labels: [Label<'_>; 5] =
+                    [("log", &log.name), ("engine", peer_name), ("with", &"lanner"), ("mode", &mode), ("k", &k)];
+                let row = Measurement::new("agreement", &labels).with("share", share);
+                agreement::peer_row(table, &row, log.queries.len());
+                findings.measurements.push(row);
             }
         }
         Ok(())
@@ -126,13 +125,8 @@ impl Queries<'_> {
         for repetition in 0..self.part.warm_up + self.part.repetitions {
             for turn in 0..engines.len() {
                 let at = (turn + repetition) % engines.len();
-                let mut times = Vec::with_capacity(log.queries.len());
-                for text in &log.queries {
-                    let start = Instant::now();
-                    let answer = engines[at].1.answer(text, mode, k)?;
-                    times.push(start.elapsed().as_nanos() as f64 / 1e3);
-                    std::hint::black_box(answer);
-                }
+                let time = |text: &String| Ok(timed(|| engines[at].1.answer(text, mode, k))?.1 * 1e6);
+                let times = log.queries.iter().map(time).collect::<Result<Vec<f64>, BenchError>>()?;
                 if repetition >= self.part.warm_up {
                     runs[at].push(Summary::of(times));
                 }
@@ -150,14 +144,11 @@ impl Queries<'_> {
         let values = [&times[..], &["queries_a_second", "ratio", "p99_ratio"]].concat();
         rows.iter().for_each(|row| table.row(row.cells(&columns[..3], &values)));
         let last = self.part.engines.last().map_or(String::new(), QueryEngine::to_string);
-        table.notes = vec![format!(
-            "{} queries, from text to external ids, exact; medians of {} runs, after {} for warm-up, engines alternating; x: \
-             ratio to {last}.",
-            log.queries.len(),
-            self.part.repetitions,
-            self.part.warm_up
-        )];
-        table
+        let (queries, QueryPart { repetitions, warm_up, .. }) = (log.queries.len(), self.part);
+        table.notes(&[&format!(
+            "{queries} queries, from text to external ids, exact; medians of {repetitions} runs, after {warm_up} for \
+             warm-up, engines alternating; x: ratio to {last}."
+        )])
     }
 
     fn time_chart(&self, log: &Log, rows: &[Measurement]) -> Chart {
@@ -177,18 +168,19 @@ impl Queries<'_> {
     /// Measures the throughput of several threads for the smallest k.
     fn concurrent_queries(&self, engines: &Opened) -> Result<Findings, BenchError> {
         let k = self.part.k.iter().copied().min().unwrap_or(10);
-        let names = ["log", "mode", "engine", "threads"];
-        let columns = [&names[..], &["queries/s", "least", "most"]].concat();
+        const RATE: [&str; 3] = ["queries_a_second", "least", "most"];
+        let columns = ["log", "mode", "engine", "threads", "queries/s", "least", "most"];
         let title = format!("Queries per second of concurrent threads, k {k}");
-        let (mut rows, mut table) = (Vec::new(), Table::new(title, names.len(), &columns));
+        let (mut rows, mut table) = (Vec::new(), Table::new(title, 4, &columns));
         for (log, &mode) in self.logs.iter().flat_map(|log| self.part.modes.iter().map(move |mode| (log, mode))) {
             for &threads in &self.part.threads {
                 for (engine, spread) in self.throughputs(engines, log, (mode, k), threads)? {
-                    let labels = [log.name.clone(), mode.to_string(), engine.to_string(), threads.to_string()];
-                    let pairs: Vec<(&str, &str)> = names.into_iter().zip(labels.iter().map(String::as_str)).collect();
-                    let row = Measurement::new("throughput", &pairs).with("k", k as f64);
-                    rows.push(row.with_spread(["queries_a_second", "least", "most"], spread));
-                    table.row(labels.into_iter().chain(spread.values().map(number)).collect());
+                    let labels: [Label<'_>; 4] =
+                        [("log", &log.name), ("mode", &mode), ("engine", &engine), ("threads", &threads)];
+                    let row = Measurement::new("throughput", &labels).with("k", k as f64);
+                    let row = row.with_spread(RATE, spread);
+                    table.row(row.cells(&columns[..4], &RATE));
+                    rows.push(row);
                 }
             }
         }
@@ -223,8 +215,7 @@ fn query_measurement(
     baseline: &[Summary],
 ) -> Measurement {
     let mean = Spread::of(runs.iter().map(|run| run.mean));
-    let (mode, k, engine) = (mode.to_string(), k.to_string(), engine.to_string());
-    let labels = [("log", &*log.name), ("mode", &mode), ("k", &k), ("engine", &engine)];
+    let labels: [Label<'_>; 4] = [("log", &log.name), ("mode", &mode), ("k", &k), ("engine", &engine)];
     let p99 = median_of(runs, |run| run.p99);
     let measurement = Measurement::new("query", &labels)
         .with("queries", log.queries.len() as f64)

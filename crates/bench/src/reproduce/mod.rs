@@ -23,7 +23,6 @@ pub struct Entry {
     /// `paper/table`.
     pub name: &'static str,
     pub title: &'static str,
-    pub side: Side,
     run: Run,
     targets: Vec<Target>,
 }
@@ -41,27 +40,19 @@ enum Run {
     Batches(fn(&Setup, &[Measurement]) -> Findings),
 }
 
-/// What an entry runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    Cpu,
-    /// A GPU, compared with the CPU.
-    Gpu,
-}
-
-impl Side {
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Cpu => "cpu",
-            Side::Gpu => "gpu",
-        }
-    }
-}
-
 impl Entry {
     fn new(name: &'static str, title: &'static str, run: Run) -> Entry {
-        let side = if matches!(run, Run::Gpu(_) | Run::Batches(_)) { Side::Gpu } else { Side::Cpu };
-        Entry { name, title, side, run, targets: Vec::new() }
+        Entry { name, title, run, targets: Vec::new() }
+    }
+
+    /// Whether it runs on a GPU, compared with the CPU.
+    fn needs_gpu(&self) -> bool {
+        matches!(self.run, Run::Gpu(_) | Run::Batches(_))
+    }
+
+    /// What it runs on, by its name in `--only side=`.
+    pub fn side(&self) -> &'static str {
+        if self.needs_gpu() { "gpu" } else { "cpu" }
     }
 
     fn paper(&self) -> &str {
@@ -70,7 +61,7 @@ impl Entry {
 
     /// Whether a name of the command line selects the entry.
     fn has_name(&self, name: &str) -> bool {
-        self.name == name || self.paper() == name || (name == "gpu" && self.side == Side::Gpu)
+        self.name == name || self.paper() == name || (name == "gpu" && self.needs_gpu())
     }
 }
 
@@ -175,7 +166,7 @@ impl<'a> Reproduction<'a> {
             match self.run_entry(&entry) {
                 Ok(result) => show(&result),
                 // Without a device or an index, the other entries that need a GPU would fail too.
-                Err(error) if entry.side == Side::Gpu && self.setup.get().is_none() => return outcome.and(Err(error)),
+                Err(error) if entry.needs_gpu() && self.setup.get().is_none() => return outcome.and(Err(error)),
                 Err(error) => {
                     (self.say)(&format!("{} failed: {error}", entry.name));
                     outcome = outcome.and(Err(error));
@@ -201,7 +192,7 @@ impl<'a> Reproduction<'a> {
             (name, title) = (format!("{name}-{label}"), format!("{title} ({label})"));
         }
         let mut out = options.out.clone();
-        if entry.side == Side::Gpu {
+        if entry.needs_gpu() {
             origin.add_gpu(self.setup()?.gpu.limits());
             out.extend(choice.gpu_suite()?.results);
         }
@@ -244,7 +235,7 @@ fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchErr
     let is_kept = |entry: &Entry| {
         let part = entry.name.split('/').nth(1).unwrap_or_default();
         let is_named = keeps("entry", part) || keeps("entry", entry.name);
-        is_named && keeps("paper", entry.paper()) && keeps("side", entry.side.name())
+        is_named && keeps("paper", entry.paper()) && keeps("side", entry.side())
     };
     let wanted: Vec<Entry> = named(names)?.into_iter().filter(is_kept).collect();
     if wanted.is_empty() {

@@ -1,6 +1,6 @@
 //! Times of one score model, mode and k: batches and single queries on the GPU, and the CPU.
 
-use super::device::{OnDevice, kernel_seconds};
+use super::device::{OnDevice, Timed};
 use super::small::Small;
 use super::tables::RATE;
 use super::workload::Workload;
@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use crate::machine::cores;
 use crate::query_log::spread;
 use crate::result::Measurement;
-use crate::statistics::{Spread, Summary};
+use crate::statistics::{Spread, Summary, timed};
 use lanner::SearchError;
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
 use lanner::internals::query::planner::{PlanError, Planner};
@@ -18,13 +18,12 @@ use lanner::{Answer, Hit, Index, Mode, Plan, Query};
 use lanner_gpu::device::Device;
 use std::ops::RangeFrom;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The measured executors.
 pub struct Executors {
     resident: OnDevice,
-    /// `None` unless part `sent` is measured.
-    sending: Option<OnDevice>,
+    /// Uploads lists with each batch; `None` unless part `uploaded` is measured.
+    uploading: Option<OnDevice>,
     /// `None` unless part `small` is measured.
     small: Option<Small>,
     one_thread: Cpu,
@@ -46,21 +45,19 @@ impl Executors {
         index: &Arc<Index>,
         device: &Arc<dyn Device>,
     ) -> Result<(Executors, Measurement), BenchError> {
-        let start = Instant::now();
-        let resident = OnDevice::connect(index, device, |executor| executor)?;
-        let connected = Measurement::new("connect", &[]).with("seconds", start.elapsed().as_secs_f64());
-        let sends = |executor: GpuExecutor| executor.upload_lists().threads(cores());
-        let sending = run.keeps(Part::Sent).then(|| OnDevice::connect(index, device, sends)).transpose()?;
+        let (resident, seconds) = timed(|| OnDevice::connect(index, device, |executor| executor))?;
+        let connected = Measurement::new("connect", &[]).with("seconds", seconds);
+        let uploads = |executor: GpuExecutor| executor.upload_lists().threads(cores());
+        let uploading = run.keeps(Part::Uploaded).then(|| OnDevice::connect(index, device, uploads)).transpose()?;
         let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let cpu = |threads| Cpu::new(Arc::clone(index), threads);
-        Ok((Executors { resident, sending, small, one_thread: cpu(1), all_threads: cpu(cores()) }, connected))
+        Ok((Executors { resident, uploading, small, one_thread: cpu(1), all_threads: cpu(cores()) }, connected))
     }
 
     /// Number of plans that the device has answered.
     pub fn answered(&self) -> u64 {
-        let others =
-            self.sending.as_ref().map_or(0, OnDevice::answered) + self.small.as_ref().map_or(0, Small::answered);
-        self.resident.answered() + others
+        let executors = [&self.resident].into_iter().chain(&self.uploading);
+        executors.map(OnDevice::answered).sum::<u64>() + self.small.as_ref().map_or(0, Small::answered)
     }
 
     /// Checks the answers of a cell, and measures the parts that `--only` keeps.
@@ -92,8 +89,9 @@ impl Executors {
         if let Some(small) = self.small.as_ref().filter(|_| Small::has(run, cell)) {
             rows.extend(small.measure(run, &planned)?);
         }
-        if let Some(sending) = self.sending.as_ref().filter(|_| run.is_smallest_k(cell) && cell.mode != Mode::AndOr) {
-            rows.push(self.sent(run, &planned, sending)?);
+        let has_uploads = run.is_smallest_k(cell) && cell.mode != Mode::AndOr;
+        if let Some(uploading) = self.uploading.as_ref().filter(|_| has_uploads) {
+            rows.push(self.upload(run, &planned, uploading)?);
         }
         Ok(rows)
     }
@@ -106,14 +104,10 @@ impl Executors {
         queries: &[Query],
         index: &Index,
     ) -> Result<Measurement, BenchError> {
-        let runs = run.repeat(|| batch_seconds(&self.resident, &planned.plans))?;
+        let runs = time_calls(run, &self.resident, &planned.plans)?;
         let plan_on = |threads: usize| {
-            let plan = || {
-                let start = Instant::now();
-                plan_all(index, queries, threads)?;
-                Ok(start.elapsed().as_secs_f64())
-            };
-            run.repeat(plan).map(|runs| Spread::of(runs).median * 1e6 / queries.len() as f64)
+            let runs = run.repeat(|| Ok(timed(|| plan_all(index, queries, threads))?.1));
+            runs.map(|runs| Spread::of(runs).median * 1e6 / queries.len() as f64)
         };
         let row = rates(planned.cell.measurement("throughput", &[]), &runs, planned.plans.len());
         Ok(row.with("plan_us_one_thread", plan_on(1)?).with("plan_us_all_threads", plan_on(cores())?))
@@ -126,13 +120,7 @@ impl Executors {
             planned.check(number.., &self.resident.answer(planned.one(number))?)?;
         }
         let runs = run.repeat(|| {
-            let time = |&number: &usize| {
-                let start = Instant::now();
-                let answers = self.resident.answer(planned.one(number))?;
-                let us = start.elapsed().as_secs_f64() * 1e6;
-                drop(answers);
-                Ok(us)
-            };
+            let time = |&number: &usize| Ok(timed(|| self.resident.answer(planned.one(number)))?.1 * 1e6);
             numbers.iter().map(time).collect::<Result<Vec<f64>, BenchError>>()
         })?;
         let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(run.iter().copied())).collect();
@@ -165,14 +153,8 @@ impl Executors {
             let plans = planned.some(numbers);
             // Allocates the memory that the threads keep.
             cpu.run(&plans[..1])?;
-            let runs = run.repeat(|| {
-                let start = Instant::now();
-                let answers = cpu.run(&plans)?;
-                let seconds = start.elapsed().as_secs_f64();
-                drop(answers);
-                Ok(Timed { seconds, kernels: None })
-            })?;
-            let row = rates(planned.cell.measurement("cpu", &[("threads", threads)]), &runs, plans.len());
+            let runs = run.repeat(|| Ok(Timed { host: timed(|| cpu.run(&plans))?.1, device: 0.0 }))?;
+            let row = rates(planned.cell.measurement("cpu", &[("threads", &threads)]), &runs, plans.len());
             let row = row.with("postings", work.mean_postings(numbers.iter().copied()));
             let row = row.with("threads", if threads == "one" { 1.0 } else { cores() as f64 });
             let us = row.value("us_a_query");
@@ -189,32 +171,31 @@ impl Executors {
                 planned.check(batch * size.., &self.resident.answer(plans)?)?;
             }
             let runs = run.repeat(|| {
-                let mut all = Timed { seconds: 0.0, kernels: Some(0.0) };
+                let mut all = Timed::default();
                 for plans in planned.plans.chunks(size) {
-                    let batch = batch_seconds(&self.resident, plans)?;
-                    all.seconds += batch.seconds;
-                    all.kernels = all.kernels.zip(batch.kernels).map(|(sum, kernels)| sum + kernels);
+                    all += self.resident.time(plans)?.1;
                 }
                 Ok(all)
             })?;
-            let row = planned.cell.measurement("batch", &[("size", &size.to_string())]);
+            let row = planned.cell.measurement("batch", &[("size", &size)]);
             rows.push(rates(row, &runs, planned.plans.len()).with("size", size as f64));
         }
         Ok(rows)
     }
 
     /// Measures one call whose lists are uploaded, and the same call with resident lists.
-    fn sent(&self, run: &GpuRun<'_>, planned: &Planned<'_>, sending: &OnDevice) -> Result<Measurement, BenchError> {
-        let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.sent);
+    fn upload(&self, run: &GpuRun<'_>, planned: &Planned<'_>, uploading: &OnDevice) -> Result<Measurement, BenchError> {
+        let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.uploaded);
         let plans = planned.some(&numbers);
-        let answers = sending.answer(&plans)?;
+        let answers = uploading.answer(&plans)?;
         for (&number, answer) in numbers.iter().zip(&answers) {
             planned.check(number.., std::slice::from_ref(answer))?;
         }
         let uploaded = answers.iter().map(|answer| answer.work.bytes_uploaded as f64).sum::<f64>();
-        let runs = run.repeat(|| batch_seconds(sending, &plans))?;
-        let resident = run.repeat(|| batch_seconds(&self.resident, &plans))?;
+        let runs = time_calls(run, uploading, &plans)?;
+        let resident = time_calls(run, &self.resident, &plans)?;
         let resident = rates(Measurement::default(), &resident, plans.len()).value("us_a_query");
+        // Results keep the name from before the part was called `uploaded`.
         let row = rates(planned.cell.measurement("sent", &[]), &runs, plans.len());
         let seconds = row.value("us_a_query") * plans.len() as f64 / 1e6;
         Ok(row
@@ -249,31 +230,22 @@ impl Planned<'_> {
     }
 }
 
-/// The time of a run, and of its kernels if known.
-#[derive(Clone, Copy)]
-struct Timed {
-    seconds: f64,
-    kernels: Option<f64>,
-}
-
-fn batch_seconds(on_device: &OnDevice, plans: &[Plan]) -> Result<Timed, BenchError> {
-    let start = Instant::now();
-    let answers = on_device.answer(plans)?;
-    let seconds = start.elapsed().as_secs_f64();
-    Ok(Timed { seconds, kernels: Some(kernel_seconds(&answers)) })
+/// Times a call with all plans repeatedly.
+fn time_calls(run: &GpuRun<'_>, on_device: &OnDevice, plans: &[Plan]) -> Result<Vec<Timed>, BenchError> {
+    run.repeat(|| Ok(on_device.time(plans)?.1))
 }
 
 /// Adds the rates of runs over `queries` queries.
 fn rates(row: Measurement, runs: &[Timed], queries: usize) -> Measurement {
     let count = queries as f64;
-    let seconds = Spread::of(runs.iter().map(|run| run.seconds));
-    let kernels: Vec<f64> = runs.iter().filter_map(|run| run.kernels).collect();
+    let seconds = Spread::of(runs.iter().map(|run| run.host));
+    let kernels = Spread::of(runs.iter().map(|run| run.device)).median;
     let row = row
         .with("queries", count)
         .with("runs", runs.len() as f64)
         .with("us_a_query", seconds.median * 1e6 / count)
         .with_spread(RATE, seconds.rates(count));
-    if kernels.is_empty() { row } else { row.with("kernel_us_a_query", Spread::of(kernels).median * 1e6 / count) }
+    if kernels > 0.0 { row.with("kernel_us_a_query", kernels * 1e6 / count) } else { row }
 }
 
 /// Plans queries on `threads` threads. Planning is timed, so it starts threads of its own to have exactly their number.

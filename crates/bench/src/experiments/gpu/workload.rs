@@ -6,6 +6,7 @@ use crate::error::BenchError;
 use crate::experiments::Context;
 use crate::query_log;
 use crate::result::Measurement;
+use crate::statistics;
 use crate::table::{Table, bytes, count, number};
 use lanner::Index;
 use lanner_index::build::BuildOptions;
@@ -71,8 +72,8 @@ impl Workload {
     }
 
     /// Returns the mean postings of some queries.
-    pub fn mean_postings(&self, numbers: impl Iterator<Item = usize> + Clone) -> f64 {
-        numbers.clone().map(|number| self.postings[number] as f64).sum::<f64>() / numbers.count().max(1) as f64
+    pub fn mean_postings(&self, numbers: impl Iterator<Item = usize>) -> f64 {
+        statistics::mean(numbers.map(|number| self.postings[number] as f64))
     }
 
     /// Takes up to `wanted` queries, spread by their postings, so that their mean is close to that of all.
@@ -91,8 +92,7 @@ impl Workload {
         let sections = [Section::LongLists, Section::ShortLists];
         let list_bytes: u64 = sections.iter().map(|&section| segment.section(section).len() as u64).sum();
         let mean = self.mean_postings(0..self.texts.len());
-        let terms = self.texts.iter().map(|text| text.split(' ').count()).sum::<usize>() as f64;
-        let terms = terms / self.texts.len() as f64;
+        let terms = statistics::mean(self.texts.iter().map(|text| text.split(' ').count() as f64));
         let Choice { of, kept, cap, mean: kept_mean } = self.choice;
         let share = kept as f64 / of as f64;
         let measurements = vec![
@@ -102,7 +102,7 @@ impl Workload {
                 .with("postings", header.postings as f64)
                 .with("index_bytes", header.file_bytes as f64)
                 .with("list_bytes", list_bytes as f64),
-            Measurement::new("queries", &[("log", log)])
+            Measurement::new("queries", &[("log", &log)])
                 .with("queries", self.texts.len() as f64)
                 .with("terms", terms)
                 .with("postings", mean)
@@ -124,13 +124,12 @@ impl Workload {
             ("maximal postings of a query; queries with more are left out", count(cap)),
             ("share of the log that is kept", number(share)),
         ];
-        rows.into_iter().for_each(|(what, number)| table.row(vec![what.to_owned(), number]));
-        table.notes = vec![format!(
-            "The queries are spread over {} of the {} queries in the half of {log} that is kept for reporting. Each is reduced \
-             to its distinct terms that occur in the collection.",
-            count(kept as u64),
-            count(of as u64)
-        )];
+        rows.into_iter().for_each(|(what, number)| table.row([what.to_owned(), number]));
+        let (kept, of) = (count(kept as u64), count(of as u64));
+        let table = table.notes(&[&format!(
+            "The queries are spread over {kept} of the {of} queries in the half of {log} that is kept for reporting. \
+             Each is reduced to its distinct terms that occur in the collection."
+        )]);
         (measurements, table)
     }
 }

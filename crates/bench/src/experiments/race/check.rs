@@ -6,7 +6,8 @@ use super::{Findings, QuerySet, Race};
 use crate::agreement::{self, Asked, Check, EQUALS_ORACLE, share_in_common};
 use crate::error::BenchError;
 use crate::query_log::spread;
-use crate::result::Measurement;
+use crate::result::{Label, Measurement};
+use crate::statistics::mean;
 use crate::suite::RaceEngine;
 use crate::table::Table;
 use lanner::{Mode, Query, Searcher};
@@ -23,12 +24,9 @@ pub fn run(
     let mut table = agreement::table(&format!("{}: agreement of the answers", setup.name));
     check_lanner(race, setup, sets, &mut table)?;
     for (set, mode) in sets.iter().flat_map(|set| race.modes().into_iter().map(move |mode| (set, mode))) {
-        for row in overlaps(race, &setup.name, (set, mode), contestants)? {
-            let claim = format!("{} and lanner, {mode}, k {}", row.label("engine"), row.label("k"));
-            let (queries, share) = (set.texts.len().to_string(), format!("{:.4}", row.value("share")));
-            table.row(vec![set.name.clone(), claim, queries, share]);
-            rows.push(row);
-        }
+        let overlaps = overlaps(race, &setup.name, (set, mode), contestants)?;
+        overlaps.iter().for_each(|row| agreement::peer_row(&mut table, row, set.texts.len()));
+        rows.extend(overlaps);
     }
     Ok(Findings::new(rows).table(table))
 }
@@ -72,8 +70,8 @@ fn check_scores(searcher: &Searcher, bisected: &Searcher, texts: &[String], race
     Ok(())
 }
 
-/// Returns the overlap of each peer with Lanner for one log and mode. The top k are the first k of a longer answer, so each
-/// engine answers once.
+/// Returns the overlap of each peer with Lanner for one log and mode. The top k are the first k of a longer answer, so
+/// each engine answers once.
 fn overlaps(
     race: &Race<'_>,
     collection: &str,
@@ -96,11 +94,9 @@ fn overlaps(
                 let [one, other] = [answers.0, answers.1].map(|ids| ids.iter().take(k).map(String::as_str));
                 share_in_common(one, other)
             });
-            let share = shares.sum::<f64>() / lanner.len().max(1) as f64;
-            let (engine, mode, k) = (engine.to_string(), mode.to_string(), k.to_string());
-            let labels = [("log", &*set.name), ("engine", &engine), ("with", "lanner"), ("mode", &mode), ("k", &k)];
-            let labels = [&[("collection", collection)], &labels[..]].concat();
-            rows.push(Measurement::new("agreement", &labels).with("share", share));
+            let cell: [Label<'_>; 3] = [("collection", &collection), ("mode", &mode), ("k", &k)];
+            let engines: [Label<'_>; 3] = [("log", &set.name), ("engine", engine), ("with", &"lanner")];
+            rows.push(Measurement::new("agreement", &[cell, engines].concat()).with("share", mean(shares)));
         }
     }
     Ok(rows)

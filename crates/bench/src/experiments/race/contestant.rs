@@ -4,13 +4,13 @@ use super::setup::Setup;
 use super::{Cell, QuerySet};
 use crate::engines::{self, Engine};
 use crate::error::BenchError;
-use crate::peers::{Environment, Overhead, Peer, Request, Times};
+use crate::peers::{About, Environment, Overhead, Peer, Request, Times};
+use crate::statistics::timed;
 use crate::suite::{QueryEngine, RaceEngine};
 use lanner::Mode;
 use lanner_index::open::Ids;
 use lanner_index::text::Analyzer;
 use std::path::Path;
-use std::time::Instant;
 
 /// An engine that is ready to answer.
 pub struct Contestant {
@@ -64,9 +64,8 @@ impl Contestant {
             Runner::Library(engine) => {
                 let mut times = Times::default();
                 for text in set.texts.iter().step_by(step) {
-                    let start = Instant::now();
-                    let answer = engine.answer(text, mode, k)?;
-                    times.us.push(start.elapsed().as_nanos() as f64 / 1e3);
+                    let (answer, seconds) = timed(|| engine.answer(text, mode, k))?;
+                    times.us.push(seconds * 1e6);
                     times.rows.push(answer.len());
                 }
                 Ok(times)
@@ -104,19 +103,11 @@ impl Contestant {
         }
     }
 
-    /// Returns the bytes of the lists and of the bounds of a Python peer.
-    pub fn list_bytes(&self) -> Option<(u64, u64)> {
+    /// Returns what a Python peer reports about itself.
+    pub fn about(&self) -> Option<&About> {
         match &self.runner {
             Runner::Library(_) => None,
-            Runner::Process(peer) => Some((peer.about().list_bytes, peer.about().bound_bytes)),
-        }
-    }
-
-    /// Returns the version of a Python peer.
-    pub fn version(&self) -> Option<String> {
-        match &self.runner {
-            Runner::Library(_) => None,
-            Runner::Process(peer) => Some(peer.about().version.clone()),
+            Runner::Process(peer) => Some(peer.about()),
         }
     }
 }

@@ -124,7 +124,8 @@ impl<'a> Race<'a> {
             say("answering on several threads");
             findings.extend(threads::run(self, &setup, &sets)?);
         }
-        let versions = contestants.iter().filter_map(|one| Some((one.engine.to_string(), one.version()?))).collect();
+        let version = |one: &Contestant| Some((one.engine.to_string(), one.about()?.version.clone()));
+        let versions = contestants.iter().filter_map(version).collect();
         Ok((findings, versions))
     }
 
@@ -152,8 +153,8 @@ fn overhead_measurements(
 ) -> Vec<Measurement> {
     let of_pisa = overheads.iter().filter(|((at, _), _)| contestants[*at].engine == RaceEngine::Pisa);
     let measurement = |(&(at, k), overhead): (&(usize, usize), &Overhead)| {
-        let (engine, k) = (contestants[at].engine.to_string(), k.to_string());
-        Measurement::new("overhead", &[("collection", collection), ("engine", &engine), ("k", &k)])
+        let engine = contestants[at].engine;
+        Measurement::new("overhead", &[("collection", &collection), ("engine", &engine), ("k", &k)])
             .with("empty_us", overhead.empty_us)
             .with("row_us", overhead.row_us)
     };

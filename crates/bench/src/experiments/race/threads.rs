@@ -4,7 +4,7 @@ use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, QuerySet, Race};
 use crate::error::BenchError;
-use crate::result::Measurement;
+use crate::result::{Label, Measurement};
 use crate::statistics::Spread;
 use crate::table::{DASH, Table, number};
 use lanner::{Mode, Query, Searcher};
@@ -31,8 +31,7 @@ pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings
     for set in sets {
         for mode in race.modes() {
             let rates = rates(race, &searcher, set, (mode, k))?;
-            let mode = mode.to_string();
-            let labels = [("collection", setup.name.as_str()), ("log", &set.name), ("mode", &mode)];
+            let labels: [Label<'_>; 3] = [("collection", &setup.name), ("log", &set.name), ("mode", &mode)];
             let mut measurement = Measurement::new("threads", &labels).with("k", k as f64);
             for (threads, rate) in &rates.rates {
                 measurement = measurement.with(&format!("queries_a_second_{threads}"), *rate);
@@ -46,7 +45,7 @@ pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings
             let limit = race.context.suite.limit(&measurement, "one_of_two");
             let judged = holds(&[("two threads".to_owned(), measurement.value("one_of_two"), limit)]);
             let gains = [gain, limit.map_or(DASH.to_owned(), |limit| number(1.0 / limit)), judged];
-            table.row([set.name.clone(), mode].into_iter().chain(cells).chain(gains).collect());
+            table.row([set.name.clone(), mode.to_string()].into_iter().chain(cells).chain(gains));
             rows.push(measurement);
         }
     }

@@ -4,9 +4,10 @@ use super::contestant::Contestant;
 use super::{Cell, QuerySet};
 use crate::error::BenchError;
 use crate::peers::{Overhead, Times};
-use crate::result::Measurement;
+use crate::result::{Label, Measurement};
 use crate::statistics::{Spread, Summary, mean};
 use crate::suite::{PeersPart, RaceEngine};
+use std::fmt::Display;
 
 /// Algorithms are preselected on every tenth query.
 const PILOT_STEP: usize = 10;
@@ -75,7 +76,7 @@ fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<
     }
     let mut means = Vec::new();
     for algorithm in &algorithms {
-        means.push(mean(&contestant.pass(set, cell, algorithm, PILOT_STEP)?.us));
+        means.push(mean(contestant.pass(set, cell, algorithm, PILOT_STEP)?.us));
     }
     let least = means.iter().copied().fold(f64::INFINITY, f64::min);
     let pairs = algorithms.into_iter().zip(means);
@@ -93,7 +94,7 @@ fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
     };
     let figures = |entry: &&Entry| {
         let runs = net(entry);
-        let means = Spread::of(runs.iter().map(|run| mean(run)));
+        let means = Spread::of(runs.iter().map(|run| mean(run.iter().copied())));
         let queries = runs.first().map_or(0, Vec::len);
         let of_query = |at: usize| Spread::of(runs.iter().map(|run| run[at])).median;
         let summary = Summary::of((0..queries).map(of_query));
@@ -112,10 +113,9 @@ fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
 
 impl Timed {
     pub fn measurement(&self, collection: &str, log: &str, (mode, k): Cell) -> Measurement {
-        let (mode, k) = (mode.to_string(), k.to_string());
-        let labels = [("collection", collection), ("log", log), ("mode", &mode), ("k", &k), ("engine", &self.engine)];
-        let algorithm = [("algorithm", self.algorithm.as_str())];
-        let labels = if self.algorithm.is_empty() { labels.to_vec() } else { [&labels[..], &algorithm].concat() };
+        let mut labels: Vec<Label<'_>> = vec![("collection", &collection), ("log", &log), ("mode", &mode), ("k", &k)];
+        labels.push(("engine", &self.engine));
+        labels.extend((!self.algorithm.is_empty()).then_some(("algorithm", &self.algorithm as &dyn Display)));
         Measurement::new("race", &labels)
             .with("queries", self.summary.count as f64)
             .with("runs", self.runs as f64)

@@ -3,10 +3,10 @@
 use crate::error::BenchError;
 use crate::experiments::Say;
 use crate::experiments::gpu::decode::STREAM;
-use crate::reproduce::setup::{Setup, Timed, bytes_of, check};
+use crate::reproduce::setup::{Setup, Timed, bytes_of, check, list_numbers};
 use crate::result::Measurement;
 use crate::statistics::{Spread, mean};
-use crate::table::{count, number};
+use crate::table::number;
 use lanner::internals::papers::batched_intersection::{Batch, Threshold, batches};
 use lanner::internals::papers::compaction::{DeviceList, THREADS};
 use lanner::internals::papers::{binary_intersection, merge_path};
@@ -15,7 +15,7 @@ use lanner_gpu::device::{Address, Command};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Memory, Pinned};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ struct Query {
 struct Work<'a> {
     setup: &'a Setup,
     queries: Vec<Query>,
-    _lists: Vec<Memory>,
+    _lists: BTreeMap<u64, Memory>,
 }
 
 /// Scratch buffers for the largest batch of a pass.
@@ -89,18 +89,15 @@ pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>, BenchErr
 
 /// Describes the measurement, for the notes of tables.
 pub fn note(setup: &Setup, rows: &[Measurement]) -> String {
-    let queries = rows.first().map_or(0.0, |row| row.value("queries"));
-    let load = rows.first().map_or(f64::NAN, |row| row.value("shortest"));
+    let (note, multiprocessors) = (setup.note(), setup.gpu.limits().multiprocessors);
+    let (queries, load) = (rows[0].count("queries"), number(rows[0].value("shortest")));
     format!(
-        "{} {} queries of the log with at least two terms; their shortest lists have {} documents on average. PARA and PART \
-         find all documents that are in all lists, which are plain numbers on the device, and download them; memory is \
-         allocated before. A threshold is S x T x B documents of shortest lists, here {} x {THREADS} x B. PART has as many \
-         queries per batch as PARA on average, sorted by the magnitude of their shortest lists. Ours is Lanner's executor with \
-         the same number of queries per batch: it reads packed lists, scores, and returns the best 10.",
-        setup.note(),
-        count(queries as u64),
-        number(load),
-        setup.gpu.limits().multiprocessors
+        "{note} {queries} queries of the log with at least two terms; their shortest lists have {load} documents on \
+         average. PARA and PART find all documents that are in all lists, which are plain numbers on the device, and \
+         download them; memory is allocated before. A threshold is S x T x B documents of shortest lists, here \
+         {multiprocessors} x {THREADS} x B. PART has as many queries per batch as PARA on average, sorted by the \
+         magnitude of their shortest lists. Ours is Lanner's executor with the same number of queries per batch: it \
+         reads packed lists, scores, and returns the best 10."
     )
 }
 
@@ -109,38 +106,34 @@ impl Work<'_> {
         let texts: Vec<String> = setup.work.texts.iter().filter(|text| text.contains(' ')).cloned().collect();
         let plans = setup.plan(&texts, Mode::And, 10)?;
         let hits = setup.hits(&plans)?;
-        let numbers: BTreeSet<u64> = plans.iter().flat_map(|plan| plan.lists.iter().map(|list| list.id.0)).collect();
-        let numbers: Vec<u64> = numbers.into_iter().collect();
-        let documents = setup.decode(&numbers)?;
-        let upload = |list: &Arc<Vec<u32>>| setup.upload(&bytes_of(list));
-        let memories = documents.iter().map(upload).collect::<Result<Vec<Memory>, GpuError>>()?;
-        // The positions of the lists of a plan in `documents`, the shortest first.
-        let positions = |plan: &Plan| {
-            let position = |id: u64| numbers.binary_search(&id).expect("every list was decoded");
-            let mut positions: Vec<usize> = plan.lists.iter().map(|list| position(list.id.0)).collect();
-            positions.sort_by_key(|&position| documents[position].len());
-            positions
+        let documents = setup.decode(plans.iter().flat_map(list_numbers))?;
+        let upload = |(&number, list): (&u64, &Arc<Vec<u32>>)| Ok((number, setup.upload(&bytes_of(list))?));
+        let memories = documents.iter().map(upload).collect::<Result<BTreeMap<u64, Memory>, GpuError>>()?;
+        // The numbers of the lists of a plan, the shortest first.
+        let sorted = |plan: &Plan| {
+            let mut numbers: Vec<u64> = list_numbers(plan).collect();
+            numbers.sort_by_key(|number| documents[number].len());
+            numbers
         };
         let intersect = |plan: &Plan| {
-            let lists = positions(plan).into_iter().map(|position| documents[position].as_slice());
-            intersection_of(&lists.collect::<Vec<_>>())
+            let lists: Vec<&[u32]> = sorted(plan).iter().map(|number| documents[number].as_slice()).collect();
+            intersection_of(&lists)
         };
         let expected: Vec<Vec<u32>> = plans.par_iter().map(intersect).collect();
         let mut queries = Vec::new();
         for ((plan, hits), expected) in plans.into_iter().zip(hits).zip(expected) {
-            let list = |position: usize| DeviceList {
-                documents: memories[position].address(),
-                length: documents[position].len() as u32,
+            let list = |number: &u64| DeviceList {
+                documents: memories[number].address(),
+                length: documents[number].len() as u32,
             };
             // Not sorted: sorting is the CPU's share of a batch.
-            let lists: Vec<DeviceList> = positions(&plan).into_iter().rev().map(list).collect();
+            let lists: Vec<DeviceList> = sorted(&plan).iter().rev().map(list).collect();
             let load = lists.iter().map(|list| list.length).min().unwrap_or(0);
             queries.push(Query { lists, load, expected, plan, hits });
         }
         if queries.is_empty() {
-            return Err(BenchError::Usage(
-                "no query of the log has two terms; take more queries with --count".to_owned(),
-            ));
+            let what = "no query of the log has two terms; take more queries with --count";
+            return Err(BenchError::Usage(what.to_owned()));
         }
         Ok(Work { setup, queries, _lists: memories })
     }
@@ -166,7 +159,7 @@ impl Work<'_> {
         let middle = &runs[runs.len() / 2];
         let mut rows = vec![self.summary(algorithm, b, middle, (seconds, runs.len()))];
         let single = |(number, batch): (usize, &BatchTime)| {
-            Measurement::new("response", &[("algorithm", algorithm)])
+            Measurement::new("response", &[("algorithm", &algorithm)])
                 .with("threshold", f64::from(b))
                 .with("batch", number as f64)
                 .with("queries", batch.queries as f64)
@@ -179,12 +172,12 @@ impl Work<'_> {
     fn summary(&self, algorithm: &str, b: u32, run: &[BatchTime], (seconds, runs): (Spread, usize)) -> Measurement {
         let (queries, count) = (self.queries.len() as f64, run.len() as f64);
         let ms: Vec<f64> = run.iter().map(|batch| batch.whole * 1e3).collect();
-        let mean = mean(&ms);
+        let mean = mean(ms.iter().copied());
         let spread = Spread { median: mean, ..Spread::of(ms.iter().copied()) };
         let deviation = (ms.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count).sqrt();
         let mean_of = |value: fn(&BatchTime) -> f64| run.iter().map(value).sum::<f64>() * 1e3 / count;
         let shortest = self.queries.iter().map(|query| f64::from(query.load)).sum::<f64>() / queries;
-        Measurement::new("batches", &[("algorithm", algorithm)])
+        Measurement::new("batches", &[("algorithm", &algorithm)])
             .with("threshold", f64::from(b))
             .with("queries", queries)
             .with("shortest", shortest)

@@ -9,7 +9,7 @@ use super::{Entry, Run};
 use crate::experiments::Findings;
 use crate::plot::{Bar, Chart, Group, Line, LineChart};
 use crate::result::Measurement;
-use crate::table::{DASH, Table, count, number};
+use crate::table::{DASH, Table, number};
 use batches::{OURS, PARA, PART};
 
 /// The threshold of Figure 7; in the paper it has 513 queries per batch.
@@ -112,13 +112,13 @@ fn curve(setup: &Setup, rows: &[Measurement], x: X, y: Y) -> Findings {
         row_of(&rows, algorithm, para.value("threshold")).map_or(f64::NAN, |row| row.value(y.value))
     };
     for para in &of_para {
-        let counts = ["threshold", "batches"].map(|name| count(para.value(name) as u64));
+        let counts = ["threshold", "batches"].map(|name| para.count(name));
         let values = x.algorithms.iter().map(|algorithm| value(para, algorithm));
         let numbers = [para.value("batch_size")].into_iter().chain(values).map(number);
-        table.row(counts.into_iter().chain(numbers).collect());
+        table.row(counts.into_iter().chain(numbers));
     }
     let paper = if x.value == "threshold" { y.paper } else { PAPER_ON_SIZES };
-    table.notes = vec![paper.to_owned(), batches::note(setup, &rows)];
+    let table = table.notes(&[paper, &batches::note(setup, &rows)]);
     let line = |algorithm: &&'static str| {
         let point = |para: &&Measurement| (para.value(x.value).max(1.0), value(para, algorithm));
         let mut points: Vec<(f64, f64)> = of_para.iter().map(point).collect();
@@ -154,15 +154,15 @@ fn figure_7(setup: &Setup, rows: &[Measurement]) -> Findings {
         let bar = Bar::with_range(series, row, ["response_ms", "response_least_ms", "response_most_ms"]);
         groups.push(Group::new(row.label("algorithm"), [bar]));
     }
-    let threshold = rows.first().map_or(f64::NAN, |row| row.value("threshold"));
-    table.notes = vec![
-        format!(
-            "B of {}; the result file has the time of each batch. The last column is the standard deviation divided by the \
-             mean. The text of the paper gives no numbers; it says that PARA is steady and PART fluctuates violently.",
-            count(threshold as u64)
+    let threshold = rows[0].count("threshold");
+    let table = table.notes(&[
+        &format!(
+            "B of {threshold}; the result file has the time of each batch. The last column is the standard deviation \
+             divided by the mean. The text of the paper gives no numbers; it says that PARA is steady and PART \
+             fluctuates violently."
         ),
-        batches::note(setup, &rows),
-    ];
+        &batches::note(setup, &rows),
+    ]);
     let subtitle = "milliseconds: mean, minimum and maximum of all batches";
     let chart = Chart::new("Response times of batches", subtitle, "ms").groups(groups);
     Findings::new(rows).table(table).chart("spread", chart)
@@ -192,15 +192,14 @@ fn figure_8(setup: &Setup, rows: &[Measurement]) -> Findings {
     }
     let cells = [PAPER_BATCH].into_iter().chain(shares_of(TABLE_II)).map(number);
     let label = ["PARA, paper, Table II".to_owned()].into_iter();
-    table.row(label.chain(cells).chain([DASH; 3].map(str::to_owned)).collect());
+    table.row(label.chain(cells).chain([DASH; 3].map(str::to_owned)));
     groups.push(Group::of_series("PARA, paper", shares_of(TABLE_II)));
-    table.notes = vec![
+    let table = table.notes(&[
         "Transfer is the time of a batch that is neither the CPU's before it nor the kernel's: upload of queries, download of \
          results, and their calls. The text of the paper gives no numbers for the figure; its Table II has, for PARA on all of \
-         its 33,337 queries with a B of 128, which is half of the one that gives batches of 513."
-            .to_owned(),
-        batches::note(setup, &rows),
-    ];
+         its 33,337 queries with a B of 128, which is half of the one that gives batches of 513.",
+        &batches::note(setup, &rows),
+    ]);
     let chart = Chart::new("Shares of the steps of a batch", "percent of the time of a batch", "%").series(&SHARES);
     Findings::new(rows).table(table).chart("shares", chart.groups(groups))
 }

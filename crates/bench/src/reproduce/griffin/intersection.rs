@@ -5,8 +5,9 @@ use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{LineChart, lines_by};
 use crate::reproduce::setup::{Average, Coded, Download, Resident, Setup, Term, Timed, check, time_cpu};
-use crate::result::{Measurement, find, find_value, groups};
-use crate::table::{DASH, Table, count, number};
+use crate::result::{Label, Measurement, find, find_value, groups};
+use crate::statistics::mean;
+use crate::table::{DASH, Table, number};
 use lanner::internals::device::decode::DecodeKind::Documents;
 use lanner::internals::papers::binary_intersection;
 use lanner::internals::papers::compaction::{DeviceList, Found, Origins};
@@ -16,7 +17,7 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::{BLOCK, CodecName};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -56,39 +57,28 @@ enum Method {
     GpuBinary,
     GpuSkips,
     GpuMerge,
-    GpuSent,
+    GpuUploaded,
     OurCpu,
     OurGpu,
 }
 
-impl Method {
-    /// All methods, in the order of columns.
-    const ALL: [Method; 10] = [
-        Method::CpuMerge,
-        Method::CpuBinary,
-        Method::CpuSkips,
-        Method::CpuPacked,
-        Method::GpuBinary,
-        Method::GpuSkips,
-        Method::GpuMerge,
-        Method::GpuSent,
-        Method::OurCpu,
-        Method::OurGpu,
-    ];
+/// The names of the methods, in the order of columns; `sent` stands for uploaded lists in results.
+const METHODS: [(Method, &str); 10] = [
+    (Method::CpuMerge, "merge, CPU"),
+    (Method::CpuBinary, "binary search, CPU"),
+    (Method::CpuSkips, "binary search by skips, CPU"),
+    (Method::CpuPacked, "PForDelta, merge or skips, CPU"),
+    (Method::GpuBinary, "binary search, GPU"),
+    (Method::GpuSkips, "binary search by skips, GPU"),
+    (Method::GpuMerge, "MergePath, GPU"),
+    (Method::GpuUploaded, "sent, Para-EF, MergePath, GPU"),
+    (Method::OurCpu, "ours, top 10, CPU"),
+    (Method::OurGpu, "ours, top 10, GPU"),
+];
 
+impl Method {
     fn name(self) -> &'static str {
-        match self {
-            Method::CpuMerge => "merge, CPU",
-            Method::CpuBinary => "binary search, CPU",
-            Method::CpuSkips => "binary search by skips, CPU",
-            Method::CpuPacked => "PForDelta, merge or skips, CPU",
-            Method::GpuBinary => "binary search, GPU",
-            Method::GpuSkips => "binary search by skips, GPU",
-            Method::GpuMerge => "MergePath, GPU",
-            Method::GpuSent => "sent, Para-EF, MergePath, GPU",
-            Method::OurCpu => "ours, top 10, CPU",
-            Method::OurGpu => "ours, top 10, GPU",
-        }
+        METHODS.iter().find(|(method, _)| *method == self).expect("every method has a name").1
     }
 }
 
@@ -96,7 +86,7 @@ impl Method {
 struct Pair {
     shorter: Arc<Resident>,
     longer: Arc<Resident>,
-    /// `None` unless [`Method::GpuSent`] is measured.
+    /// `None` unless [`Method::GpuUploaded`] is measured.
     packed: Option<Packed>,
     expected: Vec<u32>,
     plan: Plan,
@@ -123,7 +113,7 @@ pub fn figure_8(setup: &Setup) -> Result<Findings, BenchError> {
     let longer = setup.length(LONGER.start)..setup.length(LONGER.end);
     let mut rows = Vec::new();
     for (ratio, _) in RATIOS {
-        let methods = [Method::CpuMerge, Method::CpuPacked, Method::GpuMerge, Method::GpuSkips, Method::GpuSent];
+        let methods = [Method::CpuMerge, Method::CpuPacked, Method::GpuMerge, Method::GpuSkips, Method::GpuUploaded];
         // With lists of similar lengths, one core would search for seconds, and merging is better.
         let skips = (ratio.start > 1).then_some(Method::CpuSkips);
         let methods = methods.into_iter().chain(skips).chain([Method::OurCpu, Method::OurGpu]);
@@ -149,7 +139,7 @@ pub fn figure_13(setup: &Setup) -> Result<Findings, BenchError> {
         let most = setup.count(5, 1) as u64;
         let wanted = (MAX_POSTINGS / length / FACTORS.len() as u64).clamp(1, most) as usize;
         let terms = FACTORS.map(|factor| setup.lists.pairs(longer.clone(), factor, wanted)).concat();
-        rows.extend(measure(setup, &terms, ("length", &length.to_string()), &methods)?);
+        rows.extend(measure(setup, &terms, ("length", &length), &methods)?);
     }
     Ok(length_findings(&setup.note(), rows))
 }
@@ -162,58 +152,51 @@ fn range_name(ratio: &Range<u32>) -> String {
 fn measure(
     setup: &Setup,
     terms: &[[Term; 2]],
-    group: (&str, &str),
+    group: Label<'_>,
     methods: &[Method],
 ) -> Result<Vec<Measurement>, BenchError> {
     if terms.is_empty() {
         return Ok(Vec::new());
     }
-    let pairs = Pairs::prepare(setup, terms, methods.contains(&Method::GpuSent))?;
-    let mean = |value: &dyn Fn(&Pair) -> usize| {
-        pairs.pairs.iter().map(|pair| value(pair) as f64).sum::<f64>() / pairs.pairs.len() as f64
-    };
-    let sent =
-        |pair: &Pair| pair.packed.iter().flat_map(|packed| &packed.elias_fano).map(|list| list.sent_bytes()).sum();
+    let pairs = Pairs::prepare(setup, terms, methods.contains(&Method::GpuUploaded))?;
+    let mean = |value: &dyn Fn(&Pair) -> usize| mean(pairs.pairs.iter().map(|pair| value(pair) as f64));
+    let uploaded = |pair: &Pair| pair.packed().elias_fano.iter().map(|list| list.bytes_to_upload()).sum();
     let mut rows = Vec::new();
     for &method in methods {
         let average = pairs.average(setup, method)?;
-        let row = Measurement::new("intersect", &[("method", method.name()), group])
+        let row = Measurement::new("intersect", &[("method", &method.name()), group])
             .with("pairs", pairs.pairs.len() as f64)
             .with("shorter", mean(&|pair| pair.shorter.documents.len()))
             .with("longer", mean(&|pair| pair.longer.documents.len()))
             .with("results", mean(&|pair| pair.expected.len()));
-        let row = if method == Method::GpuSent { row.with("bytes_sent", mean(&sent)) } else { row };
+        let row = if method == Method::GpuUploaded { row.with("bytes_sent", mean(&uploaded)) } else { row };
         rows.push(average.add_to(row));
     }
     Ok(rows)
 }
 
 impl Pairs {
-    fn prepare(setup: &Setup, terms: &[[Term; 2]], is_sent: bool) -> Result<Pairs, BenchError> {
-        let numbers: BTreeSet<u64> = terms.iter().flatten().map(|term| term.number).collect();
-        let numbers: Vec<u64> = numbers.into_iter().collect();
-        let lists = setup.decode(&numbers)?;
-        let codecs = if is_sent { &[CodecName::EliasFano, CodecName::PforBlock][..] } else { &[] };
-        let mut packed: Vec<Vec<Arc<Coded>>> = Vec::new();
-        for &codec in codecs {
-            packed.push(Coded::all(setup, codec, &lists)?.into_iter().map(Arc::new).collect());
-        }
-        let position = |term: &Term| numbers.binary_search(&term.number).expect("the list of every term was decoded");
+    fn prepare(setup: &Setup, terms: &[[Term; 2]], is_uploaded: bool) -> Result<Pairs, BenchError> {
+        let lists = setup.decode(terms.iter().flatten().map(|term| term.number))?;
+        let pack = |codec| -> Result<BTreeMap<u64, Arc<Coded>>, BenchError> {
+            let packed = Coded::all(setup, codec, &lists.values().cloned().collect::<Vec<_>>())?;
+            Ok(lists.keys().copied().zip(packed.into_iter().map(Arc::new)).collect())
+        };
+        let packed = if is_uploaded { Some((pack(CodecName::EliasFano)?, pack(CodecName::PforBlock)?)) } else { None };
         let texts: Vec<String> = terms.iter().map(|[one, other]| format!("{} {}", one.text, other.text)).collect();
         let plans = setup.plan(&texts, Mode::And, K)?;
         let hits = setup.hits(&plans)?;
-        let intersect =
-            |[shorter, longer]: &[Term; 2]| merge_path::cpu(&lists[position(shorter)], &lists[position(longer)]);
+        let intersect = |[one, other]: &[Term; 2]| merge_path::cpu(&lists[&one.number], &lists[&other.number]);
         let expected: Vec<Vec<u32>> = terms.par_iter().map(intersect).collect();
-        let upload = |list: &Arc<Vec<u32>>| setup.upload_list(Arc::clone(list)).map(Arc::new);
-        let lists = lists.iter().map(upload).collect::<Result<Vec<_>, GpuError>>()?;
+        let upload = |(&number, list)| Ok((number, Arc::new(setup.upload_list(Arc::clone(list))?)));
+        let resident = lists.iter().map(upload).collect::<Result<BTreeMap<_, _>, GpuError>>()?;
         let mut pairs = Vec::new();
         for (((terms, plan), hits), expected) in terms.iter().zip(plans).zip(hits).zip(expected) {
-            let [shorter, longer] = [0, 1].map(|at| Arc::clone(&lists[position(&terms[at])]));
-            let of = |lists: &Vec<Arc<Coded>>| [0, 1].map(|at: usize| Arc::clone(&lists[position(&terms[at])]));
-            let packed = is_sent.then(|| Packed {
-                elias_fano: of(&packed[0]),
-                pfor: of(&packed[1]),
+            let [shorter, longer] = [0, 1].map(|at: usize| Arc::clone(&resident[&terms[at].number]));
+            let of = |lists: &BTreeMap<_, Arc<Coded>>| [0, 1].map(|at: usize| Arc::clone(&lists[&terms[at].number]));
+            let packed = packed.as_ref().map(|(elias_fano, pfor)| Packed {
+                elias_fano: of(elias_fano),
+                pfor: of(pfor),
                 lasts: binary_intersection::last_documents(&longer.documents),
             });
             pairs.push(Pair { shorter, longer, packed, expected, plan, hits });
@@ -259,10 +242,10 @@ impl Pair {
             Method::GpuMerge => merge(gpu, lists, scratch)?,
             Method::GpuBinary => binary(None)?,
             Method::GpuSkips => binary(Some(self.longer.lasts.address()))?,
-            Method::GpuSent => {
+            Method::GpuUploaded => {
                 let lists = &self.packed().elias_fano;
                 for list in lists {
-                    list.send()?;
+                    list.upload()?;
                     list.launch(Documents)?;
                 }
                 merge(gpu, [lists[0].list(), lists[1].list()], scratch)?
@@ -284,7 +267,7 @@ impl Pair {
             Method::CpuPacked => time_cpu(name, &self.expected, || self.packed().intersect_on_cpu()),
             Method::OurCpu => setup.time_on_cpu(from_ref(&self.plan), from_ref(&self.hits)),
             Method::OurGpu => setup.time_on_gpu(from_ref(&self.plan), from_ref(&self.hits)),
-            Method::GpuBinary | Method::GpuSkips | Method::GpuMerge | Method::GpuSent => setup.time(|| {
+            Method::GpuBinary | Method::GpuSkips | Method::GpuMerge | Method::GpuUploaded => setup.time(|| {
                 let found = self.launch(setup, method, scratch)?.expect("the method has a kernel");
                 Ok(Download { from: found.count, bytes: 4 })
             }),
@@ -330,38 +313,37 @@ fn group_table(
     (heads, further): (&[&str], impl Fn(&[Measurement]) -> Vec<String>),
 ) -> (Table, Vec<&'static str>) {
     let is_measured = |name: &&str| find(rows, &[("method", name)]).is_some();
-    let names: Vec<&'static str> = Method::ALL.map(Method::name).into_iter().filter(is_measured).collect();
+    let names: Vec<&'static str> = METHODS.map(|(_, name)| name).into_iter().filter(is_measured).collect();
     let head = [if label == "length" { "about" } else { label }, "pairs", "shorter", "longer", "in both"];
     let mut table = Table::new(title, 1, &[&head[..], &names, heads].concat());
     for group in groups(rows, label) {
-        let counts = ["pairs", "shorter", "longer", "results"].map(|name| count(group[0].value(name) as u64));
+        let counts = ["pairs", "shorter", "longer", "results"].map(|name| group[0].count(name));
         let times = names.iter().map(|name| number(find_value(group, &[("method", name)], "us")));
         let cells = [group[0].label(label).to_owned()].into_iter().chain(counts).chain(times);
-        table.row(cells.chain(further(group)).collect());
+        table.row(cells.chain(further(group)));
     }
     (table, names)
 }
 
 fn value(group: &[Measurement], method: Method, name: &str) -> f64 {
-    find_value(group, &[("method", method.name())], name)
+    find_value(group, &[("method", &method.name())], name)
 }
 
 fn ratio_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let faster = |group: &[Measurement]| {
-        let is_gpu = value(group, Method::GpuSent, "us") < value(group, Method::CpuPacked, "us");
+        let is_gpu = value(group, Method::GpuUploaded, "us") < value(group, Method::CpuPacked, "us");
         let paper = RATIOS.iter().find(|(ratio, _)| group[0].label("ratio") == range_name(ratio));
         vec![if is_gpu { "GPU" } else { "CPU" }.to_owned(), paper.map_or(DASH, |(_, faster)| faster).to_owned()]
     };
     let title = "Microseconds to intersect two lists, by the ratio of their lengths";
-    let (mut table, names) = group_table(title, "ratio", &rows, (&["faster, sent", "faster, paper"], faster));
-    table.notes = vec![
-        format!("{note} {HOW_TIMED}"),
+    let (table, names) = group_table(title, "ratio", &rows, (&["faster, sent", "faster, paper"], faster));
+    let table = table.notes(&[
+        &format!("{note} {HOW_TIMED}"),
         "Sent, as in the paper: both lists, packed by Elias-Fano, are copied to the device from pageable host memory, decoded \
          and merged. The CPU has both lists packed by PForDelta with a width for each block; from a ratio of 16 on it decodes \
          only blocks that may match. Faster compares these two. The text of the paper gives no numbers; it says that the GPU \
-         is faster up to a ratio of 128."
-            .to_owned(),
-    ];
+         is faster up to a ratio of 128.",
+    ]);
     let point = |row: &Measurement| (row.value("longer") / row.value("shorter"), row.value("us"));
     let axes = ["length of the longer list divided by that of the shorter", "us"];
     let chart = LineChart::new("Two lists, by the ratio of their lengths", "microseconds; lower is better", axes)
@@ -378,17 +360,15 @@ fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     };
     let heads = ["MergePath x CPU merge", "x GPU binary", "x GPU binary, on the device"];
     let title = "Microseconds to intersect two lists of comparable lengths";
-    let (mut table, names) = group_table(title, "length", &rows, (&heads, speedups));
-    table.notes = vec![
-        format!("{note} {HOW_TIMED} A quarter of the pairs each has lengths within a factor of 2, 4, 8 and 16."),
+    let (table, names) = group_table(title, "length", &rows, (&heads, speedups));
+    let table = table.notes(&[
+        &format!("{note} {HOW_TIMED} A quarter of the pairs each has lengths within a factor of 2, 4, 8 and 16."),
         "On the device: the time that the device records from the start of the work, which clears some counters, to its end. \
-         For short lists, most of the time of a call is overhead of the call."
-            .to_owned(),
+         For short lists, most of the time of a call is overhead of the call.",
         "The text of the paper gives only maximal speedups: its MergePath is up to 87.35 times as fast as merging on its CPU, \
          and up to 2.29 times as fast as binary search on its GPU, which is up to 102 times as fast as binary search on its \
-         CPU."
-            .to_owned(),
-    ];
+         CPU.",
+    ]);
     let point = |row: &Measurement| {
         let postings = row.value("shorter") + row.value("longer");
         (row.value("longer").max(1000.0) / 1e3, postings / row.value("us"))

@@ -101,17 +101,23 @@ fn table_1(workload: &Workload, runs: usize) -> Result<Findings, BenchError> {
         (DEFAULT, "paper", ms(DEFAULT) / fastest),
         (BEST_FUSED, "paper", ms(BEST_FUSED) / fastest),
     ] {
-        measurements.push(Measurement::new("ratio", &[("variant", label), ("to", to)]).with("x", x));
+        measurements.push(Measurement::new("ratio", &[("variant", &label), ("to", &to)]).with("x", x));
     }
     measurements.push(phases.measurement());
-    let mut table = time_table(workload, &rows);
-    table.notes.insert(0, format!("{}; median, minimum and maximum of {runs} alternating runs.", workload.note()));
-    table.notes.push(phases.reason(workload));
+    let postings = count(paper_postings() as u64);
+    let table = time_table(workload, &rows).notes(&[
+        &format!("{}; median, minimum and maximum of {runs} alternating runs.", workload.note()),
+        &format!(
+            "The paper: 20,000 queries on .GOV2 (25,205,179 documents, {postings} postings per query by its Table 2), a \
+             Core i5 with 3.2 GHz. Its row of JASS is measured here as an inlined Algorithm 1."
+        ),
+        &phases.reason(workload),
+    ]);
     Ok(Findings::new(measurements).table(table).table(phases.table()))
 }
 
 fn time_measurement(workload: &Workload, (variant, spread): &(&Variant, Spread)) -> Measurement {
-    let row = Measurement::new("time", &[("variant", variant.label)])
+    let row = Measurement::new("time", &[("variant", &variant.label)])
         .with("queries", workload.queries() as f64)
         .with("documents", f64::from(workload.documents()))
         .with("postings_a_query", workload.postings())
@@ -145,13 +151,8 @@ fn time_table(workload: &Workload, rows: &[(&Variant, Spread)]) -> Table {
         let ns = spread.median * 1e6 / workload.postings();
         let times = spread.values().into_iter().chain([ns]).map(number);
         let reductions = [reduction(0, spread), reduction(4, spread)];
-        table.row([variant.label.to_owned()].into_iter().chain(paper).chain(times).chain(reductions).collect());
+        table.row([variant.label.to_owned()].into_iter().chain(paper).chain(times).chain(reductions));
     }
-    table.notes = vec![format!(
-        "The paper: 20,000 queries on .GOV2 (25,205,179 documents, {} postings per query by its Table 2), a Core i5 with \
-         3.2 GHz. Its row of JASS is measured here as an inlined Algorithm 1.",
-        count(paper_postings() as u64)
-    )];
     table
 }
 
@@ -206,12 +207,11 @@ impl Clauses {
         for (at, label) in self.labels.into_iter().enumerate() {
             let paper = self.paper.map_or([DASH; 2].map(str::to_owned), |all| [count(all[at]), share(all[at], &all)]);
             let cells = [count(ours[at]), share(ours[at], &ours)];
-            table.row([label.to_owned()].into_iter().chain(paper).chain(cells).collect());
-            let row = Measurement::new("clause", &[("clause", label)]).with("ours", ours[at] as f64);
+            table.row([label.to_owned()].into_iter().chain(paper).chain(cells));
+            let row = Measurement::new("clause", &[("clause", &label)]).with("ours", ours[at] as f64);
             measurements.push(self.paper.map_or(row.clone(), |all| row.with("paper", all[at] as f64)));
         }
-        table.notes = vec![format!("{}.", workload.note()), note.to_owned()];
-        Ok(Findings::new(measurements).table(table))
+        Ok(Findings::new(measurements).table(table.notes(&[&format!("{}.", workload.note()), note])))
     }
 }
 
@@ -236,8 +236,8 @@ fn figure_2(workload: &Workload, threads: usize, runs: usize) -> Result<Findings
             let expected = points[0].1 / threads as f64;
             let further = [expected, speedup, rate, rate * workload.postings() / 1e6];
             let cells = spread.values().into_iter().chain(further).map(number);
-            table.row([label.to_owned(), threads.to_string()].into_iter().chain(cells).collect());
-            let row = Measurement::new("threads", &[("variant", label), ("threads", &threads.to_string())]);
+            table.row([label.to_owned(), threads.to_string()].into_iter().chain(cells));
+            let row = Measurement::new("threads", &[("variant", &label), ("threads", &threads)]);
             findings.measurements.push(row.with("seconds", spread.median).with("speedup", speedup));
         }
         let single = points[0].1;
@@ -251,12 +251,14 @@ fn figure_2(workload: &Workload, threads: usize, runs: usize) -> Result<Findings
     let ideal = thread_counts(threads).into_iter().map(|threads| (threads as f64, threads as f64));
     speedups.push(Line::new("expected", ideal));
     let chart = LineChart::new("Score-at-a-time: speedup", workload.note(), ["threads", "x"]).lines(speedups);
-    table.notes = vec![
-        format!("{}; median of {runs} runs; expected is the time of one thread divided by the number of threads.", workload.note()),
+    let table = table.notes(&[
+        &format!(
+            "{}; median of {runs} runs; expected is the time of one thread divided by the number of threads.",
+            workload.note()
+        ),
         "The paper: with all optimizations, 4 threads take 21 % less time than 1, where 75 % are expected, and 3 % less than \
-         3; without them, 72 %. It concludes that memory is the bottleneck."
-            .to_owned(),
-    ];
+         3; without them, 72 %. It concludes that memory is the bottleneck.",
+    ]);
     Ok(findings.table(table).chart("speedup", chart))
 }
 

@@ -69,13 +69,12 @@ impl Phases {
         ] {
             table.numbers(part, [ms, self.ns(ms), self.postings / ms / 1e3, self.list_bytes / ms / 1e3]);
         }
-        table.notes = vec![format!(
+        table.notes(&[&format!(
             "Impact-ordered lists have {:.1} % of the postings, with {} bits per posting. The first two rows leave the other \
              lists out, and neither reset accumulators nor select hits.",
             100.0 * self.ordered_postings / self.postings,
             number(8.0 * self.list_bytes / self.ordered_postings)
-        )];
-        table
+        )])
     }
 
     /// Explains by the measurements why the reduction is not the paper's 37 %.

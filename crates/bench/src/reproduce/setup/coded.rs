@@ -2,7 +2,7 @@
 
 use super::{Download, Setup, Timed, check, time_cpu};
 use crate::error::BenchError;
-use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded, kernel};
+use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded};
 use lanner::internals::device::decode::{DecodeKind, DecodeOutput, DecodeRow};
 use lanner::internals::papers::compaction::{DeviceList, read_numbers};
 use lanner_gpu::error::GpuError;
@@ -24,7 +24,7 @@ impl Coded {
     pub fn all(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>]) -> Result<Vec<Coded>, BenchError> {
         let encoded: Vec<Encoded> = lists.par_iter().map(|documents| Encoded::list(codec, documents)).collect();
         let upload = |(documents, encoded): (&Arc<Vec<u32>>, Encoded)| {
-            let (rows, uploaded) = (encoded.row_bytes(), Uploaded::new(&setup.gpu, &encoded)?);
+            let (rows, uploaded) = (encoded.row_bytes(), Uploaded::new(&setup.gpu, codec, &encoded)?);
             Ok(Coded { codec, documents: Arc::clone(documents), encoded, rows, uploaded })
         };
         lists.iter().zip(encoded).map(upload).collect()
@@ -35,7 +35,7 @@ impl Coded {
     }
 
     /// Bytes to upload.
-    pub fn sent_bytes(&self) -> usize {
+    pub fn bytes_to_upload(&self) -> usize {
         self.encoded.bytes.len() + self.rows.len()
     }
 
@@ -45,13 +45,13 @@ impl Coded {
     }
 
     /// Uploads the list again.
-    pub fn send(&self) -> Result<(), GpuError> {
-        self.uploaded.send(&self.rows, &self.encoded.bytes)
+    pub fn upload(&self) -> Result<(), GpuError> {
+        self.uploaded.upload(&self.rows, &self.encoded.bytes)
     }
 
     /// Launches the kernel that decodes documents or gaps.
     pub fn launch(&self, kind: DecodeKind) -> Result<(), GpuError> {
-        self.uploaded.launch(kernel(self.codec), kind, DecodeOutput::Numbers)
+        self.uploaded.launch(kind, DecodeOutput::Numbers)
     }
 
     /// Decodes on the device and on the CPU, and compares.
@@ -70,10 +70,10 @@ impl Coded {
     }
 
     /// Times decoding on the device of a list that is resident or uploaded first.
-    pub fn time(&self, setup: &Setup, kind: DecodeKind, is_sent: bool) -> Result<Timed, BenchError> {
+    pub fn time(&self, setup: &Setup, kind: DecodeKind, is_uploaded: bool) -> Result<Timed, BenchError> {
         setup.time(|| {
-            if is_sent {
-                self.send()?;
+            if is_uploaded {
+                self.upload()?;
             }
             self.launch(kind)?;
             Ok(Download { from: self.list().documents, bytes: 4 })

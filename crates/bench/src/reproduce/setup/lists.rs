@@ -2,16 +2,18 @@
 
 use super::Setup;
 use crate::error::BenchError;
+use crate::experiments::gpu::decode::documents_of;
 use crate::query_log::spread;
 use crate::scale::random::Random;
 use lanner::internals::papers::binary_intersection::last_documents;
 use lanner::internals::papers::compaction::DeviceList;
 use lanner::internals::papers::selection::Selection;
-use lanner::{Hit, Index};
+use lanner::{Hit, Index, Plan};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::BLOCK;
 use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,6 +30,9 @@ pub struct Term {
 pub struct Lists {
     terms: Vec<Term>,
 }
+
+/// The documents of lists, by the number of their term.
+pub type Decoded = BTreeMap<u64, Arc<Vec<u32>>>;
 
 /// A list as plain numbers on host and device.
 pub struct Resident {
@@ -99,10 +104,12 @@ impl Lists {
 }
 
 impl Setup {
-    /// Decodes lists.
-    pub fn decode(&self, numbers: &[u64]) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
+    /// Decodes lists, each of them once.
+    pub fn decode(&self, numbers: impl IntoIterator<Item = u64>) -> Result<Decoded, BenchError> {
+        let numbers: BTreeSet<u64> = numbers.into_iter().collect();
         let index = &*self.index;
-        numbers.par_iter().map(|&number| decode(index, number).map(Arc::new)).collect()
+        let decode = |number| Ok((number, Arc::new(documents_of(index, number, usize::MAX)?)));
+        numbers.into_par_iter().map(decode).collect()
     }
 
     /// Uploads a list as plain numbers.
@@ -142,16 +149,9 @@ impl Ranked {
     }
 }
 
-/// Returns all documents of a list.
-fn decode(index: &Index, number: u64) -> Result<Vec<u32>, BenchError> {
-    let list = index.segment().list(number)?;
-    let mut documents = Vec::with_capacity(list.postings() as usize);
-    let mut buffer = [0; BLOCK];
-    for block in 0..list.blocks() {
-        let count = list.decode_documents(block, &mut buffer);
-        documents.extend_from_slice(&buffer[..count]);
-    }
-    Ok(documents)
+/// Returns the numbers of the lists of a plan.
+pub fn list_numbers(plan: &Plan) -> impl Iterator<Item = u64> {
+    plan.lists.iter().map(|list| list.id.0)
 }
 
 /// Returns numbers as little-endian bytes.

@@ -6,20 +6,21 @@
 mod coded;
 mod lists;
 
+pub use crate::experiments::gpu::device::Timed;
 pub use coded::Coded;
-pub use lists::{Lists, Ranked, Resident, Term, bytes_of};
+pub use lists::{Lists, Ranked, Resident, Term, bytes_of, list_numbers};
 
 use super::Reproduction;
 use crate::error::BenchError;
 use crate::experiments::gpu::decode::STREAM;
-use crate::experiments::gpu::device::{OnDevice, kernel_seconds};
+use crate::experiments::gpu::device::OnDevice;
 use crate::experiments::gpu::workload::Workload;
-use crate::experiments::gpu::{GpuRun, plan_all};
+use crate::experiments::gpu::{GpuRun, plan_all, repeat};
 use crate::experiments::{Context, RunOptions};
 use crate::machine::cores;
 use crate::only::Only;
 use crate::result::Measurement;
-use crate::statistics::Spread;
+use crate::statistics::{Spread, timed};
 use crate::table::{count, number};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::{Algorithm, Answer, Hit, Index, Mode, Plan, Query, ScoreModel};
@@ -65,21 +66,6 @@ pub struct Setup {
 pub struct Download {
     pub from: Address,
     pub bytes: usize,
-}
-
-/// The time of something in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Timed {
-    /// From the call to the result on the host.
-    pub host: f64,
-    /// The share of the device; 0 on the CPU.
-    pub device: f64,
-}
-
-impl std::ops::AddAssign for Timed {
-    fn add_assign(&mut self, other: Timed) {
-        *self = Timed { host: self.host + other.host, device: self.device + other.device };
-    }
 }
 
 /// The mean time of an item in microseconds, over several items and runs.
@@ -173,13 +159,8 @@ impl Setup {
     }
 
     /// Repeats work as often as there is time for.
-    pub fn repeat<T>(&self, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
-        let (start, mut runs) = (Instant::now(), Vec::new());
-        let (least, most) = (self.count(RUNS.start, 1), self.count(RUNS.end, 1));
-        while runs.len() < least || (runs.len() < most && start.elapsed().as_secs_f64() < SECONDS) {
-            runs.push(work()?);
-        }
-        Ok(runs)
+    pub fn repeat<T>(&self, work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
+        repeat(if self.is_simulated() { 1..1 } else { RUNS }, SECONDS, work)
     }
 
     /// Measures the mean time of an item.
@@ -231,21 +212,16 @@ impl Setup {
 
     /// Times a call on one thread of the CPU, and compares the hits.
     pub fn time_on_cpu(&self, plans: &[Plan], expected: &[Vec<Hit>]) -> Result<Timed, BenchError> {
-        let start = Instant::now();
-        let answers = self.one_thread.run(plans)?;
-        let host = start.elapsed().as_secs_f64();
+        let (answers, host) = timed(|| self.one_thread.run(plans))?;
         check_answers("Lanner's CPU executor", &answers, expected)?;
         Ok(Timed { host, device: 0.0 })
     }
 
     /// Times a call on the device, and compares the hits.
     pub fn time_on_gpu(&self, plans: &[Plan], expected: &[Vec<Hit>]) -> Result<Timed, BenchError> {
-        let executor = self.executor()?;
-        let start = Instant::now();
-        let answers = executor.answer(plans)?;
-        let host = start.elapsed().as_secs_f64();
+        let (answers, time) = self.executor()?.time(plans)?;
         check_answers("Lanner's GPU executor", &answers, expected)?;
-        Ok(Timed { host, device: kernel_seconds(&answers) })
+        Ok(time)
     }
 }
 
