@@ -1,7 +1,7 @@
 //! Checks of answers before anything is timed: Lanner's must equal the oracle's; overlap with peers is reported.
 
 use crate::engines::Engine;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::result::Measurement;
 use crate::statistics::mean;
 use crate::table::Table;
@@ -28,7 +28,7 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     /// Returns an error that names the first difference between two answers.
-    pub fn compare<T: PartialEq + Debug>(self, found: &[T], expected: &[T]) -> Result<(), BenchError> {
+    pub fn compare<T: PartialEq + Debug>(self, found: &[T], expected: &[T]) -> Result<()> {
         if found == expected {
             return Ok(());
         }
@@ -41,12 +41,7 @@ impl Asked<'_> {
 
 /// Reads a collection into an oracle. With `wanted`, all other terms count as one term, so that large collections fit in
 /// memory; document lengths and the lists of wanted terms stay the same.
-pub fn oracle_of(
-    input: &Path,
-    analyzer: &Analyzer,
-    bm25: Bm25,
-    wanted: Option<&HashSet<String>>,
-) -> Result<Oracle, BenchError> {
+pub fn oracle_of(input: &Path, analyzer: &Analyzer, bm25: Bm25, wanted: Option<&HashSet<String>>) -> Result<Oracle> {
     let is_wanted = |term: &str| wanted.is_none_or(|wanted| wanted.contains(term));
     let mut corpus = Corpus::open(input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?;
     let mut oracle = Oracle::new(bm25);
@@ -76,11 +71,11 @@ pub struct Check<'a> {
 
 impl Check<'_> {
     /// Checks every query, mode and k; the first difference is an error.
-    pub fn run(&self, queries: &[String]) -> Result<(), BenchError> {
+    pub fn run(&self, queries: &[String]) -> Result<()> {
         queries.par_iter().try_for_each(|text| self.modes.iter().try_for_each(|&mode| self.check(text, mode)))
     }
 
-    fn check(&self, text: &str, mode: Mode) -> Result<(), BenchError> {
+    fn check(&self, text: &str, mode: Mode) -> Result<()> {
         let mut previous: Option<Vec<Hit>> = None;
         let mut descending = self.k.to_vec();
         descending.sort_unstable_by(|a, b| b.cmp(a));
@@ -98,7 +93,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn ask_oracle(&self, query: &Query) -> Result<Vec<Hit>, BenchError> {
+    fn ask_oracle(&self, query: &Query) -> Result<Vec<Hit>> {
         let analyzer = self.searcher.index().analyzer();
         let terms = query.terms(analyzer).map_err(|error| BenchError::Usage(error.to_string()))?;
         let terms: Vec<(String, f64)> = terms.into_iter().map(|term| (term.term, term.weight)).collect();
@@ -132,17 +127,12 @@ pub fn peer_row(table: &mut Table, row: &Measurement, queries: usize) {
 pub const EQUALS_ORACLE: &str = "lanner gives the oracle's hits, scores and order, every mode and k";
 
 /// Returns the mean share of documents that the answers of two engines have in common.
-pub fn overlap(
-    one: &dyn Engine,
-    other: &dyn Engine,
-    queries: &[String],
-    (mode, k): (Mode, usize),
-) -> Result<f64, BenchError> {
+pub fn overlap(one: &dyn Engine, other: &dyn Engine, queries: &[String], (mode, k): (Mode, usize)) -> Result<f64> {
     let share = |text: &String| {
         let (one, other) = (one.answer(text, mode, k)?, other.answer(text, mode, k)?);
         Ok(share_in_common(one.iter(), other.iter()))
     };
-    Ok(mean(queries.iter().map(share).collect::<Result<Vec<f64>, BenchError>>()?))
+    Ok(mean(queries.iter().map(share).collect::<Result<Vec<f64>>>()?))
 }
 
 /// Returns the share of the longer of two answers that is in both; 1 if both are empty.

@@ -1,6 +1,6 @@
 //! Folders that take long to make, kept between runs. A stamp beside each folder says what it was made from.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,7 @@ impl Cache {
 
     /// Returns the folder `name`. Unless it was made with the same stamp, it is deleted and made again by `make`, which gets
     /// a path whose parent exists.
-    pub fn folder(
-        &self,
-        name: &str,
-        stamp: &str,
-        make: impl FnOnce(&Path) -> Result<(), BenchError>,
-    ) -> Result<PathBuf, BenchError> {
+    pub fn folder(&self, name: &str, stamp: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let (folder, stamp_path) = (self.folder.join(name), self.folder.join(format!("{name}.stamp")));
         if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) {
             return Ok(folder);
@@ -47,15 +42,15 @@ impl Cache {
         &self,
         (name, stamp): (&str, &str),
         program: &Path,
-        build: impl FnOnce(&Path) -> Result<u64, BenchError>,
-    ) -> Result<PathBuf, BenchError> {
+        build: impl FnOnce(&Path) -> Result<u64>,
+    ) -> Result<PathBuf> {
         let stamp = format!("{stamp}\n{}", fingerprint(program)?);
         self.folder(name, &stamp, |folder| build(folder).map(drop))
     }
 }
 
 /// Returns a hash of the bytes of a file.
-fn fingerprint(file: &Path) -> Result<String, BenchError> {
+fn fingerprint(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).map_err(BenchError::io(file))?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

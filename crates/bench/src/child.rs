@@ -1,7 +1,7 @@
 //! Builds in child processes, so that their peak memory is their own and they can be pinned to one core.
 
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::Usage;
 use crate::statistics::timed;
 use crate::suite::BuildEngine;
@@ -38,7 +38,7 @@ pub struct ChildReport {
 }
 
 /// Builds in this process, which is the child.
-pub fn build_here(task: &str) -> Result<ChildReport, BenchError> {
+pub fn build_here(task: &str) -> Result<ChildReport> {
     let task: ChildTask = serde_json::from_str(task).map_err(|error| BenchError::Usage(error.to_string()))?;
     let ChildTask { engine, input, folder, analyzer, bm25, threads, memory_bytes, codecs } = &task;
     let (analyzer, threads, memory_bytes) = (Analyzer::parse(analyzer)?, *threads, *memory_bytes);
@@ -49,7 +49,7 @@ pub fn build_here(task: &str) -> Result<ChildReport, BenchError> {
 }
 
 /// Builds in a child process and waits for its report.
-pub fn build_in_child(program: &Path, is_pinned: bool, task: &ChildTask) -> Result<ChildReport, BenchError> {
+pub fn build_in_child(program: &Path, is_pinned: bool, task: &ChildTask) -> Result<ChildReport> {
     let failed = |message: String| BenchError::Child { engine: task.engine.to_string(), message };
     let mut command = if is_pinned && can_pin() {
         let mut command = Command::new("taskset");

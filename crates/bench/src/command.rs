@@ -1,7 +1,7 @@
 //! The command line: runs suites, reproduces figures of papers, scales collections, and writes the report.
 
 use crate::child;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::gpu::DeviceName;
 use crate::experiments::{RunOptions, Say};
 use crate::machine::cores;
@@ -170,7 +170,7 @@ fn show(result: &SuiteResult) {
 }
 
 impl SharedOptions {
-    fn options(&self, out: PathBuf, only: Only, command: String) -> Result<RunOptions, BenchError> {
+    fn options(&self, out: PathBuf, only: Only, command: String) -> Result<RunOptions> {
         let data = self.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from)).unwrap_or_default();
         let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
         Ok(RunOptions { data, out, cache: self.cache.clone(), only, device: self.device, program, command })
@@ -187,7 +187,7 @@ impl RunArguments {
     }
 
     /// Applies `--documents` and `--label` to the suite.
-    fn adapt(&self, suite: &mut Suite) -> Result<(), BenchError> {
+    fn adapt(&self, suite: &mut Suite) -> Result<()> {
         if let Some(documents) = self.documents {
             let Some(scale) = &mut suite.collection.scale else {
                 let what = format!("--documents needs a suite that scales its collection; {} does not", suite.name);
@@ -203,7 +203,7 @@ impl RunArguments {
     }
 }
 
-fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<(), BenchError> {
+fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<()> {
     if arguments.list {
         for (name, title) in Suite::list() {
             println!("{name:12} {title}");
@@ -225,7 +225,7 @@ fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<(), BenchError> {
+fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<()> {
     if arguments.list {
         for entry in reproduce::entries() {
             println!("{:22} {:3}  {}", entry.name, entry.side(), entry.title);
@@ -241,7 +241,7 @@ fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<(), BenchEr
     Ok(())
 }
 
-fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<(), BenchError> {
+fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<()> {
     let Weights { frequencies, impacts } = arguments.weights;
     let (analyzer, threads) = (Analyzer::parse("simple")?, arguments.threads);
     let options = BuildOptions { analyzer, threads, frequencies, impacts, ..BuildOptions::default() };

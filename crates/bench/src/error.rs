@@ -10,6 +10,9 @@ use lanner_index::text::AnalyzerError;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A result whose error is by default that of a measurement.
+pub type Result<T, E = BenchError> = std::result::Result<T, E>;
+
 /// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {

@@ -1,13 +1,13 @@
 //! Query logs and samples of them.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use lanner::eval::Topics;
 use lanner_index::text::Analyzer;
 use std::collections::HashSet;
 use std::path::Path;
 
 /// Reads the texts of all queries of a log, in any format that `lanner search` reads.
-pub fn read(path: &Path) -> Result<Vec<String>, BenchError> {
+pub fn read(path: &Path) -> Result<Vec<String>> {
     let topics = Topics::open(path, None)?.topics;
     Ok(topics.into_iter().map(|topic| topic.text).filter(|text| !text.is_empty()).collect())
 }

@@ -1,6 +1,6 @@
 //! The report: one Markdown page of all results.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::Provenance;
 use crate::result::{RanOn, SuiteResult};
 use crate::table::bytes;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Reads the results in a folder and in its subfolders, one for each machine, and writes `report.md` to the folder. A result
 /// without provenance, or of the simulator, is an error.
-pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
+pub fn write(folder: &Path) -> Result<PathBuf> {
     let mut results = Vec::new();
     let (here, folders): (Vec<PathBuf>, Vec<PathBuf>) = entries(folder)?.into_iter().partition(|path| !path.is_dir());
     for path in here {
@@ -31,7 +31,7 @@ pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
 }
 
 /// Returns the paths in a folder, sorted.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
@@ -39,7 +39,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
 }
 
 /// Reads a result and returns it with the prefix of links to its files; `None` if the file is not JSON.
-fn read(path: &Path, prefix: &str) -> Result<Option<(String, SuiteResult)>, BenchError> {
+fn read(path: &Path, prefix: &str) -> Result<Option<(String, SuiteResult)>> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! The result file of a suite: its provenance, every measured number, and the tables and plots made from them.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::Provenance;
 use crate::statistics::Spread;
 use crate::table::{Table, count, number};
@@ -73,9 +73,9 @@ impl Measurement {
         Measurement { kind: kind.to_owned(), labels, values: BTreeMap::new() }
     }
 
-    /// Adds a value.
-    pub fn with(mut self, name: &str, value: f64) -> Measurement {
-        self.values.insert(name.to_owned(), value);
+    /// Adds a value, unless it is `None`.
+    pub fn with(mut self, name: &str, value: impl Into<Option<f64>>) -> Measurement {
+        self.values.extend(value.into().map(|value| (name.to_owned(), value)));
         self
     }
 
@@ -128,7 +128,7 @@ pub fn groups<'a>(rows: &'a [Measurement], label: &str) -> impl Iterator<Item = 
 
 impl SuiteResult {
     /// Writes the file `SUITE.json`.
-    pub fn write(&self, folder: &Path) -> Result<(), BenchError> {
+    pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(format!("{}.json", self.suite));
         let mut text = serde_json::to_string_pretty(self).expect("a result is plain data");
         text.push('\n');
@@ -136,7 +136,7 @@ impl SuiteResult {
     }
 
     /// Reads a result; one without provenance is an error.
-    pub fn read(path: &Path) -> Result<SuiteResult, BenchError> {
+    pub fn read(path: &Path) -> Result<SuiteResult> {
         let refuse = |what: String| BenchError::File { path: path.to_owned(), what };
         let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
         let result: SuiteResult = serde_json::from_str(&text)

@@ -1,6 +1,6 @@
 //! A suite: one TOML file that describes what to measure.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::result::Measurement;
 use clap::ValueEnum;
 use lanner::{Mode, ScoreModel};
@@ -284,7 +284,7 @@ pub struct Target {
 }
 
 impl CollectionPart {
-    pub fn analyzer(&self) -> Result<Analyzer, BenchError> {
+    pub fn analyzer(&self) -> Result<Analyzer> {
         Ok(Analyzer::parse(&self.analyzer)?)
     }
 
@@ -301,7 +301,7 @@ impl Suite {
     }
 
     /// Loads a built-in suite by name, or a TOML file.
-    pub fn load(name_or_path: &str) -> Result<Suite, BenchError> {
+    pub fn load(name_or_path: &str) -> Result<Suite> {
         if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
             return Suite::parse(name, text);
         }
@@ -316,7 +316,7 @@ impl Suite {
     }
 
     /// Parses a suite and checks it.
-    pub fn parse(name: &str, text: &str) -> Result<Suite, BenchError> {
+    pub fn parse(name: &str, text: &str) -> Result<Suite> {
         let wrong = |what: String| BenchError::Suite { name: name.to_owned(), what };
         let mut suite: Suite = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
         name.clone_into(&mut suite.name);
@@ -382,12 +382,8 @@ impl GpuPart {
     fn is_empty(&self) -> bool {
         let counts =
             [self.repetitions, self.log.sample, self.alone, self.one_thread, self.uploaded, self.decoded_blocks];
-        self.scores.is_empty()
-            || self.modes.is_empty()
-            || self.k.is_empty()
-            || counts.contains(&0)
-            || self.batches.contains(&0)
-            || self.small.contains(&0)
+        let is_missing = self.scores.is_empty() || self.modes.is_empty() || self.k.is_empty();
+        is_missing || [&counts[..], &self.batches, &self.small].concat().contains(&0)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Context, Findings};
 use crate::child::{ChildReport, ChildTask, build_in_child, can_pin};
 use crate::engines::{parts, reader_of};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plot::{Bar, Chart, Group};
 use crate::result::Measurement;
 use crate::statistics::Spread;
@@ -56,7 +56,7 @@ impl Built<'_> {
 
 impl Builds<'_> {
     /// Builds with every engine as often as the suite says, and keeps one index for each reader.
-    pub fn run(&self) -> Result<(Findings, Indexes), BenchError> {
+    pub fn run(&self) -> Result<(Findings, Indexes)> {
         let builders = &self.part.engines;
         let folder = |at: usize| self.temporary.join(format!("index-{at}"));
         let mut built: Vec<Built<'_>> = (0..builders.len())
@@ -70,17 +70,15 @@ impl Builds<'_> {
                 built[at].runs.push(report);
             }
         }
+        let mut indexes = Indexes::new();
         for one in &mut built {
             one.parts = parts(one.reader(), &one.folder)?;
-        }
-        let mut indexes = Indexes::new();
-        for one in &built {
             indexes.entry(one.reader()).or_insert_with(|| one.folder.clone());
         }
         Ok((self.findings(&built), indexes))
     }
 
-    fn build(&self, one: &Built<'_>) -> Result<ChildReport, BenchError> {
+    fn build(&self, one: &Built<'_>) -> Result<ChildReport> {
         if one.folder.exists() {
             std::fs::remove_dir_all(&one.folder).map_err(BenchError::io(&one.folder))?;
         }
@@ -120,7 +118,7 @@ impl Builds<'_> {
         let Builder { engine, threads, pinned, .. } = one.builder;
         let is_pinned = *pinned && can_pin();
         let documents = one.runs.last().map_or(0, |run| run.documents) as f64;
-        let row = Measurement::new("build", &[("engine", engine), ("threads", threads), ("pinned", &is_pinned)])
+        Measurement::new("build", &[("engine", engine), ("threads", threads), ("pinned", &is_pinned)])
             .with("runs", one.runs.len() as f64)
             .with("documents", documents)
             .with_spread(["wall_s", "wall_least_s", "wall_most_s"], wall_s)
@@ -128,14 +126,10 @@ impl Builds<'_> {
             .with("documents_a_second", documents / wall_s.median)
             .with("peak_bytes", peak_bytes)
             .with("peak_ratio", peak_bytes / self.part.memory_bytes() as f64)
-            .with("index_bytes", one.bytes() as f64);
-        match baseline {
-            None => row,
-            Some(baseline) => row
-                .with("ratio", wall_s.median / baseline.wall_s().median)
-                .with("processor_ratio", cpu_s.median / baseline.cpu_s().median)
-                .with("size_ratio", one.bytes() as f64 / baseline.bytes() as f64),
-        }
+            .with("index_bytes", one.bytes() as f64)
+            .with("ratio", baseline.map(|baseline| wall_s.median / baseline.wall_s().median))
+            .with("processor_ratio", baseline.map(|baseline| cpu_s.median / baseline.cpu_s().median))
+            .with("size_ratio", baseline.map(|baseline| one.bytes() as f64 / baseline.bytes() as f64))
     }
 
     fn time_table(&self, rows: &[Measurement]) -> Table {

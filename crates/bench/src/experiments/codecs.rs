@@ -7,7 +7,7 @@
 use super::{Context, Findings};
 use crate::collection;
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plot::{Line, LineChart};
 use crate::query_log::spread;
 use crate::result::Measurement;
@@ -87,7 +87,7 @@ struct Classes {
 
 impl CodecLists<'_> {
     /// Measures every codec.
-    pub fn run(&self) -> Result<Findings, BenchError> {
+    pub fn run(&self) -> Result<Findings> {
         let raw = self.index(Part::Documents, CodecName::Raw)?;
         let classes = classes(&raw)?;
         let mut rows = Vec::new();
@@ -103,7 +103,7 @@ impl CodecLists<'_> {
         Ok(findings(rows))
     }
 
-    fn index(&self, part: Part, codec: CodecName) -> Result<Index, BenchError> {
+    fn index(&self, part: Part, codec: CodecName) -> Result<Index> {
         let (options, part_of) = (self.context.options, &self.context.suite.collection);
         let codecs = part.codecs(codec);
         let stamp = format!("{}\n{codecs:?}", collection::stamp(part_of, &options.data)?);
@@ -123,7 +123,7 @@ impl CodecLists<'_> {
         (raw, index): (&Index, &Index),
         classes: &Classes,
         class: usize,
-    ) -> Result<Measurement, BenchError> {
+    ) -> Result<Measurement> {
         let bytes = |index: &Index, term| index.segment().list_bytes(term).unwrap_or(0) as i64;
         let mut column_bytes = 0;
         for &term in &classes.terms[class] {
@@ -145,7 +145,7 @@ impl CodecLists<'_> {
     }
 }
 
-fn classes(index: &Index) -> Result<Classes, BenchError> {
+fn classes(index: &Index) -> Result<Classes> {
     let mut classes = Classes { terms: vec![Vec::new(); CLASSES], postings: vec![0; CLASSES] };
     for term in 0..index.segment().header().terms {
         let postings = index.segment().list(term)?.postings().max(1);

@@ -9,7 +9,7 @@ pub mod race;
 
 use crate::cache::Cache;
 use crate::collection;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::only::Only;
 use crate::plot::Picture;
 use crate::result::Measurement;
@@ -63,7 +63,7 @@ impl Context<'_> {
     }
 
     /// Reads all queries of a log.
-    pub fn read_log(&self, log: &LogPart) -> Result<Vec<String>, BenchError> {
+    pub fn read_log(&self, log: &LogPart) -> Result<Vec<String>> {
         collection::read_log(log, &self.suite.collection, &self.options.data)
     }
 }

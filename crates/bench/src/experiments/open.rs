@@ -3,7 +3,7 @@
 use super::Findings;
 use super::build::Indexes;
 use crate::engines;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::OpenPart;
@@ -13,7 +13,7 @@ use lanner_index::text::Analyzer;
 use std::time::Instant;
 
 /// Opens every index repeatedly. The files are in the page cache, because they were just written.
-pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Findings, BenchError> {
+pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Findings> {
     let mut measurements = Vec::new();
     let columns = ["engine", "open, median ms", "least", "most", "open and answer once, median ms"];
     let mut table = Table::new("Opening the index", 1, &columns);

@@ -4,7 +4,7 @@ use super::Findings;
 use super::build::Indexes;
 use crate::agreement::{self, Check, EQUALS_ORACLE};
 use crate::engines::{self, Engine};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plot::{Bar, Chart, Group};
 use crate::query_log::spread;
 use crate::result::{Label, Measurement};
@@ -41,7 +41,7 @@ type Cell = (Mode, usize);
 
 impl Queries<'_> {
     /// Checks the answers, then measures.
-    pub fn run(&self) -> Result<Findings, BenchError> {
+    pub fn run(&self) -> Result<Findings> {
         let engines: Opened = self.part.engines.iter().map(|&engine| self.open(engine)).collect::<Result<_, _>>()?;
         let mut findings = self.check(&engines)?;
         findings.extend(self.single_queries(&engines)?);
@@ -51,7 +51,7 @@ impl Queries<'_> {
         Ok(findings)
     }
 
-    fn open(&self, engine: QueryEngine) -> Result<(QueryEngine, Box<dyn Engine>), BenchError> {
+    fn open(&self, engine: QueryEngine) -> Result<(QueryEngine, Box<dyn Engine>)> {
         let missing = || BenchError::Suite {
             name: self.suite.name.clone(),
             what: format!("[query] has the engine {engine}, but [build] does not build its index"),
@@ -61,7 +61,7 @@ impl Queries<'_> {
     }
 
     /// Compares Lanner's answers with the oracle's, then those of the peers with Lanner's.
-    fn check(&self, engines: &Opened) -> Result<Findings, BenchError> {
+    fn check(&self, engines: &Opened) -> Result<Findings> {
         let (mut findings, mut table) = (Findings::default(), agreement::table("Agreement of the answers"));
         if let Some(folder) = self.indexes.get(&QueryEngine::Lanner) {
             let oracle = agreement::oracle_of(self.input, self.analyzer, self.suite.collection.bm25(), None)?;
@@ -79,7 +79,7 @@ impl Queries<'_> {
         Ok(findings.table(table))
     }
 
-    fn overlaps(&self, engines: &Opened, findings: &mut Findings, table: &mut Table) -> Result<(), BenchError> {
+    fn overlaps(&self, engines: &Opened, findings: &mut Findings, table: &mut Table) -> Result<()> {
         let Some((_, lanner)) = engines.iter().find(|(engine, _)| *engine == QueryEngine::Lanner) else {
             return Ok(());
         };
@@ -100,7 +100,7 @@ impl Queries<'_> {
         self.part.modes.iter().flat_map(|&mode| self.part.k.iter().map(move |&k| (mode, k)))
     }
 
-    fn single_queries(&self, engines: &Opened) -> Result<Findings, BenchError> {
+    fn single_queries(&self, engines: &Opened) -> Result<Findings> {
         let mut findings = Findings::default();
         for log in self.logs {
             let mut rows = Vec::new();
@@ -120,13 +120,13 @@ impl Queries<'_> {
     }
 
     /// Returns a summary, in microseconds, of each run of each engine; the engines alternate.
-    fn timed_runs(&self, engines: &Opened, log: &Log, (mode, k): Cell) -> Result<Vec<Vec<Summary>>, BenchError> {
+    fn timed_runs(&self, engines: &Opened, log: &Log, (mode, k): Cell) -> Result<Vec<Vec<Summary>>> {
         let mut runs = vec![Vec::new(); engines.len()];
         for repetition in 0..self.part.warm_up + self.part.repetitions {
             for turn in 0..engines.len() {
                 let at = (turn + repetition) % engines.len();
                 let time = |text: &String| Ok(timed(|| engines[at].1.answer(text, mode, k))?.1 * 1e6);
-                let times = log.queries.iter().map(time).collect::<Result<Vec<f64>, BenchError>>()?;
+                let times = log.queries.iter().map(time).collect::<Result<Vec<f64>>>()?;
                 if repetition >= self.part.warm_up {
                     runs[at].push(Summary::of(times));
                 }
@@ -166,7 +166,7 @@ impl Queries<'_> {
     }
 
     /// Measures the throughput of several threads for the smallest k.
-    fn concurrent_queries(&self, engines: &Opened) -> Result<Findings, BenchError> {
+    fn concurrent_queries(&self, engines: &Opened) -> Result<Findings> {
         let k = self.part.k.iter().copied().min().unwrap_or(10);
         const RATE: [&str; 3] = ["queries_a_second", "least", "most"];
         let columns = ["log", "mode", "engine", "threads", "queries/s", "least", "most"];
@@ -194,7 +194,7 @@ impl Queries<'_> {
         log: &Log,
         cell: Cell,
         threads: usize,
-    ) -> Result<Vec<(QueryEngine, Spread)>, BenchError> {
+    ) -> Result<Vec<(QueryEngine, Spread)>> {
         let mut runs = vec![Vec::new(); engines.len()];
         for _ in 0..self.part.repetitions {
             for ((_, engine), runs) in engines.iter().zip(&mut runs) {
@@ -217,7 +217,8 @@ fn query_measurement(
     let mean = Spread::of(runs.iter().map(|run| run.mean));
     let labels: [Label<'_>; 4] = [("log", &log.name), ("mode", &mode), ("k", &k), ("engine", &engine)];
     let p99 = median_of(runs, |run| run.p99);
-    let measurement = Measurement::new("query", &labels)
+    let p999 = runs.iter().map(|run| run.p999).collect::<Option<Vec<f64>>>();
+    Measurement::new("query", &labels)
         .with("queries", log.queries.len() as f64)
         .with_spread(["mean_us", "mean_least_us", "mean_most_us"], mean)
         .with("p50_us", median_of(runs, |run| run.p50))
@@ -225,18 +226,15 @@ fn query_measurement(
         .with("p99_us", p99)
         .with("queries_a_second", 1e6 / mean.median)
         .with("ratio", mean.median / median_of(baseline, |run| run.mean))
-        .with("p99_ratio", p99 / median_of(baseline, |run| run.p99));
-    match runs.iter().map(|run| run.p999).collect::<Option<Vec<f64>>>() {
-        Some(values) => measurement.with("p999_us", Spread::of(values).median),
-        None => measurement,
-    }
+        .with("p99_ratio", p99 / median_of(baseline, |run| run.p99))
+        .with("p999_us", p999.map(|values| Spread::of(values).median))
 }
 
 /// Returns the queries per second of threads that take queries from one log. The threads are started here, not taken from
 /// a pool, so that their number is exact.
-fn throughput(engine: &dyn Engine, queries: &[String], (mode, k): Cell, threads: usize) -> Result<f64, BenchError> {
+fn throughput(engine: &dyn Engine, queries: &[String], (mode, k): Cell, threads: usize) -> Result<f64> {
     let next = AtomicUsize::new(0);
-    let work = || -> Result<(), BenchError> {
+    let work = || -> Result<()> {
         while let Some(text) = queries.get(next.fetch_add(1, Ordering::Relaxed)) {
             std::hint::black_box(engine.answer(text, mode, k)?);
         }

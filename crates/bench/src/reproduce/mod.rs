@@ -6,7 +6,7 @@ mod griffin;
 mod saat;
 mod setup;
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::codecs::CodecLists;
 use crate::experiments::gpu::DeviceName;
 use crate::experiments::{Context, Findings, RunOptions, Say};
@@ -33,9 +33,9 @@ enum Run {
     /// From the measurements of all codecs on the lists of suite `codecs`.
     Codecs(fn(Vec<Measurement>) -> Findings),
     /// From the queries of saat.
-    Saat(fn(&saat::Workload, &Choice) -> Result<Findings, BenchError>),
+    Saat(fn(&saat::Workload, &Choice) -> Result<Findings>),
     /// On a GPU.
-    Gpu(fn(&Setup) -> Result<Findings, BenchError>),
+    Gpu(fn(&Setup) -> Result<Findings>),
     /// From the batches of cooperative, which are measured on a GPU.
     Batches(fn(&Setup, &[Measurement]) -> Findings),
 }
@@ -129,7 +129,7 @@ impl Choice {
     }
 
     /// Loads the suite for entries that need a GPU.
-    fn gpu_suite(&self) -> Result<Suite, BenchError> {
+    fn gpu_suite(&self) -> Result<Suite> {
         let mut suite = Suite::load(&self.suite)?;
         if let (Some(documents), Some(scale)) = (self.documents, &mut suite.collection.scale) {
             scale.documents = documents;
@@ -150,7 +150,7 @@ pub struct Reproduction<'a> {
 }
 
 impl<'a> Reproduction<'a> {
-    pub fn new(options: &'a RunOptions, choice: &'a Choice, say: Say<'a>) -> Result<Reproduction<'a>, BenchError> {
+    pub fn new(options: &'a RunOptions, choice: &'a Choice, say: Say<'a>) -> Result<Reproduction<'a>> {
         if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
             return Err(BenchError::Usage("--count, --threads and --runs must be at least 1".to_owned()));
         }
@@ -160,7 +160,7 @@ impl<'a> Reproduction<'a> {
 
     /// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of its
     /// entries, and `gpu` for all that need one. If an entry fails, the others still run, and the first error is returned.
-    pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<(), BenchError> {
+    pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<()> {
         let mut outcome = Ok(());
         for entry in wanted(names, self.options)? {
             match self.run_entry(&entry) {
@@ -176,7 +176,7 @@ impl<'a> Reproduction<'a> {
         outcome
     }
 
-    fn run_entry(&self, entry: &Entry) -> Result<SuiteResult, BenchError> {
+    fn run_entry(&self, entry: &Entry) -> Result<SuiteResult> {
         let (options, choice) = (self.options, self.choice);
         let arguments = choice.to_arguments(entry, options.device);
         let mut origin = Origin::start(format!("lanner-bench reproduce {}{arguments}", entry.name));
@@ -199,7 +199,7 @@ impl<'a> Reproduction<'a> {
         About { name, title, notes: Vec::new() }.write(origin, &entry.targets, findings, &out)
     }
 
-    fn codecs(&self) -> Result<&Vec<Measurement>, BenchError> {
+    fn codecs(&self) -> Result<&Vec<Measurement>> {
         get_or_try_init(&self.codecs, || {
             let suite = Suite::load("codecs")?;
             let part = suite.codecs.as_ref().expect("the suite has a section [codecs]");
@@ -208,20 +208,20 @@ impl<'a> Reproduction<'a> {
         })
     }
 
-    fn saat(&self) -> Result<&saat::Workload, BenchError> {
+    fn saat(&self) -> Result<&saat::Workload> {
         get_or_try_init(&self.saat, || saat::prepare(self))
     }
 
-    fn setup(&self) -> Result<&Setup, BenchError> {
+    fn setup(&self) -> Result<&Setup> {
         get_or_try_init(&self.setup, || Setup::prepare(self))
     }
 
-    fn batches(&self) -> Result<&Vec<Measurement>, BenchError> {
+    fn batches(&self) -> Result<&Vec<Measurement>> {
         get_or_try_init(&self.batches, || cooperative::measure(self.setup()?, self.say))
     }
 }
 
-fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, BenchError>) -> Result<&T, BenchError> {
+fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(value) = cell.get() {
         return Ok(value);
     }
@@ -230,7 +230,7 @@ fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, Bench
 }
 
 /// Returns the named entries that `--only` keeps.
-fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchError> {
+fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>> {
     let keeps = |key: &str, value: &str| options.only.keeps(key, value);
     let is_kept = |entry: &Entry| {
         let part = entry.name.split('/').nth(1).unwrap_or_default();
@@ -245,7 +245,7 @@ fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchErr
     Ok(wanted)
 }
 
-fn named(names: &[String]) -> Result<Vec<Entry>, BenchError> {
+fn named(names: &[String]) -> Result<Vec<Entry>> {
     if let Some(unknown) = names.iter().find(|name| !entries().iter().any(|entry| entry.has_name(name))) {
         let known: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
         return Err(BenchError::Usage(format!("unknown entry {unknown}; there are {}", known.join(", "))));

@@ -1,6 +1,6 @@
 //! Statistics of a collection from its index: vocabulary, list lengths, bits per posting.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::table::{Table, count, number};
 use lanner_index::TermId;
 use lanner_index::format::segment::Section;
@@ -25,7 +25,7 @@ pub struct Profile {
 
 impl Profile {
     /// Reads the lengths of all lists of an index.
-    pub fn of(index: &Index) -> Result<Profile, BenchError> {
+    pub fn of(index: &Index) -> Result<Profile> {
         let segment = index.segment();
         let header = segment.header();
         let lists = [Section::LongLists, Section::ShortLists];

@@ -2,7 +2,7 @@
 
 use super::GpuRun;
 use super::tables::runs_of;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
 use crate::result::Measurement;
 use crate::statistics::Spread;
@@ -59,7 +59,7 @@ pub struct Uploaded {
 }
 
 /// Measures every codec that has a GPU decoder.
-pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<Findings, BenchError> {
+pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<Findings> {
     let lists = full_blocks(index, run.part.decoded_blocks)?;
     if lists.is_empty() {
         let what = format!("no sparse list of the collection has {LONG_BLOCKS} full blocks; leave part=decode out");
@@ -83,7 +83,7 @@ pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<F
 
 /// Returns the documents of the full blocks of long sparse lists. Lists are taken at equal distances, from the longest
 /// on, so that there are at least as many blocks as wanted if the index has as many.
-fn full_blocks(index: &Index, wanted: usize) -> Result<Vec<Vec<u32>>, BenchError> {
+fn full_blocks(index: &Index, wanted: usize) -> Result<Vec<Vec<u32>>> {
     let mut long = Vec::new();
     for term in 0..index.segment().header().terms {
         if index.segment().span(term).is_some_and(|span| span.is_long) {
@@ -101,7 +101,7 @@ fn full_blocks(index: &Index, wanted: usize) -> Result<Vec<Vec<u32>>, BenchError
 }
 
 /// Returns the documents of the first blocks of a list.
-pub fn documents_of(index: &Index, term: u64, blocks: usize) -> Result<Vec<u32>, BenchError> {
+pub fn documents_of(index: &Index, term: u64, blocks: usize) -> Result<Vec<u32>> {
     let list = index.segment().list(term)?;
     let (mut documents, mut buffer) = (Vec::with_capacity(list.postings() as usize), [0; BLOCK]);
     for block in 0..blocks.min(list.blocks()) {
@@ -205,7 +205,7 @@ impl Uploaded {
     }
 
     /// Compares the decoded numbers and their sum with the documents. This also warms the kernel up.
-    fn check(&self, codec: CodecName, documents: &[u32]) -> Result<(), BenchError> {
+    fn check(&self, codec: CodecName, documents: &[u32]) -> Result<()> {
         self.launch(DecodeKind::Documents, DecodeOutput::Numbers)?;
         self.launch(DecodeKind::Documents, DecodeOutput::Sum)?;
         let read = |memory: &Memory| read_numbers(&self.gpu, STREAM, memory.address(), memory.bytes() / 4);
@@ -242,16 +242,8 @@ fn measurement((codec, output): (CodecName, &str), runs: &[f64], lists: usize, e
 }
 
 fn findings(rows: Vec<Measurement>) -> Findings {
-    let columns = [
-        "codec",
-        "bits per value",
-        "ids written, G values/s",
-        "least",
-        "most",
-        "read only, G values/s",
-        "least",
-        "most",
-    ];
+    let rates = ["ids written, G values/s", "read only, G values/s"].map(|head| [head, "least", "most"]).concat();
+    let columns = [&["codec", "bits per value"], &rates[..]].concat();
     let mut table = Table::new("Decoding on the device", 1, &columns);
     for pair in rows.chunks(OUTPUTS.len()) {
         let mut cells = vec![pair[0].label("codec").to_owned(), number(pair[0].value("bits_a_value"))];

@@ -1,6 +1,6 @@
 //! The measured device, and an executor on it that must not fall back to the CPU.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::statistics::timed;
 use crate::suite::display_by_name;
 use clap::ValueEnum;
@@ -65,7 +65,7 @@ impl OnDevice {
         index: &Arc<Index>,
         device: &Arc<dyn Device>,
         usage: impl FnOnce(GpuExecutor) -> GpuExecutor,
-    ) -> Result<OnDevice, BenchError> {
+    ) -> Result<OnDevice> {
         let (device, reported) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
         let executor = usage(GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device)))));
         let last = Arc::clone(&reported);
@@ -76,7 +76,7 @@ impl OnDevice {
     }
 
     /// Answers plans; it is an error if the CPU answered one of them.
-    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer>, BenchError> {
+    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer>> {
         let answers = self.executor.run(plans)?;
         let counters = self.executor.counters();
         let [unsupported, fallen_back, failures] = [&counters.unsupported, &counters.fallen_back, &counters.failures]
@@ -94,7 +94,7 @@ impl OnDevice {
     }
 
     /// Answers plans, and measures the time.
-    pub fn time(&self, plans: &[Plan]) -> Result<(Vec<Answer>, Timed), BenchError> {
+    pub fn time(&self, plans: &[Plan]) -> Result<(Vec<Answer>, Timed)> {
         let (answers, host) = timed(|| self.answer(plans))?;
         let device = kernel_seconds(&answers);
         Ok((answers, Timed { host, device }))

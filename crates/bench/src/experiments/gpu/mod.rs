@@ -14,7 +14,7 @@ pub use device::DeviceName;
 pub use timing::plan_all;
 
 use super::{Context, Findings};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::result::{Label, Measurement};
 use crate::suite::{GpuPart, display_by_name};
 use clap::ValueEnum;
@@ -67,7 +67,7 @@ impl Cell {
 
 impl GpuRun<'_> {
     /// Measures; also returns the properties of the device.
-    pub fn run(&self) -> Result<(Findings, Limits), BenchError> {
+    pub fn run(&self) -> Result<(Findings, Limits)> {
         let parts: Vec<Part> = Part::value_variants().iter().copied().filter(|&part| self.keeps(part)).collect();
         if parts.is_empty() {
             let names: Vec<String> = Part::value_variants().iter().map(Part::to_string).collect();
@@ -99,7 +99,7 @@ impl GpuRun<'_> {
     }
 
     /// Opens the device and the index, and chooses the queries.
-    pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload), BenchError> {
+    pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload)> {
         let device = self.context.options.device.open()?;
         (self.context.say)(&format!("opened {}; preparing the index", device.limits().name));
         let index = Arc::new(workload::open_index(&self.context)?);
@@ -112,7 +112,7 @@ impl GpuRun<'_> {
     }
 
     /// Repeats work as often as the suite wants and has time for.
-    fn repeat<T>(&self, work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
+    fn repeat<T>(&self, work: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
         repeat(MIN_RUNS..self.part.repetitions, self.part.seconds, work)
     }
 
@@ -134,11 +134,7 @@ impl GpuRun<'_> {
 }
 
 /// Repeats work `runs.start` times, then up to `runs.end` times as long as it has taken less than `seconds`.
-pub fn repeat<T>(
-    runs: Range<usize>,
-    seconds: f64,
-    mut work: impl FnMut() -> Result<T, BenchError>,
-) -> Result<Vec<T>, BenchError> {
+pub fn repeat<T>(runs: Range<usize>, seconds: f64, mut work: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
     let (start, mut results) = (Instant::now(), Vec::new());
     let has_time = |done: usize| done < runs.start || start.elapsed().as_secs_f64() < seconds;
     while results.len() < runs.end && has_time(results.len()) {

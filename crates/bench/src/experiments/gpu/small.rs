@@ -4,7 +4,7 @@ use super::device::OnDevice;
 use super::tables::{CELL, runs_of};
 use super::timing::Planned;
 use super::{Cell, GpuRun};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::statistics::{Spread, mean, timed};
 use crate::table::Table;
@@ -28,7 +28,7 @@ pub struct Small {
 }
 
 impl Small {
-    pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small, BenchError> {
+    pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small> {
         let connect = |(_, way)| OnDevice::connect(index, device, |executor| executor.small_batches(way));
         Ok(Small { executors: WAYS.into_iter().map(connect).collect::<Result<_, _>>()? })
     }
@@ -44,7 +44,7 @@ impl Small {
     }
 
     /// Measures batches of each size; the ways alternate.
-    pub fn measure(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>, BenchError> {
+    pub fn measure(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>> {
         let mut rows = Vec::new();
         for &size in run.part.small.iter().filter(|&&size| size <= planned.plans.len()) {
             for executor in &self.executors {
@@ -69,9 +69,9 @@ impl Small {
 }
 
 /// Returns the mean time of a batch, from plans to answers.
-fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f64, BenchError> {
+fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f64> {
     let time = |plans| Ok(timed(|| executor.answer(plans))?.1 * 1e6);
-    Ok(mean(planned.plans.chunks_exact(size).map(time).collect::<Result<Vec<f64>, BenchError>>()?))
+    Ok(mean(planned.plans.chunks_exact(size).map(time).collect::<Result<Vec<f64>>>()?))
 }
 
 pub fn table(rows: &[&Measurement]) -> Table {

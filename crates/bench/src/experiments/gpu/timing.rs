@@ -6,7 +6,7 @@ use super::tables::RATE;
 use super::workload::Workload;
 use super::{Cell, GpuRun, Part};
 use crate::agreement::Asked;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::cores;
 use crate::query_log::spread;
 use crate::result::Measurement;
@@ -40,11 +40,7 @@ pub struct Planned<'a> {
 
 impl Executors {
     /// Uploads the index, and measures how long that takes.
-    pub fn connect(
-        run: &GpuRun<'_>,
-        index: &Arc<Index>,
-        device: &Arc<dyn Device>,
-    ) -> Result<(Executors, Measurement), BenchError> {
+    pub fn connect(run: &GpuRun<'_>, index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<(Executors, Measurement)> {
         let (resident, seconds) = timed(|| OnDevice::connect(index, device, |executor| executor))?;
         let connected = Measurement::new("connect", &[]).with("seconds", seconds);
         let uploads = |executor: GpuExecutor| executor.upload_lists().threads(cores());
@@ -61,7 +57,7 @@ impl Executors {
     }
 
     /// Checks the answers of a cell, and measures the parts that `--only` keeps.
-    pub fn measure(&self, run: &GpuRun<'_>, work: &Workload, cell: Cell) -> Result<Vec<Measurement>, BenchError> {
+    pub fn measure(&self, run: &GpuRun<'_>, work: &Workload, cell: Cell) -> Result<Vec<Measurement>> {
         let queries: Vec<Query> =
             work.texts.iter().map(|text| Query::new(text).mode(cell.mode).k(cell.k).score(cell.score)).collect();
         let plans = plan_all(&work.index, &queries, cores())?;
@@ -103,7 +99,7 @@ impl Executors {
         planned: &Planned<'_>,
         queries: &[Query],
         index: &Index,
-    ) -> Result<Measurement, BenchError> {
+    ) -> Result<Measurement> {
         let runs = time_calls(run, &self.resident, &planned.plans)?;
         let plan_on = |threads: usize| {
             let runs = run.repeat(|| Ok(timed(|| plan_all(index, queries, threads))?.1));
@@ -114,14 +110,14 @@ impl Executors {
     }
 
     /// Measures a call for each query; each percentile is the median over the runs.
-    fn latency(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Measurement, BenchError> {
+    fn latency(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Measurement> {
         let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.alone);
         for &number in &numbers {
             planned.check(number.., &self.resident.answer(planned.one(number))?)?;
         }
         let runs = run.repeat(|| {
             let time = |&number: &usize| Ok(timed(|| self.resident.answer(planned.one(number)))?.1 * 1e6);
-            numbers.iter().map(time).collect::<Result<Vec<f64>, BenchError>>()
+            numbers.iter().map(time).collect::<Result<Vec<f64>>>()
         })?;
         let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(run.iter().copied())).collect();
         let of_runs = |value: fn(&Summary) -> f64| Spread::of(summaries.iter().map(value));
@@ -146,7 +142,7 @@ impl Executors {
         planned: &Planned<'_>,
         work: &Workload,
         gpu_us: Option<f64>,
-    ) -> Result<[Measurement; 2], BenchError> {
+    ) -> Result<[Measurement; 2]> {
         let few = work.spread_by_postings(run.part.one_thread);
         let all: Vec<usize> = (0..planned.plans.len()).collect();
         let measure = |cpu: &Cpu, threads: &str, numbers: &[usize]| {
@@ -158,13 +154,13 @@ impl Executors {
             let row = row.with("postings", work.mean_postings(numbers.iter().copied()));
             let row = row.with("threads", if threads == "one" { 1.0 } else { cores() as f64 });
             let us = row.value("us_a_query");
-            Ok::<_, BenchError>(gpu_us.map_or(row.clone(), |gpu_us| row.with("gpu_of_cpu", gpu_us / us)))
+            Ok::<_, BenchError>(row.with("gpu_of_cpu", gpu_us.map(|gpu_us| gpu_us / us)))
         };
         Ok([measure(&self.one_thread, "one", &few)?, measure(&self.all_threads, "all", &all)?])
     }
 
     /// Measures all queries in calls of each batch size.
-    fn batches(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>, BenchError> {
+    fn batches(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>> {
         let mut rows = Vec::new();
         for &size in run.part.batches.iter().filter(|&&size| size <= planned.plans.len()) {
             for (batch, plans) in planned.plans.chunks(size).enumerate() {
@@ -184,7 +180,7 @@ impl Executors {
     }
 
     /// Measures one call whose lists are uploaded, and the same call with resident lists.
-    fn upload(&self, run: &GpuRun<'_>, planned: &Planned<'_>, uploading: &OnDevice) -> Result<Measurement, BenchError> {
+    fn upload(&self, run: &GpuRun<'_>, planned: &Planned<'_>, uploading: &OnDevice) -> Result<Measurement> {
         let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.uploaded);
         let plans = planned.some(&numbers);
         let answers = uploading.answer(&plans)?;
@@ -208,7 +204,7 @@ impl Executors {
 
 impl Planned<'_> {
     /// Compares the answers of consecutive plans with those of the CPU.
-    pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<(), BenchError> {
+    pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<()> {
         for (number, answer) in numbers.zip(answers) {
             let (query, k) = (self.texts[number].as_str(), self.cell.k);
             if !answer.exact {
@@ -231,7 +227,7 @@ impl Planned<'_> {
 }
 
 /// Times a call with all plans repeatedly.
-fn time_calls(run: &GpuRun<'_>, on_device: &OnDevice, plans: &[Plan]) -> Result<Vec<Timed>, BenchError> {
+fn time_calls(run: &GpuRun<'_>, on_device: &OnDevice, plans: &[Plan]) -> Result<Vec<Timed>> {
     run.repeat(|| Ok(on_device.time(plans)?.1))
 }
 
@@ -240,16 +236,15 @@ fn rates(row: Measurement, runs: &[Timed], queries: usize) -> Measurement {
     let count = queries as f64;
     let seconds = Spread::of(runs.iter().map(|run| run.host));
     let kernels = Spread::of(runs.iter().map(|run| run.device)).median;
-    let row = row
-        .with("queries", count)
+    row.with("queries", count)
         .with("runs", runs.len() as f64)
         .with("us_a_query", seconds.median * 1e6 / count)
-        .with_spread(RATE, seconds.rates(count));
-    if kernels > 0.0 { row.with("kernel_us_a_query", kernels * 1e6 / count) } else { row }
+        .with_spread(RATE, seconds.rates(count))
+        .with("kernel_us_a_query", (kernels > 0.0).then_some(kernels * 1e6 / count))
 }
 
 /// Plans queries on `threads` threads. Planning is timed, so it starts threads of its own to have exactly their number.
-pub fn plan_all(index: &Index, queries: &[Query], threads: usize) -> Result<Vec<Plan>, BenchError> {
+pub fn plan_all(index: &Index, queries: &[Query], threads: usize) -> Result<Vec<Plan>> {
     let planner = Planner::new(index);
     let plan = |queries: &[Query]| queries.iter().map(|query| planner.plan(query)).collect::<Result<Vec<_>, _>>();
     let plans: Result<Vec<Plan>, PlanError> = if threads <= 1 {

@@ -2,7 +2,7 @@
 
 use super::GpuRun;
 use crate::collection;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Context;
 use crate::query_log;
 use crate::result::Measurement;
@@ -36,7 +36,7 @@ struct Choice {
 }
 
 /// Opens the index of the suite's collection; builds it if it is not cached.
-pub fn open_index(context: &Context<'_>) -> Result<Index, BenchError> {
+pub fn open_index(context: &Context<'_>) -> Result<Index> {
     let (part, data) = (&context.suite.collection, &context.options.data);
     let stamp = collection::stamp(part, data)?;
     let name = part.scale.map_or("whole".to_owned(), |scale| format!("scaled-{}", scale.documents));
@@ -50,7 +50,7 @@ pub fn open_index(context: &Context<'_>) -> Result<Index, BenchError> {
 
 impl Workload {
     /// Chooses queries of the log.
-    pub fn choose(run: &GpuRun<'_>, index: Arc<Index>) -> Result<Workload, BenchError> {
+    pub fn choose(run: &GpuRun<'_>, index: Arc<Index>) -> Result<Workload> {
         let part = run.part;
         let log = run.context.read_log(&part.log)?;
         let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
@@ -134,7 +134,7 @@ impl Workload {
     }
 }
 
-fn postings_of(index: &Index, terms: &[String]) -> Result<u64, BenchError> {
+fn postings_of(index: &Index, terms: &[String]) -> Result<u64> {
     let mut postings = 0;
     for term in terms {
         if let Some(term) = index.lookup(term)? {

@@ -4,7 +4,7 @@ use super::contestant::Contestant;
 use super::setup::Setup;
 use super::{Findings, QuerySet, Race};
 use crate::agreement::{self, Asked, Check, EQUALS_ORACLE, share_in_common};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::query_log::spread;
 use crate::result::{Label, Measurement};
 use crate::statistics::mean;
@@ -14,12 +14,7 @@ use lanner::{Mode, Query, Searcher};
 use std::collections::HashSet;
 
 /// Checks Lanner's indexes, and compares the answers of the peers with Lanner's.
-pub fn run(
-    race: &Race<'_>,
-    setup: &Setup,
-    sets: &[QuerySet],
-    contestants: &mut [Contestant],
-) -> Result<Findings, BenchError> {
+pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet], contestants: &mut [Contestant]) -> Result<Findings> {
     let mut rows = Vec::new();
     let mut table = agreement::table(&format!("{}: agreement of the answers", setup.name));
     check_lanner(race, setup, sets, &mut table)?;
@@ -31,7 +26,7 @@ pub fn run(
     Ok(Findings::new(rows).table(table))
 }
 
-fn check_lanner(race: &Race<'_>, setup: &Setup, sets: &[QuerySet], table: &mut Table) -> Result<(), BenchError> {
+fn check_lanner(race: &Race<'_>, setup: &Setup, sets: &[QuerySet], table: &mut Table) -> Result<()> {
     let checked: Vec<Vec<String>> = sets.iter().map(|set| spread(&set.texts, race.part.checked)).collect();
     let wanted: HashSet<String> = checked.iter().flatten().flat_map(|text| race.analyzer.terms(text)).collect();
     let bm25 = race.context.suite.collection.bm25();
@@ -56,11 +51,11 @@ fn check_lanner(race: &Race<'_>, setup: &Setup, sets: &[QuerySet], table: &mut T
 }
 
 /// In another document order, ties are broken differently, but the scores must be the same rank by rank.
-fn check_scores(searcher: &Searcher, bisected: &Searcher, texts: &[String], race: &Race<'_>) -> Result<(), BenchError> {
+fn check_scores(searcher: &Searcher, bisected: &Searcher, texts: &[String], race: &Race<'_>) -> Result<()> {
     let k = race.part.k.iter().copied().max().unwrap_or(10);
     for (text, &mode) in texts.iter().flat_map(|text| race.part.modes.iter().map(move |mode| (text, mode))) {
         let query = Query::new(text.clone()).mode(mode).k(k);
-        let scores = |searcher: &Searcher| -> Result<Vec<u32>, BenchError> {
+        let scores = |searcher: &Searcher| -> Result<Vec<u32>> {
             Ok(searcher.search(&query)?.hits.iter().map(|hit| hit.units).collect())
         };
         let (engine, reference) = ("lanner-bisected", "the default index");
@@ -77,7 +72,7 @@ fn overlaps(
     collection: &str,
     (set, mode): (&QuerySet, Mode),
     contestants: &mut [Contestant],
-) -> Result<Vec<Measurement>, BenchError> {
+) -> Result<Vec<Measurement>> {
     let largest_k = race.k().into_iter().max().unwrap_or(10);
     let mut answers = Vec::new();
     // Tantivy gives the same answers with both sources of ids.

@@ -3,7 +3,7 @@
 use super::setup::Setup;
 use super::{Cell, QuerySet};
 use crate::engines::{self, Engine};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::peers::{About, Environment, Overhead, Peer, Request, Times};
 use crate::statistics::timed;
 use crate::suite::{QueryEngine, RaceEngine};
@@ -30,7 +30,7 @@ impl Contestant {
         setup: &Setup,
         analyzer: &Analyzer,
         environment: Option<&Environment>,
-    ) -> Result<Option<Contestant>, BenchError> {
+    ) -> Result<Option<Contestant>> {
         let library = |folder, reader| Ok::<_, BenchError>(Runner::Library(engines::open(reader, folder, analyzer)?));
         let runner = match (engine, &setup.tantivy, &setup.lanner.bisected) {
             (RaceEngine::Lanner, _, _) => library(&setup.lanner.default, QueryEngine::Lanner)?,
@@ -59,7 +59,7 @@ impl Contestant {
     }
 
     /// Runs every `step`-th query once.
-    pub fn pass(&mut self, set: &QuerySet, (mode, k): Cell, algorithm: &str, step: usize) -> Result<Times, BenchError> {
+    pub fn pass(&mut self, set: &QuerySet, (mode, k): Cell, algorithm: &str, step: usize) -> Result<Times> {
         match &mut self.runner {
             Runner::Library(engine) => {
                 let mut times = Times::default();
@@ -78,7 +78,7 @@ impl Contestant {
     }
 
     /// Returns the external ids of the hits of every query; `None` if the mode is not supported.
-    pub fn answers(&mut self, set: &QuerySet, (mode, k): Cell) -> Result<Option<Vec<Vec<String>>>, BenchError> {
+    pub fn answers(&mut self, set: &QuerySet, (mode, k): Cell) -> Result<Option<Vec<Vec<String>>>> {
         let Some(algorithm) = self.algorithms(mode).into_iter().next() else { return Ok(None) };
         Ok(Some(match &mut self.runner {
             Runner::Library(engine) => {
@@ -96,7 +96,7 @@ impl Contestant {
     }
 
     /// Measures what to subtract from the times.
-    pub fn overhead(&mut self, k: usize) -> Result<Overhead, BenchError> {
+    pub fn overhead(&mut self, k: usize) -> Result<Overhead> {
         match &mut self.runner {
             Runner::Library(_) => Ok(Overhead::default()),
             Runner::Process(peer) => peer.overhead(k),

@@ -9,7 +9,7 @@ mod threads;
 mod timing;
 
 use super::{Context, Findings};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::peers::{Environment, Overhead};
 use crate::query_log;
 use crate::result::Measurement;
@@ -44,12 +44,12 @@ type Cell = (Mode, usize);
 type Versions = BTreeMap<String, String>;
 
 impl<'a> Race<'a> {
-    pub fn new(context: Context<'a>, part: &'a PeersPart) -> Result<Race<'a>, BenchError> {
+    pub fn new(context: Context<'a>, part: &'a PeersPart) -> Result<Race<'a>> {
         Ok(Race { context, part, analyzer: context.suite.collection.analyzer()? })
     }
 
     /// Measures all collections; also returns the versions of the peers.
-    pub fn run(&self) -> Result<(Findings, Versions), BenchError> {
+    pub fn run(&self) -> Result<(Findings, Versions)> {
         let (mut findings, mut versions) = (Findings::default(), BTreeMap::new());
         let environment = self.environment();
         for named in self.part.collections.iter().filter(|named| self.context.keeps("collection", &named.name)) {
@@ -90,7 +90,7 @@ impl<'a> Race<'a> {
         &self,
         named: &NamedCollection,
         environment: Option<&Environment>,
-    ) -> Result<(Findings, Versions), BenchError> {
+    ) -> Result<(Findings, Versions)> {
         let say = |what: &str| (self.context.say)(&format!("{}: {what}", named.name));
         say("preparing documents and indexes");
         let setup = Setup::prepare(self, named)?;
@@ -129,7 +129,7 @@ impl<'a> Race<'a> {
         Ok((findings, versions))
     }
 
-    fn query_sets(&self, setup: &Setup) -> Result<Vec<QuerySet>, BenchError> {
+    fn query_sets(&self, setup: &Setup) -> Result<Vec<QuerySet>> {
         let index = Index::open(&setup.lanner.default)?;
         let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
         let read = |log: &LogPart| {

@@ -4,7 +4,7 @@ use super::Race;
 use crate::cache::Cache;
 use crate::collection;
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::peers::write_postings;
 use crate::suite::{BuildEngine, CollectionPart, NamedCollection, RaceEngine};
 use lanner_index::open::Index;
@@ -39,7 +39,7 @@ pub struct LannerIndexes {
 
 impl Setup {
     /// Makes the documents and indexes that are not cached.
-    pub fn prepare(race: &Race<'_>, named: &NamedCollection) -> Result<Setup, BenchError> {
+    pub fn prepare(race: &Race<'_>, named: &NamedCollection) -> Result<Setup> {
         let cache = race.context.cache(&named.name);
         let (input, stamp) = documents(race, named, &cache)?;
         let collection = &race.context.suite.collection;
@@ -77,7 +77,7 @@ impl Setup {
 }
 
 /// Returns the documents, scaled if the collection is, and the text that identifies them.
-fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<(PathBuf, String), BenchError> {
+fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<(PathBuf, String)> {
     let (collection, data) = (&race.context.suite.collection, &race.context.options.data);
     let part = CollectionPart { scale: named.scale.or(collection.scale), ..collection.clone() };
     let stamp = collection::stamp(&part, data)?;

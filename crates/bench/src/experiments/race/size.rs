@@ -5,7 +5,7 @@ use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, Race};
 use crate::engines;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::suite::QueryEngine;
 use crate::table::{DASH, Table, count, number};
@@ -13,7 +13,7 @@ use lanner_index::open::Index;
 use std::path::Path;
 
 /// Compares the sizes of lists.
-pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result<Findings, BenchError> {
+pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result<Findings> {
     let lanner = &setup.lanner;
     let indexes = [
         ("lanner", Some(&lanner.default)),
@@ -41,7 +41,7 @@ pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result
 }
 
 /// Returns the bytes of the parts of an index that hold lists.
-fn lists_of(engine: QueryEngine, folder: &Path, is_list: fn(&str) -> bool) -> Result<u64, BenchError> {
+fn lists_of(engine: QueryEngine, folder: &Path, is_list: fn(&str) -> bool) -> Result<u64> {
     let parts = engines::parts(engine, folder)?;
     Ok(parts.iter().filter(|(part, _)| is_list(part)).map(|(_, bytes)| bytes).sum())
 }

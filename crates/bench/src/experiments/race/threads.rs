@@ -3,7 +3,7 @@
 use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, QuerySet, Race};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::{Label, Measurement};
 use crate::statistics::Spread;
 use crate::table::{DASH, Table, number};
@@ -18,7 +18,7 @@ const MIN_SECONDS: f64 = 0.1;
 const ROUNDS: usize = 3;
 
 /// Measures batches of every log and mode for the smallest k.
-pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings, BenchError> {
+pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings> {
     let searcher = Searcher::open(&setup.lanner.default)?;
     let k = race.part.k.iter().copied().min().unwrap_or(10);
     let counts = &race.part.threads;
@@ -37,9 +37,8 @@ pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings
                 measurement = measurement.with(&format!("queries_a_second_{threads}"), *rate);
             }
             let of = |threads: usize| rates.rates.get(&threads).copied().unwrap_or(f64::NAN);
-            if counts.contains(&1) && counts.contains(&2) {
-                measurement = measurement.with("one_of_two", 1.0 / rates.gain(2));
-            }
+            let has_both = counts.contains(&1) && counts.contains(&2);
+            measurement = measurement.with("one_of_two", has_both.then(|| 1.0 / rates.gain(2)));
             let cells = counts.iter().map(|&threads| number(of(threads)));
             let gain = number(counts.iter().max().map_or(f64::NAN, |&most| rates.gain(most)));
             let limit = race.context.suite.limit(&measurement, "one_of_two");
@@ -68,7 +67,7 @@ impl Rates {
 }
 
 /// Measures each number of threads; the numbers alternate.
-fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates, BenchError> {
+fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates> {
     let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
     let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for _ in 0..race.part.repetitions * ROUNDS {

@@ -2,7 +2,7 @@
 
 use super::contestant::Contestant;
 use super::{Cell, QuerySet};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::peers::{Overhead, Times};
 use crate::result::{Label, Measurement};
 use crate::statistics::{Spread, Summary, mean};
@@ -40,7 +40,7 @@ pub fn run(
     contestants: &mut [Contestant],
     (set, cell): (&QuerySet, Cell),
     overhead: &dyn Fn(usize) -> Overhead,
-) -> Result<Vec<Timed>, BenchError> {
+) -> Result<Vec<Timed>> {
     let mut entries = Vec::new();
     for (at, contestant) in contestants.iter_mut().enumerate() {
         let algorithms = finalists(contestant, set, cell)?.into_iter();
@@ -69,7 +69,7 @@ pub fn run(
 }
 
 /// Returns the algorithms that are worth a full run.
-fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<Vec<String>, BenchError> {
+fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<Vec<String>> {
     let algorithms = contestant.algorithms(cell.0);
     if algorithms.len() < 2 {
         return Ok(algorithms);

@@ -1,6 +1,6 @@
 //! Batches of intersections: cut by their amount of work, run by PARA and PART, checked and timed.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Say;
 use crate::experiments::gpu::decode::STREAM;
 use crate::reproduce::setup::{Setup, Timed, bytes_of, check, list_numbers};
@@ -65,7 +65,7 @@ struct BatchTime {
 }
 
 /// Measures PARA, PART with the same mean batch size, and Lanner's executor, for every threshold.
-pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>, BenchError> {
+pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>> {
     say("decoding and uploading the lists of the queries");
     let work = Work::prepare(setup)?;
     let loads: Vec<u32> = work.queries.iter().map(|query| query.load).collect();
@@ -102,7 +102,7 @@ pub fn note(setup: &Setup, rows: &[Measurement]) -> String {
 }
 
 impl Work<'_> {
-    fn prepare(setup: &Setup) -> Result<Work<'_>, BenchError> {
+    fn prepare(setup: &Setup) -> Result<Work<'_>> {
         let texts: Vec<String> = setup.work.texts.iter().filter(|text| text.contains(' ')).cloned().collect();
         let plans = setup.plan(&texts, Mode::And, 10)?;
         let hits = setup.hits(&plans)?;
@@ -139,14 +139,14 @@ impl Work<'_> {
     }
 
     /// Runs all batches several times, and describes the median run.
-    fn rows(&self, algorithm: &str, b: u32, batches: &[Range<usize>]) -> Result<Vec<Measurement>, BenchError> {
+    fn rows(&self, algorithm: &str, b: u32, batches: &[Range<usize>]) -> Result<Vec<Measurement>> {
         let scratch = if algorithm == OURS { None } else { Some(self.scratch(batches)?) };
         let pass = || {
             let run = |batch: &Range<usize>| match &scratch {
                 Some(scratch) => self.run(algorithm, &self.queries[batch.clone()], scratch),
                 None => self.answer(&self.queries[batch.clone()]),
             };
-            batches.iter().map(run).collect::<Result<Vec<BatchTime>, BenchError>>()
+            batches.iter().map(run).collect::<Result<Vec<BatchTime>>>()
         };
         // The first pass is a warm-up, unless it is slow.
         let start = Instant::now();
@@ -195,7 +195,7 @@ impl Work<'_> {
             .with("transfer_ms", mean_of(|batch| (batch.whole - batch.kernel - batch.cpu).max(0.0)))
     }
 
-    fn scratch(&self, batches: &[Range<usize>]) -> Result<Scratch, BenchError> {
+    fn scratch(&self, batches: &[Range<usize>]) -> Result<Scratch> {
         let (mut device, mut host) = (16, 16);
         for batch in batches {
             let queries = &self.queries[batch.clone()];
@@ -207,7 +207,7 @@ impl Work<'_> {
     }
 
     /// Runs a batch by PARA or PART, and checks its results.
-    fn run(&self, algorithm: &str, queries: &[Query], scratch: &Scratch) -> Result<BatchTime, BenchError> {
+    fn run(&self, algorithm: &str, queries: &[Query], scratch: &Scratch) -> Result<BatchTime> {
         let start = Instant::now();
         let mut order: Vec<usize> = (0..queries.len()).collect();
         if algorithm == PART {
@@ -223,11 +223,8 @@ impl Work<'_> {
             self.copy(found.counts, scratch, 0, count)?;
             self.copy(found.results, scratch, count, documents)?;
             let kernel = self.wait()?;
-            let firsts = order.iter().scan(0, |next, &query| {
-                let first = *next;
-                *next += queries[query].load as usize;
-                Some(first)
-            });
+            let load = |query: usize| queries[query].load as usize;
+            let firsts = order.iter().scan(0, |next, &query| Some(std::mem::replace(next, *next + load(query))));
             (kernel, firsts.collect::<Vec<usize>>(), numbers_at(scratch, 0, count))
         } else {
             let found = batch.para(&self.setup.gpu, STREAM, &scratch.device)?;
@@ -266,7 +263,7 @@ impl Work<'_> {
     }
 
     /// Runs a batch by Lanner's executor.
-    fn answer(&self, queries: &[Query]) -> Result<BatchTime, BenchError> {
+    fn answer(&self, queries: &[Query]) -> Result<BatchTime> {
         let plans: Vec<Plan> = queries.iter().map(|query| query.plan.clone()).collect();
         let hits: Vec<Vec<Hit>> = queries.iter().map(|query| query.hits.clone()).collect();
         let Timed { host, device } = self.setup.time_on_gpu(&plans, &hits)?;

@@ -126,9 +126,8 @@ fn curve(setup: &Setup, rows: &[Measurement], x: X, y: Y) -> Findings {
         Line::new(*algorithm, points)
     };
     let subtitle = "host to host; the table describes what each algorithm does";
-    let chart = LineChart::new(title, subtitle, [x.label, y.unit])
-        .logarithmic(y.unit == "ms")
-        .lines(x.algorithms.iter().map(line));
+    let new = if y.unit == "ms" { LineChart::logarithmic } else { LineChart::new };
+    let chart = new(title, subtitle, [x.label, y.unit]).lines(x.algorithms.iter().map(line));
     Findings::new(rows).table(table).chart(y.suffix, chart)
 }
 
@@ -172,16 +171,8 @@ fn figure_8(setup: &Setup, rows: &[Measurement]) -> Findings {
     let mut rows = at_threshold(rows, SHARES_B);
     rows.retain(|row| row.kind == "batches" && row.label("algorithm") != OURS);
     let shares_of = |times: [f64; 3]| times.map(|time| time / times.iter().sum::<f64>() * 100.0);
-    let columns = [
-        "algorithm",
-        "queries per batch",
-        "kernel, %",
-        "transfer, %",
-        "CPU, %",
-        "kernel, ms",
-        "transfer, ms",
-        "CPU, ms",
-    ];
+    let heads = ["%", "ms"].map(|unit| SHARES.map(|share| format!("{share}, {unit}"))).concat();
+    let columns = [vec!["algorithm".to_owned(), "queries per batch".to_owned()], heads].concat();
     let mut table = Table::new("Shares of the steps of a batch", 1, &columns);
     let mut groups = Vec::new();
     for row in &rows {

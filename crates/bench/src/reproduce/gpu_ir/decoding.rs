@@ -1,7 +1,7 @@
 //! Table 1 and Figure 4: decode speeds of Rice and PForDelta on GPU and CPU, for the lists of queries and by length.
 
 use super::TABLE_1;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::plot::{Bar, Chart, Group, Line, LineChart};
 use crate::query_log::spread;
@@ -32,7 +32,7 @@ const METHODS: [(&str, DecodeKind, bool); 4] = [
 const SPEED: &str = "millions_a_second";
 const KERNEL_SPEED: &str = "kernel_millions_a_second";
 
-pub fn table_1(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn table_1(setup: &Setup) -> Result<Findings> {
     let lists = lists_of_queries(setup)?;
     let mut rows = Vec::new();
     for codec in [CodecName::Rice, CodecName::Pfor, CodecName::Bitpack] {
@@ -41,7 +41,7 @@ pub fn table_1(setup: &Setup) -> Result<Findings, BenchError> {
     Ok(speed_findings(&setup.note(), rows))
 }
 
-pub fn figure_4(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_4(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
     for length in LENGTHS {
         let lengths = setup.length(length / 2)..setup.length(length);
@@ -55,7 +55,7 @@ pub fn figure_4(setup: &Setup) -> Result<Findings, BenchError> {
 }
 
 /// Returns the lists of queries of the log, each as often as it occurs there.
-fn lists_of_queries(setup: &Setup) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
+fn lists_of_queries(setup: &Setup) -> Result<Vec<Arc<Vec<u32>>>> {
     let most = setup.count(LISTS[1], 4);
     let mut numbers = Vec::new();
     for query in setup.work.spread_by_postings(most) {
@@ -69,12 +69,7 @@ fn lists_of_queries(setup: &Setup) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
 }
 
 /// Checks and times a codec on some lists, one at a time.
-fn measure(
-    setup: &Setup,
-    codec: CodecName,
-    lists: &[Arc<Vec<u32>>],
-    label: &str,
-) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>], label: &str) -> Result<Vec<Measurement>> {
     if lists.is_empty() {
         return Ok(Vec::new());
     }
@@ -90,8 +85,8 @@ fn measure(
         let row = Measurement::new("decode", &[("codec", &codec), ("method", &name), ("length", &label)])
             .with("lists", coded.len() as f64)
             .with("postings", postings)
-            .with(SPEED, postings / average.us.median);
-        let row = if is_on_device { row.with(KERNEL_SPEED, postings / average.device_us.median) } else { row };
+            .with(SPEED, postings / average.us.median)
+            .with(KERNEL_SPEED, is_on_device.then(|| postings / average.device_us.median));
         rows.push(average.add_to(row));
     }
     Ok(rows)
@@ -166,10 +161,9 @@ fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
         Line::new(label, LENGTHS.iter().filter_map(point))
     };
     let lines = methods.iter().map(|method| line(method, CodecName::Pfor, method));
+    let lines = lines.chain([line("ours, bitpack, GPU", CodecName::Bitpack, methods[2])]);
     let subtitle = "millions of integers decoded per second, one list at a time; higher is better";
     let axes = ["thousand postings in the list, at most", "M/s"];
-    let chart = LineChart::new("PForDelta by list length", subtitle, axes)
-        .logarithmic(true)
-        .lines(lines.chain([line("ours, bitpack, GPU", CodecName::Bitpack, methods[2])]));
+    let chart = LineChart::logarithmic("PForDelta by list length", subtitle, axes).lines(lines);
     Findings::new(rows).table(table).chart("speed", chart)
 }

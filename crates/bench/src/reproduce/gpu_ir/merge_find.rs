@@ -1,6 +1,6 @@
 //! Figure 6: intersection of two lists of the same length by Parallel Merge Find, with zero to four levels.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{LineChart, lines_by};
@@ -21,7 +21,7 @@ const LENGTHS: [u64; 8] = [5_000, 16_000, 64_000, 256_000, 1_000_000, 4_000_000,
 const MERGE_PATH: &str = "MergePath";
 const CPU_MERGE: &str = "merge, CPU";
 
-pub fn figure_6(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_6(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
     for in_paper in LENGTHS {
         let length = setup.length(in_paper);
@@ -52,7 +52,7 @@ fn launch(setup: &Setup, lists: &[Resident; 2], method: u32, scratch: &Memory) -
     }
 }
 
-fn measure(setup: &Setup, lists: &[Resident; 2], in_paper: u64) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, lists: &[Resident; 2], in_paper: u64) -> Result<Vec<Measurement>> {
     let (a, b) = (&lists[0].documents, &lists[1].documents);
     let expected = merge_path::cpu(a, b);
     let both = [lists[0].list, lists[1].list];
@@ -108,8 +108,7 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let point = |row: &Measurement| (row.value("postings").max(1000.0) / 1e3, row.value("ns_an_element"));
     let subtitle = "nanoseconds of kernels per element of one list; lower is better";
     let axes = ["thousand postings in each list", "ns"];
-    let chart = LineChart::new("Two lists of the same length by Parallel Merge Find", subtitle, axes)
-        .logarithmic(true)
-        .lines(lines_by(&rows, "method", &names, point));
+    let chart = LineChart::logarithmic("Two lists of the same length by Parallel Merge Find", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names, point));
     Findings::new(rows).table(kernels).table(host).chart("time", chart)
 }

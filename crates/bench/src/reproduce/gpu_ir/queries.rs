@@ -1,6 +1,6 @@
 //! Table 2: AND, OR and AND+OR for the best ten, on GPU and CPU, by Lanner's executors.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::plot::{Chart, Group};
 use crate::reproduce::setup::{Average, Setup};
@@ -21,7 +21,7 @@ struct Asked {
     hits: Vec<Hit>,
 }
 
-pub fn table_2(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn table_2(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
     for (mode, ..) in TABLE_2 {
         rows.extend(measure(setup, mode)?);
@@ -29,7 +29,7 @@ pub fn table_2(setup: &Setup) -> Result<Findings, BenchError> {
     Ok(findings(&setup.note(), rows))
 }
 
-fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>> {
     let plans = setup.plan(&setup.work.texts, mode, K)?;
     let hits = setup.hits(&plans)?;
     let numbers = setup.work.spread_by_postings(setup.count(QUERIES, 3));
@@ -62,7 +62,7 @@ fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>, BenchError> {
 }
 
 /// Times single queries on the GPU. Each is answered once before, since buffers of the device grow on demand.
-fn time_single(setup: &Setup, some: &[Asked]) -> Result<Average, BenchError> {
+fn time_single(setup: &Setup, some: &[Asked]) -> Result<Average> {
     let time = |asked: &Asked| setup.time_on_gpu(from_ref(&asked.plan), from_ref(&asked.hits));
     some.iter().try_for_each(|asked| time(asked).map(drop))?;
     setup.average(some, time)

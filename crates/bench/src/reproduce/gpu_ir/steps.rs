@@ -2,7 +2,7 @@
 //! best are selected by a tree. `traced.rs` has the steps of whole queries, with scoring.
 
 use super::traced;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{Chart, Group};
@@ -51,7 +51,7 @@ struct Work<'a> {
     tree: Memory,
 }
 
-pub fn table_3(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn table_3(setup: &Setup) -> Result<Findings> {
     let texts = texts(setup);
     let work = Work::prepare(setup, &texts)?;
     for query in &work.queries {
@@ -84,7 +84,7 @@ fn texts(setup: &Setup) -> Vec<String> {
 }
 
 impl Work<'_> {
-    fn prepare<'a>(setup: &'a Setup, texts: &[String]) -> Result<Work<'a>, BenchError> {
+    fn prepare<'a>(setup: &'a Setup, texts: &[String]) -> Result<Work<'a>> {
         let all = setup.plan(texts, Mode::And, setup.index.documents() as usize)?;
         let best = setup.plan(texts, Mode::And, K)?;
         let lists = setup.decode(all.iter().flat_map(list_numbers))?;
@@ -111,7 +111,7 @@ impl Work<'_> {
     }
 
     /// Decodes all lists and intersects them; returns the result and the time of both steps.
-    fn intersect(&self, query: &Conjunction) -> Result<(DeviceList, [Timed; 2]), BenchError> {
+    fn intersect(&self, query: &Conjunction) -> Result<(DeviceList, [Timed; 2])> {
         let gpu = &self.setup.gpu;
         let decoding = self.setup.time(|| {
             query.lists.iter().try_for_each(|list| self.packed[list].launch(DecodeKind::Documents))?;
@@ -131,7 +131,7 @@ impl Work<'_> {
         Ok((common, [decoding, intersecting]))
     }
 
-    fn steps(&self, query: &Conjunction) -> Result<[Timed; 3], BenchError> {
+    fn steps(&self, query: &Conjunction) -> Result<[Timed; 3]> {
         let (_, [decoding, intersecting]) = self.intersect(query)?;
         let selecting = self.setup.time(|| {
             let best = query.ranked.selection().gpu(&self.setup.gpu, STREAM, Method::Tree, &self.tree)?;
@@ -140,7 +140,7 @@ impl Work<'_> {
         Ok([decoding, intersecting, selecting])
     }
 
-    fn check(&self, query: &Conjunction) -> Result<(), BenchError> {
+    fn check(&self, query: &Conjunction) -> Result<()> {
         let gpu = &self.setup.gpu;
         query.lists.iter().try_for_each(|list| self.packed[list].check(self.setup, &[DecodeKind::Documents]))?;
         let (common, _) = self.intersect(query)?;

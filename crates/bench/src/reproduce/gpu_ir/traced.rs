@@ -2,7 +2,7 @@
 
 use super::queries::algorithm_of;
 use super::steps::{AND, K};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::reproduce::setup::{Setup, check_answers};
 use crate::result::{Measurement, find, find_value};
 use crate::table::{Table, count};
@@ -23,7 +23,7 @@ const OR_STEPS: [(&str, f64, &[&str]); 3] = [
 ];
 
 /// Checks the answers, and measures the mean microseconds of each step of a query by their traces.
-pub fn measure(setup: &Setup, texts: &[String]) -> Result<Vec<Measurement>, BenchError> {
+pub fn measure(setup: &Setup, texts: &[String]) -> Result<Vec<Measurement>> {
     let mut rows = Vec::new();
     for mode in [Mode::And, Mode::Or] {
         let plans = setup.plan_by(algorithm_of(mode), texts, mode, K)?;

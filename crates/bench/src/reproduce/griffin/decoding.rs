@@ -1,6 +1,6 @@
 //! Figure 12: decoding one list at a time, by length, on the GPU by Para-EF and on the CPU by PForDelta.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::plot::{LineChart, lines_by};
 use crate::reproduce::setup::{Coded, Setup};
@@ -40,7 +40,7 @@ enum Way {
     Cpu,
 }
 
-pub fn figure_12(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_12(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
     for (length, _) in FIGURE_12 {
         rows.extend(measure(setup, length)?);
@@ -49,7 +49,7 @@ pub fn figure_12(setup: &Setup) -> Result<Findings, BenchError> {
 }
 
 /// Measures each method on lists of about a length.
-fn measure(setup: &Setup, length: u64) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, length: u64) -> Result<Vec<Measurement>> {
     let lengths = setup.length(length * 7 / 10)..setup.length(length * 14 / 10) + 1;
     let terms = setup.lists.some(lengths, LISTS);
     if terms.is_empty() {
@@ -97,9 +97,8 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     ]);
     let point = |row: &Measurement| (row.value("postings").max(1000.0) / 1e3, row.value("postings") / row.value("us"));
     let subtitle = "postings decoded per microsecond, one list at a time; higher is better";
-    let chart =
-        LineChart::new("Decoding a list, GPU and one core", subtitle, ["thousand postings in the list", "1/us"])
-            .logarithmic(true)
-            .lines(lines_by(&rows, "method", &names[..6], point));
+    let axes = ["thousand postings in the list", "1/us"];
+    let chart = LineChart::logarithmic("Decoding a list, GPU and one core", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names[..6], point));
     Findings::new(rows).table(table).chart("rate", chart)
 }

@@ -1,6 +1,6 @@
 //! Figures 8 and 13: intersection of two lists on GPU and CPU, by the ratio of their lengths and by their lengths.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{LineChart, lines_by};
@@ -109,7 +109,7 @@ struct Pairs {
     scratch: Memory,
 }
 
-pub fn figure_8(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_8(setup: &Setup) -> Result<Findings> {
     let longer = setup.length(LONGER.start)..setup.length(LONGER.end);
     let mut rows = Vec::new();
     for (ratio, _) in RATIOS {
@@ -123,7 +123,7 @@ pub fn figure_8(setup: &Setup) -> Result<Findings, BenchError> {
     Ok(ratio_findings(&setup.note(), rows))
 }
 
-pub fn figure_13(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_13(setup: &Setup) -> Result<Findings> {
     let methods = [
         Method::CpuMerge,
         Method::CpuBinary,
@@ -149,12 +149,7 @@ fn range_name(ratio: &Range<u32>) -> String {
 }
 
 /// Checks and times each method on some pairs.
-fn measure(
-    setup: &Setup,
-    terms: &[[Term; 2]],
-    group: Label<'_>,
-    methods: &[Method],
-) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, terms: &[[Term; 2]], group: Label<'_>, methods: &[Method]) -> Result<Vec<Measurement>> {
     if terms.is_empty() {
         return Ok(Vec::new());
     }
@@ -168,17 +163,17 @@ fn measure(
             .with("pairs", pairs.pairs.len() as f64)
             .with("shorter", mean(&|pair| pair.shorter.documents.len()))
             .with("longer", mean(&|pair| pair.longer.documents.len()))
-            .with("results", mean(&|pair| pair.expected.len()));
-        let row = if method == Method::GpuUploaded { row.with("bytes_sent", mean(&uploaded)) } else { row };
+            .with("results", mean(&|pair| pair.expected.len()))
+            .with("bytes_sent", (method == Method::GpuUploaded).then(|| mean(&uploaded)));
         rows.push(average.add_to(row));
     }
     Ok(rows)
 }
 
 impl Pairs {
-    fn prepare(setup: &Setup, terms: &[[Term; 2]], is_uploaded: bool) -> Result<Pairs, BenchError> {
+    fn prepare(setup: &Setup, terms: &[[Term; 2]], is_uploaded: bool) -> Result<Pairs> {
         let lists = setup.decode(terms.iter().flatten().map(|term| term.number))?;
-        let pack = |codec| -> Result<BTreeMap<u64, Arc<Coded>>, BenchError> {
+        let pack = |codec| -> Result<BTreeMap<u64, Arc<Coded>>> {
             let packed = Coded::all(setup, codec, &lists.values().cloned().collect::<Vec<_>>())?;
             Ok(lists.keys().copied().zip(packed.into_iter().map(Arc::new)).collect())
         };
@@ -211,7 +206,7 @@ impl Pairs {
     }
 
     /// Checks the results of all pairs, then measures the mean time of a pair.
-    fn average(&self, setup: &Setup, method: Method) -> Result<Average, BenchError> {
+    fn average(&self, setup: &Setup, method: Method) -> Result<Average> {
         for pair in &self.pairs {
             if let Some(found) = pair.launch(setup, method, &self.scratch)? {
                 check(method.name(), &found.read(&setup.gpu, STREAM)?, &pair.expected)?;
@@ -254,7 +249,7 @@ impl Pair {
         }))
     }
 
-    fn time(&self, setup: &Setup, method: Method, scratch: &Memory) -> Result<Timed, BenchError> {
+    fn time(&self, setup: &Setup, method: Method, scratch: &Memory) -> Result<Timed> {
         let (a, b) = (&self.shorter.documents, &self.longer.documents);
         let name = method.name();
         match method {
@@ -346,9 +341,9 @@ fn ratio_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     ]);
     let point = |row: &Measurement| (row.value("longer") / row.value("shorter"), row.value("us"));
     let axes = ["length of the longer list divided by that of the shorter", "us"];
-    let chart = LineChart::new("Two lists, by the ratio of their lengths", "microseconds; lower is better", axes)
-        .logarithmic(true)
-        .lines(lines_by(&rows, "method", &names, point));
+    let subtitle = "microseconds; lower is better";
+    let chart = LineChart::logarithmic("Two lists, by the ratio of their lengths", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names, point));
     Findings::new(rows).table(table).chart("time", chart)
 }
 
@@ -375,8 +370,7 @@ fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     };
     let subtitle = "postings of both lists per microsecond; higher is better";
     let axes = ["thousand postings in the longer list", "1/us"];
-    let chart = LineChart::new("Two lists of comparable lengths", subtitle, axes)
-        .logarithmic(true)
-        .lines(lines_by(&rows, "method", &names, point));
+    let chart = LineChart::logarithmic("Two lists of comparable lengths", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names, point));
     Findings::new(rows).table(table).chart("rate", chart)
 }

@@ -1,6 +1,6 @@
 //! Figure 7: selecting the best ten of all results of a query, on the GPU and on the CPU.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{Bar, Chart, Group};
@@ -34,7 +34,7 @@ struct Results {
     scratch: Memory,
 }
 
-pub fn figure_7(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_7(setup: &Setup) -> Result<Findings> {
     let results = results(setup)?;
     let mut rows = Vec::new();
     for (number, &from) in CLASSES.iter().enumerate() {
@@ -50,7 +50,7 @@ pub fn figure_7(setup: &Setup) -> Result<Findings, BenchError> {
 }
 
 /// Uploads all hits of ANDs.
-fn results(setup: &Setup) -> Result<Vec<Results>, BenchError> {
+fn results(setup: &Setup) -> Result<Vec<Results>> {
     let several: Vec<String> = setup.work.texts.iter().filter(|text| text.contains(' ')).cloned().collect();
     let plans = setup.plan(&spread(&several, 2 * QUERIES), Mode::And, setup.index.documents() as usize)?;
     let mut results = Vec::new();
@@ -62,7 +62,7 @@ fn results(setup: &Setup) -> Result<Vec<Results>, BenchError> {
     Ok(results)
 }
 
-fn measure(setup: &Setup, class: &[&Results], name: &str) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, class: &[&Results], name: &str) -> Result<Vec<Measurement>> {
     let results = mean(class.iter().map(|query| query.ranked.keys.len() as f64));
     let row = |method: &str, average: &Average| {
         let row = Measurement::new("select", &[("method", &method), ("at_least", &name)]);

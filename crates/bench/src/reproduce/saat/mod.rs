@@ -13,7 +13,7 @@ use super::{Choice, Entry, Reproduction, Run};
 use crate::cache::Cache;
 use crate::collection::data_file;
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
 use crate::plot::{Line, LineChart};
 use crate::query_log;
@@ -35,19 +35,24 @@ use variants::{
 /// The default collection and query log, in the data folder.
 const DEFAULTS: [&str; 2] = ["wiki-passages.jsonl.zst", "queries/tb05_efficiency.50k.txt"];
 
+/// Stands for the fastest row of the paper.
+const PAPER: &str = "paper";
+/// The targets, ratios of at most 1: what is compared, the variant, and what its time is divided by.
+const RATIOS: [(&str, &str, &str); 3] = [
+    ("score at a time, x document at a time, exhaustive", DEFAULT, EXHAUSTIVE),
+    ("the default, fused, x the fastest row of the paper", DEFAULT, PAPER),
+    ("the paper's best, fused, x the fastest row of the paper", BEST_FUSED, PAPER),
+];
+
 pub fn entries() -> Vec<Entry> {
-    let target = |what: &str, to: &str, of: &str| Target {
+    let target = |(what, variant, to): (&str, &str, &str)| Target {
         what: what.to_owned(),
         kind: "ratio".to_owned(),
-        labels: [("variant", of), ("to", to)].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        labels: [("variant", variant), ("to", to)].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         value: "x".to_owned(),
         at_most: 1.0,
     };
-    let targets = vec![
-        target("score at a time, x document at a time, exhaustive", EXHAUSTIVE, DEFAULT),
-        target("the default, fused, x the fastest row of the paper", "paper", DEFAULT),
-        target("the paper's best, fused, x the fastest row of the paper", "paper", BEST_FUSED),
-    ];
+    let targets = RATIOS.map(target).to_vec();
     let new = |name, title, run| Entry::new(name, title, Run::Saat(run));
     vec![
         Entry {
@@ -63,7 +68,7 @@ pub fn entries() -> Vec<Entry> {
 }
 
 /// Builds the index, plans the queries, and checks the answers.
-pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Workload, BenchError> {
+pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Workload> {
     let (options, choice) = (reproduction.options, reproduction.choice);
     let of_data = |named: &Option<_>, file| named.clone().map_or_else(|| data_file(&options.data, file), Ok);
     let (input, log) = (of_data(&choice.input, DEFAULTS[0])?, of_data(&choice.queries, DEFAULTS[1])?);
@@ -80,13 +85,13 @@ pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Workload, BenchError> 
     Ok(workload)
 }
 
-fn build(input: &Path, folder: &Path) -> Result<u64, BenchError> {
+fn build(input: &Path, folder: &Path) -> Result<u64> {
     let task = BuildTask::new(input, folder, Analyzer::parse("simple")?, Bm25 { k1: 0.9, b: 0.4 });
     engines::build_lanner(&task, &LannerVariant::ImpactOrdered)
 }
 
 /// Table 1: the time of a query of each variant, in the paper and here, and where the time goes.
-fn table_1(workload: &Workload, runs: usize) -> Result<Findings, BenchError> {
+fn table_1(workload: &Workload, runs: usize) -> Result<Findings> {
     let variants = variants();
     let ways: Vec<How> = variants.iter().map(|variant| variant.how).collect();
     let spreads: Vec<Spread> = workload.times(&ways, runs)?.into_iter().map(Spread::of).collect();
@@ -96,11 +101,8 @@ fn table_1(workload: &Workload, runs: usize) -> Result<Findings, BenchError> {
     let mut measurements: Vec<Measurement> = rows.iter().map(|row| time_measurement(workload, row)).collect();
     let of_paper = rows.iter().filter(|(variant, _)| variant.paper.is_some());
     let fastest = of_paper.map(|(_, spread)| spread.median).fold(f64::INFINITY, f64::min);
-    for (label, to, x) in [
-        (DEFAULT, EXHAUSTIVE, ms(DEFAULT) / ms(EXHAUSTIVE)),
-        (DEFAULT, "paper", ms(DEFAULT) / fastest),
-        (BEST_FUSED, "paper", ms(BEST_FUSED) / fastest),
-    ] {
+    for (_, label, to) in RATIOS {
+        let x = ms(label) / if to == PAPER { fastest } else { ms(to) };
         measurements.push(Measurement::new("ratio", &[("variant", &label), ("to", &to)]).with("x", x));
     }
     measurements.push(phases.measurement());
@@ -117,29 +119,18 @@ fn table_1(workload: &Workload, runs: usize) -> Result<Findings, BenchError> {
 }
 
 fn time_measurement(workload: &Workload, (variant, spread): &(&Variant, Spread)) -> Measurement {
-    let row = Measurement::new("time", &[("variant", &variant.label)])
+    Measurement::new("time", &[("variant", &variant.label)])
         .with("queries", workload.queries() as f64)
         .with("documents", f64::from(workload.documents()))
         .with("postings_a_query", workload.postings())
         .with_spread(["ms", "least_ms", "most_ms"], *spread)
-        .with("ns_a_posting", spread.median * 1e6 / workload.postings());
-    variant.paper.as_ref().map_or(row.clone(), |paper| row.with("paper_ms", paper.ms))
+        .with("ns_a_posting", spread.median * 1e6 / workload.postings())
+        .with("paper_ms", variant.paper.as_ref().map(|paper| paper.ms))
 }
 
 fn time_table(workload: &Workload, rows: &[(&Variant, Spread)]) -> Table {
-    let columns = [
-        "variant",
-        "paper ms",
-        "ns per posting",
-        "reduction",
-        "on JASS",
-        "ours ms",
-        "least",
-        "most",
-        "ns per posting",
-        "reduction",
-        "on JASS",
-    ];
+    let derived = ["ns per posting", "reduction", "on JASS"];
+    let columns = [&["variant", "paper ms"], &derived[..], &["ours ms", "least", "most"], &derived].concat();
     let mut table = Table::new("saat/table1: milliseconds per query", 1, &columns);
     let reduction =
         |row: usize, spread: &Spread| format!("{:.0} %", 100.0 * (1.0 - spread.median / rows[row].1.median));
@@ -164,7 +155,7 @@ struct Clauses {
     paper: Option<[u64; 4]>,
 }
 
-fn table_2(workload: &Workload, _: &Choice) -> Result<Findings, BenchError> {
+fn table_2(workload: &Workload, _: &Choice) -> Result<Findings> {
     let clauses = Clauses {
         title: "saat/table2: clauses of Algorithm 1",
         heap: Heap::Algorithm1,
@@ -181,7 +172,7 @@ fn table_2(workload: &Workload, _: &Choice) -> Result<Findings, BenchError> {
     clauses.findings(workload, note)
 }
 
-fn table_3(workload: &Workload, _: &Choice) -> Result<Findings, BenchError> {
+fn table_3(workload: &Workload, _: &Choice) -> Result<Findings> {
     let clauses = Clauses {
         title: "saat/table3: clauses of Algorithm 2",
         heap: Heap::Algorithm2,
@@ -199,7 +190,7 @@ fn table_3(workload: &Workload, _: &Choice) -> Result<Findings, BenchError> {
 }
 
 impl Clauses {
-    fn findings(&self, workload: &Workload, note: &str) -> Result<Findings, BenchError> {
+    fn findings(&self, workload: &Workload, note: &str) -> Result<Findings> {
         let ClauseCounts(ours) = workload.clauses(&of_paper(Accumulators::Dynamic, self.heap, true))?;
         let mut table = Table::new(self.title, 1, &["clause", "paper", "share", "ours", "share"]);
         let share = |part: u64, all: &[u64]| format!("{:.4} %", 100.0 * part as f64 / all.iter().sum::<u64>() as f64);
@@ -209,14 +200,14 @@ impl Clauses {
             let cells = [count(ours[at]), share(ours[at], &ours)];
             table.row([label.to_owned()].into_iter().chain(paper).chain(cells));
             let row = Measurement::new("clause", &[("clause", &label)]).with("ours", ours[at] as f64);
-            measurements.push(self.paper.map_or(row.clone(), |all| row.with("paper", all[at] as f64)));
+            measurements.push(row.with("paper", self.paper.map(|all| all[at] as f64)));
         }
         Ok(Findings::new(measurements).table(table.notes(&[&format!("{}.", workload.note()), note])))
     }
 }
 
 /// Figure 2: the time of all queries by the number of threads, for the default, the paper's best and the paper's slowest.
-fn figure_2(workload: &Workload, threads: usize, runs: usize) -> Result<Findings, BenchError> {
+fn figure_2(workload: &Workload, threads: usize, runs: usize) -> Result<Findings> {
     let ways = [
         ("all optimizations", Options::default()),
         ("the paper's best", of_paper(Accumulators::Array, Heap::Algorithm2, true)),
@@ -229,7 +220,7 @@ fn figure_2(workload: &Workload, threads: usize, runs: usize) -> Result<Findings
         let mut points: Vec<(f64, f64)> = Vec::new();
         for threads in thread_counts(threads) {
             let run = |_| workload.seconds(threads, How::ScoreAtATime(options));
-            let spread = Spread::of((0..runs).map(run).collect::<Result<Vec<f64>, BenchError>>()?);
+            let spread = Spread::of((0..runs).map(run).collect::<Result<Vec<f64>>>()?);
             points.push((threads as f64, spread.median));
             let speedup = points[0].1 / spread.median;
             let rate = workload.queries() as f64 / spread.median;

@@ -2,7 +2,7 @@
 
 use super::variants::{PaperRow, variants};
 use super::workload::{Phase, Workload};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::table::{Table, bytes, number};
@@ -23,12 +23,8 @@ pub struct Phases {
 
 impl Phases {
     /// Measures the parts; the times of whole queries are given.
-    pub fn measure(
-        workload: &Workload,
-        runs: usize,
-        [baseline, best, default]: [f64; 3],
-    ) -> Result<Phases, BenchError> {
-        let median = |phase| -> Result<f64, BenchError> {
+    pub fn measure(workload: &Workload, runs: usize, [baseline, best, default]: [f64; 3]) -> Result<Phases> {
+        let median = |phase| -> Result<f64> {
             let times = (0..runs).map(|_| workload.phase_ms(phase)).collect::<Result<Vec<f64>, _>>()?;
             Ok(Spread::of(times).median)
         };

@@ -2,7 +2,7 @@
 
 use super::variants::{How, variants};
 use crate::agreement::Asked;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::table::count;
 use lanner::SearchError;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
@@ -48,7 +48,7 @@ struct Runner<'a> {
 
 impl Workload {
     /// Plans queries for the best [`K`] documents; queries without known terms are left out.
-    pub fn new(index: Index, queries: Vec<String>) -> Result<Workload, BenchError> {
+    pub fn new(index: Index, queries: Vec<String>) -> Result<Workload> {
         let planner = Planner::new(&index);
         let plan = |text: &String| {
             let query = Query::new(text).k(K).score(ScoreModel::Impact).algorithm(Algorithm::ScoreAtATime);
@@ -94,7 +94,7 @@ impl Workload {
     }
 
     /// Compares the answers of all variants with document-at-a-time.
-    pub fn check(&self) -> Result<(), BenchError> {
+    pub fn check(&self) -> Result<()> {
         let check = |runner: &mut Runner<'_>, (plan, query): (&Plan, &String)| {
             let expected = runner.answer(plan, How::Exhaustive)?;
             variants().iter().try_for_each(|variant| {
@@ -176,7 +176,7 @@ impl Workload {
     }
 
     /// Returns the seconds for all queries on `threads` threads, which take queries from a lock-free queue.
-    pub fn seconds(&self, threads: usize, how: How) -> Result<f64, BenchError> {
+    pub fn seconds(&self, threads: usize, how: How) -> Result<f64> {
         let once = self.seconds_of(1, threads, how)?;
         let rounds = (MIN_SECONDS / once).ceil() as usize;
         if rounds <= 1 { Ok(once) } else { Ok(self.seconds_of(rounds, threads, how)? / rounds as f64) }
@@ -184,10 +184,10 @@ impl Workload {
 
     /// Returns the seconds for all queries, `rounds` times. The threads are started here, not taken from a pool, so that their
     /// number is exact; a barrier starts the clock when all of them have their memory.
-    fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64, BenchError> {
+    fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64> {
         let queries = rounds * self.plans.len();
         let (next, ready) = (AtomicUsize::new(0), Barrier::new(threads + 1));
-        let work = || -> Result<(), BenchError> {
+        let work = || -> Result<()> {
             let mut runner = self.runner();
             let first = runner.answer(&self.plans[0], how);
             ready.wait();

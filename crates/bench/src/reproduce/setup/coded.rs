@@ -1,7 +1,7 @@
 //! A list packed by a codec on host and device: decodes it on either, and compares the result.
 
 use super::{Download, Setup, Timed, check, time_cpu};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded};
 use lanner::internals::device::decode::{DecodeKind, DecodeOutput, DecodeRow};
 use lanner::internals::papers::compaction::{DeviceList, read_numbers};
@@ -21,7 +21,7 @@ pub struct Coded {
 
 impl Coded {
     /// Packs and uploads lists.
-    pub fn all(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>]) -> Result<Vec<Coded>, BenchError> {
+    pub fn all(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>]) -> Result<Vec<Coded>> {
         let encoded: Vec<Encoded> = lists.par_iter().map(|documents| Encoded::list(codec, documents)).collect();
         let upload = |(documents, encoded): (&Arc<Vec<u32>>, Encoded)| {
             let (rows, uploaded) = (encoded.row_bytes(), Uploaded::new(&setup.gpu, codec, &encoded)?);
@@ -55,7 +55,7 @@ impl Coded {
     }
 
     /// Decodes on the device and on the CPU, and compares.
-    pub fn check(&self, setup: &Setup, kinds: &[DecodeKind]) -> Result<(), BenchError> {
+    pub fn check(&self, setup: &Setup, kinds: &[DecodeKind]) -> Result<()> {
         for &kind in kinds {
             let gaps = (kind != DecodeKind::Documents).then(|| gaps_of(&self.documents));
             let expected = gaps.as_ref().unwrap_or(&self.documents);
@@ -70,7 +70,7 @@ impl Coded {
     }
 
     /// Times decoding on the device of a list that is resident or uploaded first.
-    pub fn time(&self, setup: &Setup, kind: DecodeKind, is_uploaded: bool) -> Result<Timed, BenchError> {
+    pub fn time(&self, setup: &Setup, kind: DecodeKind, is_uploaded: bool) -> Result<Timed> {
         setup.time(|| {
             if is_uploaded {
                 self.upload()?;
@@ -81,7 +81,7 @@ impl Coded {
     }
 
     /// Times decoding on one core into a buffer.
-    pub fn time_on_cpu(&self, kind: DecodeKind, buffer: &mut Vec<u32>) -> Result<Timed, BenchError> {
+    pub fn time_on_cpu(&self, kind: DecodeKind, buffer: &mut Vec<u32>) -> Result<Timed> {
         // Only the last number is compared here; `check` has compared all.
         let expected = match (kind, self.documents.as_slice()) {
             (_, []) => 0,

@@ -1,7 +1,7 @@
 //! Lists of an index: selected by length, decoded on the host, and uploaded as plain numbers.
 
 use super::Setup;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::gpu::decode::documents_of;
 use crate::query_log::spread;
 use crate::scale::random::Random;
@@ -46,7 +46,7 @@ pub struct Resident {
 
 impl Lists {
     /// Reads the terms with at least `at_least` postings, except for those that the analyzer would change.
-    pub fn read(index: &Index, at_least: u32) -> Result<Lists, BenchError> {
+    pub fn read(index: &Index, at_least: u32) -> Result<Lists> {
         let (segment, mut lists) = (index.segment(), Lists::default());
         let mut terms = segment.terms();
         while let Some((number, text)) = terms.read()? {
@@ -105,7 +105,7 @@ impl Lists {
 
 impl Setup {
     /// Decodes lists, each of them once.
-    pub fn decode(&self, numbers: impl IntoIterator<Item = u64>) -> Result<Decoded, BenchError> {
+    pub fn decode(&self, numbers: impl IntoIterator<Item = u64>) -> Result<Decoded> {
         let numbers: BTreeSet<u64> = numbers.into_iter().collect();
         let index = &*self.index;
         let decode = |number| Ok((number, Arc::new(documents_of(index, number, usize::MAX)?)));
