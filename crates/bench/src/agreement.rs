@@ -1,5 +1,6 @@
 //! Checks of answers before anything is timed: Lanner's must equal the oracle's; overlap with peers is reported.
 
+use crate::collection;
 use crate::engines::Engine;
 use crate::error::{BenchError, Result};
 use crate::result::Measurement;
@@ -7,7 +8,6 @@ use crate::statistics::mean;
 use crate::table::Table;
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::{Hit, Mode, Query, ScoreModel, Searcher};
-use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::{Analyzer, Scratch};
 use lanner_index::weight::Bm25;
 use rayon::prelude::*;
@@ -39,11 +39,11 @@ impl Asked<'_> {
     }
 }
 
-/// Reads a collection into an oracle. With `wanted`, all other terms count as one term, so that large collections fit in
-/// memory; document lengths and the lists of wanted terms stay the same.
+/// Reads a collection into an oracle. With `wanted`, all other terms count as one term, so that large collections fit
+/// in memory; document lengths and the lists of wanted terms stay the same.
 pub fn oracle_of(input: &Path, analyzer: &Analyzer, bm25: Bm25, wanted: Option<&HashSet<String>>) -> Result<Oracle> {
     let is_wanted = |term: &str| wanted.is_none_or(|wanted| wanted.contains(term));
-    let mut corpus = Corpus::open(input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?;
+    let mut corpus = collection::open(input)?;
     let mut oracle = Oracle::new(bm25);
     let mut scratch = Scratch::default();
     while let Some(batch) = corpus.next_batch()? {
@@ -150,6 +150,7 @@ mod tests {
     use super::*;
     use crate::collection::{synthetic_documents, synthetic_queries};
     use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
 
     fn index(folder: &Path, documents: Vec<(String, String, String)>) -> (Searcher, Oracle) {
         let options = BuildOptions { analyzer: Analyzer::parse("simple").unwrap(), threads: 1, ..Default::default() };

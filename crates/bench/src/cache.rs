@@ -16,13 +16,8 @@ impl Cache {
         Cache { folder: folder.into() }
     }
 
-    /// A cache within this one.
-    pub fn within(&self, name: &str) -> Cache {
-        Cache::new(self.folder.join(name))
-    }
-
-    /// Returns the folder `name`. Unless it was made with the same stamp, it is deleted and made again by `make`, which gets
-    /// a path whose parent exists.
+    /// Returns the folder `name`. Unless it was made with the same stamp, it is deleted and made again by `make`, which
+    /// gets a path whose parent exists.
     pub fn folder(&self, name: &str, stamp: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let (folder, stamp_path) = (self.folder.join(name), self.folder.join(format!("{name}.stamp")));
         if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) {
@@ -37,7 +32,7 @@ impl Cache {
         Ok(folder)
     }
 
-    /// Returns a folder with an index, made again whenever `stamp` or the program, whose code writes the index, changes.
+    /// Returns a folder with an index, made again if `stamp` or the program, whose code writes the index, changes.
     pub fn index(
         &self,
         (name, stamp): (&str, &str),
@@ -64,7 +59,7 @@ mod tests {
     #[test]
     fn a_folder_is_made_again_only_for_another_stamp() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path()).within("inner");
+        let cache = Cache::new(folder.path().join("inner"));
         let make = |stamp: &str, text: &str| {
             let write = |path: &Path| {
                 std::fs::create_dir(path).unwrap();

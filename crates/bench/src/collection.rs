@@ -32,8 +32,12 @@ pub fn build_index(part: &CollectionPart, data: &Path, folder: &Path, options: &
     if let Some(scale) = part.scale {
         return scale::build_index(&generator(&path, scale)?, folder, options);
     }
-    let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
-    Ok(build(folder, Corpus::open(&path, nothing_stored)?, options, &Quiet)?.documents)
+    Ok(build(folder, open(&path)?, options, &Quiet)?.documents)
+}
+
+/// Opens documents whose fields are indexed, but not stored.
+pub fn open(path: &Path) -> Result<Corpus> {
+    Ok(Corpus::open(path, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?)
 }
 
 /// Returns a text that identifies the documents of a collection.

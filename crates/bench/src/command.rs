@@ -1,6 +1,7 @@
 //! The command line: runs suites, reproduces figures of papers, scales collections, and writes the report.
 
 use crate::child;
+use crate::collection;
 use crate::error::{BenchError, Result};
 use crate::experiments::gpu::DeviceName;
 use crate::experiments::{RunOptions, Say};
@@ -15,7 +16,6 @@ use crate::suite::Suite;
 use crate::table::bytes;
 use clap::{Parser, Subcommand};
 use lanner_index::build::{BuildOptions, Quiet, Weights, build};
-use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Index;
 use lanner_index::text::Analyzer;
 use std::path::{Path, PathBuf};
@@ -107,8 +107,8 @@ struct ReproduceArguments {
     /// Folder for the results; those of a GPU go into the folder of their suite in it.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
-    /// Runs only some of the named entries: paper=, entry= (such as figure7 or griffin/figure7) or side= (cpu, gpu), with
-    /// values separated by commas.
+    /// Runs only some of the named entries: paper=, entry= (such as figure7 or griffin/figure7) or side= (cpu, gpu),
+    /// with values separated by commas.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Lists what can be reproduced.
@@ -245,9 +245,8 @@ fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<()> {
     let Weights { frequencies, impacts } = arguments.weights;
     let (analyzer, threads) = (Analyzer::parse("simple")?, arguments.threads);
     let options = BuildOptions { analyzer, threads, frequencies, impacts, ..BuildOptions::default() };
-    let open = |path: &Path| Corpus::open(path, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() });
     say("reading the source");
-    let source = Source::read(open(&arguments.input)?, &options.analyzer)?;
+    let source = Source::read(collection::open(&arguments.input)?, &options.analyzer)?;
     let generator = Arc::new(Generator::new(source, arguments.documents, arguments.seed));
 
     let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
@@ -258,7 +257,7 @@ fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<()> {
         say(&format!("{} written", bytes(written)));
         if !arguments.no_compare {
             say("indexing them for the comparison");
-            build(&folder, open(out)?, &options, &Quiet)?;
+            build(&folder, collection::open(out)?, &options, &Quiet)?;
         }
     } else {
         say("building the index");
@@ -267,7 +266,7 @@ fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<()> {
     if !arguments.no_compare {
         say("indexing the source for the comparison");
         let source_index = temporary.path().join("source");
-        build(&source_index, open(&arguments.input)?, &options, &Quiet)?;
+        build(&source_index, collection::open(&arguments.input)?, &options, &Quiet)?;
         let profile = |folder: &Path| Profile::of(&Index::open(folder)?);
         for table in scale::compare(&profile(&source_index)?, &profile(&folder)?, generator.heaps_exponent()) {
             print!("{}", table.to_text());

@@ -45,7 +45,8 @@ pub enum BenchError {
     Child { engine: String, message: String },
     /// The Python packages of the peers cannot be installed.
     #[error(
-        "cannot install the Python peers: {message}; they need python3 with venv and a package index; leave them out with --only engine=lanner,tantivy"
+        "cannot install the Python peers: {message}; they need python3 with venv and a package index; leave them out \
+         with --only engine=lanner,tantivy"
     )]
     Environment { message: String },
     /// A Python peer that does not answer.

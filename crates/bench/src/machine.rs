@@ -119,7 +119,7 @@ impl Usage {
     /// Reads the usage of this process so far.
     pub fn now() -> Usage {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The program's name, in parentheses, may contain spaces; user and system time are fields 14 and 15 of the line.
+        // The program's name, in parentheses, may contain spaces; user and system time are fields 14 and 15.
         let after_name: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let ticks = |field: usize| after_name.get(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -129,8 +129,8 @@ impl Usage {
     }
 }
 
-/// Returns the commit and whether the sources differ from it. The environment variable `LANNER_COMMIT` wins, then `git` in
-/// the current folder, then the variable at build time. Its value may end in `-dirty`, as `git describe` prints it.
+/// Returns the commit and whether the sources differ from it. The environment variable `LANNER_COMMIT` wins, then `git`
+/// in the current folder, then the variable at build time. Its value may end in `-dirty`, as `git describe` prints it.
 fn commit(given: Option<String>) -> (String, bool) {
     let read = |text: String| match text.strip_suffix("-dirty") {
         Some(commit) => (commit.to_owned(), true),

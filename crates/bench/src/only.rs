@@ -16,11 +16,6 @@ pub struct Only {
 }
 
 impl Only {
-    /// Keeps everything, with at most this many queries of each log.
-    pub fn max_queries(queries: usize) -> Only {
-        Only { queries: Some(queries), ..Only::default() }
-    }
-
     /// Parses filters such as `engine=lanner,pisa`.
     pub fn parse(filters: &[String], queries: Option<usize>) -> Result<Only> {
         let mut only = Only { queries, ..Only::default() };

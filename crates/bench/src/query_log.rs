@@ -28,8 +28,8 @@ pub fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
     (0..count).map(|number| all[number * all.len() / count].clone()).collect()
 }
 
-/// Returns the distinct known terms of each query of the half that is kept for reporting. Queries without known terms, and
-/// queries whose terms the analyzer would change, are left out.
+/// Returns the distinct known terms of each query of the half that is kept for reporting. Queries without known terms,
+/// and queries whose terms the analyzer would change, are left out.
 pub fn known_terms(queries: &[String], analyzer: &Analyzer, is_known: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
     let distinct = |query: &String| {
         let mut seen = HashSet::new();

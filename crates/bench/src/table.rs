@@ -1,7 +1,7 @@
 //! Tables as text for the terminal and as Markdown, and the numbers in them.
 //!
-//! Tables are part of the result files and of the report, so their layout and the three significant digits of their numbers
-//! are fixed here instead of following a crate for tables.
+//! Tables are part of the result files and of the report, so their layout and the three significant digits of their
+//! numbers are fixed here instead of following a crate for tables.
 
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};

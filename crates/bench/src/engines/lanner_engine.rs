@@ -1,6 +1,7 @@
 //! Lanner through its library, as a user would call it.
 
 use super::{BuildTask, Engine, files};
+use crate::collection;
 use crate::error::Result;
 use lanner::{Mode, Query, Searcher};
 use lanner_index::build::{BuildOptions, Order, Quiet, build as build_index};
@@ -47,7 +48,7 @@ pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64> {
         ..BuildOptions::default()
     };
     let options = variant.options(options);
-    Ok(build_index(task.folder, task.corpus()?, &options, &Quiet)?.documents)
+    Ok(build_index(task.folder, collection::open(task.input)?, &options, &Quiet)?.documents)
 }
 
 impl Engine for Searcher {

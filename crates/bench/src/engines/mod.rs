@@ -7,7 +7,6 @@ use crate::error::{BenchError, Result};
 use crate::machine::cores;
 use crate::suite::{BuildEngine, QueryEngine};
 use lanner::{Mode, Searcher};
-use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Ids;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
@@ -37,11 +36,6 @@ impl<'a> BuildTask<'a> {
     /// A build on all cores with 1 GiB of memory.
     pub fn new(input: &'a Path, folder: &'a Path, analyzer: Analyzer, bm25: Bm25) -> BuildTask<'a> {
         BuildTask { input, folder, analyzer, bm25, threads: cores(), memory_bytes: 1 << 30 }
-    }
-
-    /// Opens the documents; every engine indexes title and text, and stores nothing.
-    fn corpus(&self) -> Result<Corpus> {
-        Ok(Corpus::open(self.input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?)
     }
 }
 
@@ -73,7 +67,7 @@ pub fn reader_of(engine: BuildEngine) -> QueryEngine {
     }
 }
 
-/// Returns the sizes of the parts of an index: sections of Lanner's, files of Tantivy's by kind. They sum to the folder.
+/// Returns the sizes of the parts of an index: sections of Lanner's, files of Tantivy's by kind; in sum, the folder.
 pub fn parts(engine: QueryEngine, folder: &Path) -> Result<Vec<(String, u64)>> {
     match engine {
         QueryEngine::Lanner => lanner_engine::parts(folder),

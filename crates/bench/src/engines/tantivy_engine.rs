@@ -1,6 +1,7 @@
 //! Tantivy through its crate, with one segment and our analyzer as its tokenizer.
 
 use super::{BuildTask, Engine, files};
+use crate::collection;
 use crate::error::{BenchError, Result};
 use lanner::Mode;
 use lanner_index::open::Ids;
@@ -71,7 +72,7 @@ pub fn build_with_writer(task: &BuildTask<'_>) -> Result<u64> {
 /// Reads all documents and adds them to a writer; returns their number.
 fn feed(task: &BuildTask<'_>, mut add: impl FnMut(TantivyDocument) -> tantivy::Result<()>) -> Result<u64> {
     let (text_field, id_field) = fields(&schema());
-    let mut corpus = task.corpus()?;
+    let mut corpus = collection::open(task.input)?;
     let (mut count, mut failure) = (0, None);
     while let Some(batch) = corpus.next_batch()? {
         batch.documents(&mut |record| {

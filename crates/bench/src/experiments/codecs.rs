@@ -1,8 +1,8 @@
 //! Compression and decode speed of every codec by list length.
 //!
-//! Everything is measured on indexes, through the lists that queries read. For each codec there is one index whose documents
-//! it packs and one whose frequencies it packs; the other column is raw. A raw column has four bytes per posting, so the
-//! difference in size of two indexes is the difference of one column.
+//! Everything is measured on indexes, through the lists that queries read. For each codec there is one index whose
+//! documents it packs and one whose frequencies it packs; the other column is raw. A raw column has four bytes per
+//! posting, so the difference in size of two indexes is the difference of one column.
 
 use super::{Context, Findings};
 use crate::collection;

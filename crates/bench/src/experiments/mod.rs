@@ -49,7 +49,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Returns the part of the cache for an experiment or a collection.
     pub fn cache(&self, name: &str) -> Cache {
-        Cache::new(&self.options.cache).within(name)
+        Cache::new(self.options.cache.join(name))
     }
 
     /// Whether `--only` keeps a value of a key.

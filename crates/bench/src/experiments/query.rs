@@ -174,9 +174,10 @@ impl Queries<'_> {
         let (mut rows, mut table) = (Vec::new(), Table::new(title, 4, &columns));
         for (log, &mode) in self.logs.iter().flat_map(|log| self.part.modes.iter().map(move |mode| (log, mode))) {
             for &threads in &self.part.threads {
-                for (engine, spread) in self.throughputs(engines, log, (mode, k), threads)? {
+                let spreads = self.throughputs(engines, log, (mode, k), threads)?;
+                for ((engine, _), spread) in engines.iter().zip(spreads) {
                     let labels: [Label<'_>; 4] =
-                        [("log", &log.name), ("mode", &mode), ("engine", &engine), ("threads", &threads)];
+                        [("log", &log.name), ("mode", &mode), ("engine", engine), ("threads", &threads)];
                     let row = Measurement::new("throughput", &labels).with("k", k as f64);
                     let row = row.with_spread(RATE, spread);
                     table.row(row.cells(&columns[..4], &RATE));
@@ -188,20 +189,14 @@ impl Queries<'_> {
     }
 
     /// Returns the queries per second of each engine; the engines alternate.
-    fn throughputs(
-        &self,
-        engines: &Opened,
-        log: &Log,
-        cell: Cell,
-        threads: usize,
-    ) -> Result<Vec<(QueryEngine, Spread)>> {
+    fn throughputs(&self, engines: &Opened, log: &Log, cell: Cell, threads: usize) -> Result<Vec<Spread>> {
         let mut runs = vec![Vec::new(); engines.len()];
         for _ in 0..self.part.repetitions {
             for ((_, engine), runs) in engines.iter().zip(&mut runs) {
                 runs.push(throughput(&**engine, &log.queries, cell, threads)?);
             }
         }
-        Ok(engines.iter().zip(runs).map(|((engine, _), runs)| (*engine, Spread::of(runs))).collect())
+        Ok(runs.into_iter().map(Spread::of).collect())
     }
 }
 
@@ -230,8 +225,8 @@ fn query_measurement(
         .with("p999_us", p999.map(|values| Spread::of(values).median))
 }
 
-/// Returns the queries per second of threads that take queries from one log. The threads are started here, not taken from
-/// a pool, so that their number is exact.
+/// Returns the queries per second of threads that take queries from one log. The threads are started here, not taken
+/// from a pool, so that their number is exact.
 fn throughput(engine: &dyn Engine, queries: &[String], (mode, k): Cell, threads: usize) -> Result<f64> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {

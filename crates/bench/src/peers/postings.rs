@@ -1,9 +1,9 @@
 //! Writes the postings of an index as the files that PISA builds its index from; the other peers read them too.
 //!
-//! `inv.docs` and `inv.freqs` hold one sequence for each term, sorted by term: a length, then numbers of 32 bits. The first
-//! sequence of `inv.docs` has length 1 and holds the number of documents. `inv.sizes` is one sequence of document lengths;
-//! `fwd.terms` and `fwd.documents` name terms and documents, one per line. `list_lengths`, which is not a file of PISA,
-//! holds the lengths of all lists, so that a reader does not have to walk through them.
+//! `inv.docs` and `inv.freqs` hold one sequence for each term, sorted by term: a length, then numbers of 32 bits. The
+//! first sequence of `inv.docs` has length 1 and holds the number of documents. `inv.sizes` is one sequence of document
+//! lengths; `fwd.terms` and `fwd.documents` name terms and documents, one per line. `list_lengths`, which is not a file
+//! of PISA, holds the lengths of all lists, so that a reader does not have to walk through them.
 
 use crate::error::{BenchError, Result};
 use lanner_index::DocId;

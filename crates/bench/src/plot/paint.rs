@@ -110,8 +110,7 @@ fn bitmap_text(backend: &mut BitMapBackend<'_>, text: &Text, scale: f64) -> Pain
         let pixel = backend.draw_pixel(at, rgb(text.colour).mix(f64::from(coverage)).to_backend_color());
         painted = std::mem::replace(&mut painted, Ok(())).and(pixel);
     };
-    let glyphs = (text.words.as_str(), text.size * scale, text.is_bold);
-    font::draw(glyphs, (text.x * scale, text.y * scale), anchor, &mut put);
+    font::draw(text, scale, anchor, &mut put);
     painted.map_err(|error| error.to_string())
 }
 

@@ -158,8 +158,8 @@ impl<'a> Reproduction<'a> {
         Ok(Reproduction { options, choice, say, codecs, saat, setup, batches })
     }
 
-    /// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of its
-    /// entries, and `gpu` for all that need one. If an entry fails, the others still run, and the first error is returned.
+    /// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of
+    /// its entries, and `gpu` for all that need one. If one fails, the others still run; the first error is returned.
     pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<()> {
         let mut outcome = Ok(());
         for entry in wanted(names, self.options)? {

@@ -148,8 +148,8 @@ impl Generator {
     }
 }
 
-/// Returns a walk for each copy. It starts half a round after the end of the previous walk, so that a document is never next
-/// to its own copy.
+/// Returns a walk for each copy. It starts half a round after the end of the previous walk, so that a document is never
+/// next to its own copy.
 fn walks(groups: u64, copies: u64, seed: u64) -> Vec<Walk> {
     let mut last = mix(seed, 0) >> 32;
     let mut next_walk = |copy| {

@@ -1,8 +1,9 @@
 //! New names for rare words, so that the vocabulary grows by Heaps' law.
 //!
-//! The law, words = K · tokens^β, is fitted to the source; c copies then have `words · c^β` distinct words. In each copy,
-//! every rare word takes a new name with the probability that yields this growth; otherwise it takes the name that it had
-//! in a random earlier copy. This is Simon's process (1955); its names have power-law frequencies, as real words do.
+//! The law, words = K · tokens^β, is fitted to the source; c copies then have `words · c^β` distinct words. In each
+//! copy, every rare word takes a new name with the probability that yields this growth; otherwise it takes the name
+//! that it had in a random earlier copy. This is Simon's process (1955); its names have power-law frequencies, as real
+//! words do.
 
 use super::random::mix;
 use super::source::Source;

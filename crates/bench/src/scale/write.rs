@@ -66,12 +66,11 @@ fn documents(
     let to_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let pieces = Pieces::start(generator, threads, move |generator, numbers| {
         let mut made = Made::default();
-        let mut piece = Vec::with_capacity(PIECE as usize);
-        for number in numbers {
+        let document = |number| {
             generator.make(number, &mut made);
-            piece.push((made.id.clone(), to_text(&made.title), to_text(&made.text)));
-        }
-        piece
+            (made.id.clone(), to_text(&made.title), to_text(&made.text))
+        };
+        numbers.map(document).collect::<Vec<_>>()
     });
     pieces.flatten()
 }

@@ -106,8 +106,8 @@ impl OnDevice {
     }
 }
 
-/// Returns the seconds of kernels for the answers of one call. All answers of a batch carry its steps, so that each batch is
-/// counted once.
+/// Returns the seconds of kernels for the answers of one call. All answers of a batch carry its steps, so that each
+/// batch is counted once.
 fn kernel_seconds(answers: &[Answer]) -> f64 {
     let steps_of = |answer: &Answer| {
         let on_device = answer.trace.steps.iter().filter(|step| step.place != Place::Cpu);

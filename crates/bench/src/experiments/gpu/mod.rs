@@ -1,7 +1,7 @@
 //! The GPU against the CPU on one index: batches, single queries, small batches, uploaded lists, decoding.
 //!
-//! Every answer of the device must equal the CPU's, and the device must have computed it; otherwise the run fails without
-//! printing times. Tests compare the CPU with the oracle, which would take hours on collections of this size.
+//! Every answer of the device must equal the CPU's, and the device must have computed it; otherwise the run fails
+//! without printing times. Tests compare the CPU with the oracle, which would take hours on collections of this size.
 
 pub mod decode;
 pub mod device;

@@ -85,8 +85,8 @@ pub fn table(rows: &[&Measurement]) -> Table {
     }
     let (queries, runs) = (rows[0].count("queries"), runs_of(rows));
     table.notes(&[&format!(
-        "Up to {queries} queries in calls of this size; median, minimum and maximum of the means of {runs} runs. Apart: \
-         each query is submitted as a single query, two at a time, and its OR only if its AND has too few hits. \
+        "Up to {queries} queries in calls of this size; median, minimum and maximum of the means of {runs} runs. \
+         Apart: each query is submitted as a single query, two at a time, and its OR only if its AND has too few hits. \
          Together: one CUDA graph. Singly: one driver call for each copy and launch. Marked: as singly, with events \
          around each kernel."
     )])

@@ -33,7 +33,7 @@ pub struct Executors {
 /// The plans of a cell and their expected answers.
 pub struct Planned<'a> {
     pub cell: Cell,
-    texts: &'a [String],
+    work: &'a Workload,
     pub plans: Vec<Plan>,
     expected: Vec<Vec<Hit>>,
 }
@@ -63,13 +63,13 @@ impl Executors {
         let plans = plan_all(&work.index, &queries, cores())?;
         let answers = self.all_threads.run(&plans)?;
         let expected = answers.into_iter().map(|answer| answer.hits).collect();
-        let planned = Planned { cell, texts: &work.texts, plans, expected };
+        let planned = Planned { cell, work, plans, expected };
         planned.check(0.., &self.resident.answer(&planned.plans)?)?;
 
         let mut rows = Vec::new();
         let mut gpu_us = None;
         if run.keeps(Part::Throughput) {
-            let row = self.throughput(run, &planned, &queries, &work.index)?;
+            let row = self.throughput(run, &planned, &queries)?;
             gpu_us = Some(row.value("us_a_query"));
             rows.push(row);
         }
@@ -77,7 +77,7 @@ impl Executors {
             rows.push(self.latency(run, &planned)?);
         }
         if run.keeps(Part::Cpu) {
-            rows.extend(self.cpu(run, &planned, work, gpu_us)?);
+            rows.extend(self.cpu(run, &planned, gpu_us)?);
         }
         if run.keeps(Part::Batches) && run.is_smallest_k(cell) && cell.mode == Mode::Or {
             rows.extend(self.batches(run, &planned)?);
@@ -93,16 +93,10 @@ impl Executors {
     }
 
     /// Measures one call with all queries, from plans to answers on the host.
-    fn throughput(
-        &self,
-        run: &GpuRun<'_>,
-        planned: &Planned<'_>,
-        queries: &[Query],
-        index: &Index,
-    ) -> Result<Measurement> {
+    fn throughput(&self, run: &GpuRun<'_>, planned: &Planned<'_>, queries: &[Query]) -> Result<Measurement> {
         let runs = time_calls(run, &self.resident, &planned.plans)?;
         let plan_on = |threads: usize| {
-            let runs = run.repeat(|| Ok(timed(|| plan_all(index, queries, threads))?.1));
+            let runs = run.repeat(|| Ok(timed(|| plan_all(&planned.work.index, queries, threads))?.1));
             runs.map(|runs| Spread::of(runs).median * 1e6 / queries.len() as f64)
         };
         let row = rates(planned.cell.measurement("throughput", &[]), &runs, planned.plans.len());
@@ -122,9 +116,8 @@ impl Executors {
         let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(run.iter().copied())).collect();
         let of_runs = |value: fn(&Summary) -> f64| Spread::of(summaries.iter().map(value));
         let most = Spread::of(runs.iter().map(|run| run.iter().copied().fold(0.0, f64::max)));
-        Ok(planned
-            .cell
-            .measurement("latency", &[])
+        let row = planned.cell.measurement("latency", &[]);
+        Ok(row
             .with("queries", numbers.len() as f64)
             .with("runs", runs.len() as f64)
             .with("mean_us", of_runs(|summary| summary.mean).median)
@@ -136,14 +129,8 @@ impl Executors {
     }
 
     /// Measures the CPU on one thread and on all, and the ratio of the time of the GPU to its time.
-    fn cpu(
-        &self,
-        run: &GpuRun<'_>,
-        planned: &Planned<'_>,
-        work: &Workload,
-        gpu_us: Option<f64>,
-    ) -> Result<[Measurement; 2]> {
-        let few = work.spread_by_postings(run.part.one_thread);
+    fn cpu(&self, run: &GpuRun<'_>, planned: &Planned<'_>, gpu_us: Option<f64>) -> Result<[Measurement; 2]> {
+        let few = planned.work.spread_by_postings(run.part.one_thread);
         let all: Vec<usize> = (0..planned.plans.len()).collect();
         let measure = |cpu: &Cpu, threads: &str, numbers: &[usize]| {
             let plans = planned.some(numbers);
@@ -151,7 +138,7 @@ impl Executors {
             cpu.run(&plans[..1])?;
             let runs = run.repeat(|| Ok(Timed { host: timed(|| cpu.run(&plans))?.1, device: 0.0 }))?;
             let row = rates(planned.cell.measurement("cpu", &[("threads", &threads)]), &runs, plans.len());
-            let row = row.with("postings", work.mean_postings(numbers.iter().copied()));
+            let row = row.with("postings", planned.work.mean_postings(numbers.iter().copied()));
             let row = row.with("threads", if threads == "one" { 1.0 } else { cores() as f64 });
             let us = row.value("us_a_query");
             Ok::<_, BenchError>(row.with("gpu_of_cpu", gpu_us.map(|gpu_us| gpu_us / us)))
@@ -206,7 +193,7 @@ impl Planned<'_> {
     /// Compares the answers of consecutive plans with those of the CPU.
     pub fn check(&self, numbers: RangeFrom<usize>, answers: &[Answer]) -> Result<()> {
         for (number, answer) in numbers.zip(answers) {
-            let (query, k) = (self.texts[number].as_str(), self.cell.k);
+            let (query, k) = (self.work.texts[number].as_str(), self.cell.k);
             if !answer.exact {
                 return Err(BenchError::Device { what: format!("the answer of the GPU to {query:?} is not exact") });
             }

@@ -30,8 +30,8 @@ fn check_lanner(race: &Race<'_>, setup: &Setup, sets: &[QuerySet], table: &mut T
     let checked: Vec<Vec<String>> = sets.iter().map(|set| spread(&set.texts, race.part.checked)).collect();
     let wanted: HashSet<String> = checked.iter().flatten().flat_map(|text| race.analyzer.terms(text)).collect();
     let bm25 = race.context.suite.collection.bm25();
-    // On a thread of its own, which has a heap of its own: the millions of terms of the oracle would leave the heap of this
-    // thread fragmented, and queries of a hundred terms would be timed with slower allocations.
+    // On a thread of its own, which has a heap of its own: the millions of terms of the oracle would leave the heap of
+    // this thread fragmented, and queries of a hundred terms would be timed with slower allocations.
     let (input, analyzer) = (&setup.input, &race.analyzer);
     let make = || agreement::oracle_of(input, analyzer, bm25, Some(&wanted));
     let oracle = std::thread::scope(|scope| scope.spawn(make).join().expect("the oracle does not panic"))?;

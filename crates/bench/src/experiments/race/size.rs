@@ -78,9 +78,9 @@ fn findings(race: &Race<'_>, collection: &str, postings: u64, sizes: &[(String, 
             "lanner has dense lists; lanner-smallest has none and packs documents by {} and frequencies by {}.",
             codecs.documents, codecs.weights
         ),
-        "Lanner's lists contain documents, frequencies, directories and bounds; Tantivy's are its files of postings (.idx), \
-         with bounds; PISA's are block_simdbp without bounds, which are in another file; bm25s stores a score and a document \
-         with four bytes each. The limits are for the ratios to PISA without bounds and to Tantivy.",
+        "Lanner's lists contain documents, frequencies, directories and bounds; Tantivy's are its files of postings \
+         (.idx), with bounds; PISA's are block_simdbp without bounds, which are in another file; bm25s stores a score \
+         and a document with four bytes each. The limits are for the ratios to PISA without bounds and to Tantivy.",
     ]);
     Findings::new(measurements).table(table)
 }

@@ -83,13 +83,14 @@ fn ratio_table(race: &Race<'_>, collection: &str, rows: &[Measurement], ratios: 
         table.row(cells);
     }
     table.notes(&[
-        "pisa-net is the best of PISA's algorithms minus the overhead of its Python binding. PISA has the documents in the \
-         given order, also where Lanner's are bisected. tantivy is the faster of its two sources of external ids.",
+        "pisa-net is the best of PISA's algorithms minus the overhead of its Python binding. PISA has the documents in \
+         the given order, also where Lanner's are bisected. tantivy is the faster of its two sources of external \
+         ids.",
     ])
 }
 
-/// Returns whether all values (name, value, limit) meet their limits, with the names of those that do not; a dash if there
-/// is no limit or no value.
+/// Returns whether all values (name, value, limit) meet their limits, with the names of those that do not; a dash if
+/// there is no limit or no value.
 pub fn holds(figures: &[(String, f64, Option<f64>)]) -> String {
     let known = figures.iter().filter_map(|(name, value, limit)| Some((name, *value, (*limit)?)));
     let limits: Vec<(&String, bool)> =

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 /// Minimal duration of a run: shorter ones are repeated within it.
 const MIN_SECONDS: f64 = 0.1;
-/// Runs of each number of threads per repetition of the suite. Short runs alternate and each is compared with its neighbour,
-/// so that other load affects both.
+/// Runs of each number of threads per repetition of the suite. Short runs alternate and each is compared with its
+/// neighbour, so that other load affects both.
 const ROUNDS: usize = 3;
 
 /// Measures batches of every log and mode for the smallest k.

@@ -21,7 +21,7 @@ pub struct Timed {
     engine: String,
     algorithm: String,
     runs: usize,
-    /// Summary over queries, each with the median of its runs. With several algorithms, the lowest value of each figure.
+    /// Summary over queries, each with the median of its runs; the lowest of each figure with several algorithms.
     summary: Summary,
     /// Means of the runs.
     means: Spread,
@@ -116,12 +116,11 @@ impl Timed {
         let mut labels: Vec<Label<'_>> = vec![("collection", &collection), ("log", &log), ("mode", &mode), ("k", &k)];
         labels.push(("engine", &self.engine));
         labels.extend((!self.algorithm.is_empty()).then_some(("algorithm", &self.algorithm as &dyn Display)));
+        let mean = Spread { median: self.summary.mean, ..self.means };
         Measurement::new("race", &labels)
             .with("queries", self.summary.count as f64)
             .with("runs", self.runs as f64)
-            .with("mean_us", self.summary.mean)
-            .with("mean_least_us", self.means.least)
-            .with("mean_most_us", self.means.most)
+            .with_spread(["mean_us", "mean_least_us", "mean_most_us"], mean)
             .with("p50_us", self.summary.p50)
             .with("p95_us", self.summary.p95)
             .with("p99_us", self.summary.p99)

@@ -79,7 +79,8 @@ const THROUGHPUT: Y = Y {
     title: "Queries per second",
     unit: "/s",
     suffix: "throughput",
-    paper: "The paper: PARA reaches about 30,000 queries per second on a Tesla C1060, and grows slowly from a B of 128 on.",
+    paper: "The paper: PARA reaches about 30,000 queries per second on a Tesla C1060, and grows slowly from a B of 128 \
+            on.",
 };
 const RESPONSE: Y = Y {
     value: "response_ms",
@@ -89,8 +90,8 @@ const RESPONSE: Y = Y {
     paper: "The paper: at most 10 ms below a B of 256, and much more above.",
 };
 /// What the paper says of curves over the batch size.
-const PAPER_ON_SIZES: &str = "The text of the paper gives no numbers; it says that PARA is far ahead of PART, and that PART still \
-    grows with batches of more than 513 queries, where PARA does not.";
+const PAPER_ON_SIZES: &str = "The text of the paper gives no numbers; it says that PARA is far ahead of PART, and that \
+    PART still grows with batches of more than 513 queries, where PARA does not.";
 
 fn row_of<'a>(rows: &'a [Measurement], algorithm: &str, threshold: f64) -> Option<&'a Measurement> {
     rows.iter().find(|row| row.label("algorithm") == algorithm && row.value("threshold") == threshold)
@@ -186,9 +187,10 @@ fn figure_8(setup: &Setup, rows: &[Measurement]) -> Findings {
     table.row(label.chain(cells).chain([DASH; 3].map(str::to_owned)));
     groups.push(Group::of_series("PARA, paper", shares_of(TABLE_II)));
     let table = table.notes(&[
-        "Transfer is the time of a batch that is neither the CPU's before it nor the kernel's: upload of queries, download of \
-         results, and their calls. The text of the paper gives no numbers for the figure; its Table II has, for PARA on all of \
-         its 33,337 queries with a B of 128, which is half of the one that gives batches of 513.",
+        "Transfer is the time of a batch that is neither the CPU's before it nor the kernel's: upload of queries, \
+         download of results, and their calls. The text of the paper gives no numbers for the figure; its Table II \
+         has, for PARA on all of its 33,337 queries with a B of 128, which is half of the one that gives batches of \
+         513.",
         &batches::note(setup, &rows),
     ]);
     let chart = Chart::new("Shares of the steps of a batch", "percent of the time of a batch", "%").series(&SHARES);

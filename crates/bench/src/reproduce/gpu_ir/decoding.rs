@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::experiments::Findings;
 use crate::plot::{Bar, Chart, Group, Line, LineChart};
 use crate::query_log::spread;
-use crate::reproduce::setup::{Coded, Setup};
+use crate::reproduce::setup::{Coded, Setup, Way};
 use crate::result::{Measurement, find};
 use crate::statistics::mean;
 use crate::table::{DASH, Table, count, number};
@@ -22,12 +22,12 @@ const LENGTHS: [u64; 12] =
 const LISTS: [usize; 2] = [16, 128];
 const KINDS: [DecodeKind; 2] = [DecodeKind::Documents, DecodeKind::Values];
 
-/// Name, what is decoded, and whether the device decodes it.
-const METHODS: [(&str, DecodeKind, bool); 4] = [
-    ("CPU, gaps", DecodeKind::Values, false),
-    ("CPU, documents", DecodeKind::Documents, false),
-    ("GPU, documents", DecodeKind::Documents, true),
-    ("GPU, gaps", DecodeKind::Values, true),
+/// Name, what is decoded, and how.
+const METHODS: [(&str, DecodeKind, Way); 4] = [
+    ("CPU, gaps", DecodeKind::Values, Way::Cpu),
+    ("CPU, documents", DecodeKind::Documents, Way::Cpu),
+    ("GPU, documents", DecodeKind::Documents, Way::Resident),
+    ("GPU, gaps", DecodeKind::Values, Way::Resident),
 ];
 const SPEED: &str = "millions_a_second";
 const KERNEL_SPEED: &str = "kernel_millions_a_second";
@@ -77,16 +77,13 @@ fn measure(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>], label: &str
     coded.iter().try_for_each(|list| list.check(setup, &KINDS))?;
     let postings = mean(coded.iter().map(|list| list.postings() as f64));
     let mut rows = Vec::new();
-    for (name, kind, is_on_device) in METHODS {
-        let average = setup.average(&coded, |list: &Coded| match is_on_device {
-            true => list.time(setup, kind, false),
-            false => list.time_on_cpu(kind, &mut buffer),
-        })?;
+    for (name, kind, way) in METHODS {
+        let average = setup.average(&coded, |list| list.time(setup, kind, way, &mut buffer))?;
         let row = Measurement::new("decode", &[("codec", &codec), ("method", &name), ("length", &label)])
             .with("lists", coded.len() as f64)
             .with("postings", postings)
             .with(SPEED, postings / average.us.median)
-            .with(KERNEL_SPEED, is_on_device.then(|| postings / average.device_us.median));
+            .with(KERNEL_SPEED, (way != Way::Cpu).then(|| postings / average.device_us.median));
         rows.push(average.add_to(row));
     }
     Ok(rows)
@@ -115,11 +112,11 @@ fn speed_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let table = table.notes(&[
         &format!(
             "{lists} lists of queries of the log with {postings} postings on average, packed by each codec. {note} One \
-             list at a time; on the GPU the packed list is resident, and the time is from the call until the host knows \
-             that decoding is done."
+             list at a time; on the GPU the packed list is resident, and the time is from the call until the host \
+             knows that decoding is done."
         ),
-        "The paper's CPU is a core at 2.66 GHz, its GPU has 96 stream processors; our CPU is one core. Bitpack, our default, \
-         is not in the paper. The suite gpu measures the decode speed of the whole device.",
+        "The paper's CPU is a core at 2.66 GHz, its GPU has 96 stream processors; our CPU is one core. Bitpack, our \
+         default, is not in the paper. The suite gpu measures the decode speed of the whole device.",
     ]);
     let series = ["paper, CPU, gaps", "paper, GPU", "CPU, documents", "GPU, a list at a time", "GPU, kernel alone"];
     let subtitle = "millions of integers per second; longer is better";
@@ -144,13 +141,13 @@ fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     }
     let table = table.notes(&[
         &format!(
-            "{note} A bin starts at half its length. One list at a time, packed and resident; from the call until the host \
-             knows that decoding is done, and the kernel alone. Documents are the paper's GPU+LPS, with the localized prefix \
-             sum; gaps are without it. The CPU is one core."
+            "{note} A bin starts at half its length. One list at a time, packed and resident; from the call until the \
+             host knows that decoding is done, and the kernel alone. Documents are the paper's GPU+LPS, with the \
+             localized prefix sum; gaps are without it. The CPU is one core."
         ),
         &format!(
-            "The text of the paper says only that without the prefix sum its GPU decodes up to {FIGURE_4_MOST} million per \
-             second, and that its CPU is faster on short lists."
+            "The text of the paper says only that without the prefix sum its GPU decodes up to {FIGURE_4_MOST} million \
+             per second, and that its CPU is faster on short lists."
         ),
     ]);
     let line = |label: &str, codec: CodecName, method: &str| {

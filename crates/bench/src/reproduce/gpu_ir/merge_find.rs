@@ -99,11 +99,11 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let host = table(title, "host_ns_an_element");
     let kernels = kernels.notes(&[
         &format!(
-            "{note} Both lists are cut to the length by taking postings at equal distances, and are plain numbers on the \
-             device; results are written in order. MergePath is griffin's; the CPU is one core."
+            "{note} Both lists are cut to the length by taking postings at equal distances, and are plain numbers on \
+             the device; results are written in order. MergePath is griffin's; the CPU is one core."
         ),
-        "The text of the paper says only that two or three levels take less than 4 ns per element for the longer lists, where \
-         direct search is much slower.",
+        "The text of the paper says only that two or three levels take less than 4 ns per element for the longer \
+         lists, where direct search is much slower.",
     ]);
     let point = |row: &Measurement| (row.value("postings").max(1000.0) / 1e3, row.value("ns_an_element"));
     let subtitle = "nanoseconds of kernels per element of one list; lower is better";

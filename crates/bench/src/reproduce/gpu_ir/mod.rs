@@ -1,6 +1,6 @@
-//! Ding et al., *Using Graphics Processors for High Performance IR Query Processing*: Figure 3, bytes per document; Table 1,
-//! decode speeds, with an entry for the CPU alone; Figure 4, decode speed by length; Figure 6, intersection; Tables 2 and 3,
-//! queries.
+//! Ding et al., *Using Graphics Processors for High Performance IR Query Processing*: Figure 3, bytes per document;
+//! Table 1, decode speeds, with an entry for the CPU alone; Figure 4, decode speed by length; Figure 6, intersection;
+//! Tables 2 and 3, queries.
 
 mod decoding;
 mod merge_find;
@@ -59,8 +59,8 @@ fn figure_3(rows: Vec<Measurement>) -> Findings {
         table.row([codec.clone(), DASH.to_owned(), DASH.to_owned(), number(bytes(codec))]);
     }
     let table = table.notes(&[&format!(
-        "The paper: GOV2; its text gives no numbers. Ours: all lists of the Wikipedia passages with at least {AT_LEAST} \
-         postings."
+        "The paper: GOV2; its text gives no numbers. Ours: all lists of the Wikipedia passages with at least \
+         {AT_LEAST} postings."
     )]);
     let group = |codec: &String| {
         let series = usize::from(!in_paper.contains(&codec.as_str()));
@@ -91,8 +91,8 @@ fn table_1(rows: Vec<Measurement>) -> Findings {
         groups.push(Group::new(codec, [Bar::new(2, ours)]));
     }
     let table = table.notes(&[
-        "The paper: a core at 2.66 GHz, which decodes gaps, and a GPU with 96 stream processors, which decodes documents. Ours \
-         decodes documents; gpu-ir/table1-gpu measures the GPU.",
+        "The paper: a core at 2.66 GHz, which decodes gaps, and a GPU with 96 stream processors, which decodes \
+         documents. Ours decodes documents; gpu-ir/table1-gpu measures the GPU.",
     ]);
     let subtitle = format!("lists of at least {AT_LEAST} postings; longer is better");
     let chart = Chart::new("Millions of integers decoded per second", subtitle, "M/s")

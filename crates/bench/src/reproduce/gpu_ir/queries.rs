@@ -101,8 +101,9 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
              with 3.74 million). From plan to answer on the host, with lists in the memory of CPU or GPU, as in the \
              paper. The paper's GPU is a GeForce 8800 GTS, its CPU one core at 2.66 GHz."
         ),
-        "Ours are Lanner's executors. The paper's algorithms here are AND by Parallel Merge Find, term at a time, and OR with \
-         an accumulator for each document, on the same lists, some of which are bitmaps; gpu-ir/table3 shows their steps.",
+        "Ours are Lanner's executors. The paper's algorithms here are AND by Parallel Merge Find, term at a time, and \
+         OR with an accumulator for each document, on the same lists, some of which are bitmaps; gpu-ir/table3 shows \
+         their steps.",
     ]);
     let group = |(mode, cpu, gpu): (Mode, f64, f64)| {
         let values = [cpu, gpu].into_iter().chain(ours.map(|(_, how)| ms(mode, how)));

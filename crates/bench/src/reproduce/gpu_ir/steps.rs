@@ -1,5 +1,5 @@
-//! Table 3: the steps of an AND on the GPU, as in the paper: lists are decoded, intersected by Parallel Merge Find, and the
-//! best are selected by a tree. `traced.rs` has the steps of whole queries, with scoring.
+//! Table 3: the steps of an AND on the GPU, as in the paper: lists are decoded, intersected by Parallel Merge Find, and
+//! the best are selected by a tree. `traced.rs` has the steps of whole queries, with scoring.
 
 use super::traced;
 use crate::error::Result;
@@ -175,9 +175,9 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let and = and.notes(&[
         &format!(
             "{note} {queries} ANDs of the log with {postings} postings on average. The paper's steps: all lists are \
-             decoded from PForDelta, then intersected two by two, the shortest first, by Parallel Merge Find with three \
-             levels, then a tree selects the best ten. Times are those of the device only; ours is the AND of Lanner's \
-             executor."
+             decoded from PForDelta, then intersected two by two, the shortest first, by Parallel Merge Find with \
+             three levels, then a tree selects the best ten. Times are those of the device only; ours is the AND of \
+             Lanner's executor."
         ),
         "Scoring is not in these times: the tree gets scores of the CPU. The next table has whole queries.",
     ]);

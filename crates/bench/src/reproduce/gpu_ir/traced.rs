@@ -64,9 +64,9 @@ pub fn tables(rows: &[Measurement]) -> [Table; 2] {
         let queries = count(find_value(rows, &[("operation", &mode)], "queries") as u64);
         let algorithm = algorithm_of(mode);
         table.notes(&[&format!(
-            "{queries} queries answered by `{algorithm}` on the lists of the index, which are packed by bitpack, not by \
-             PForDelta, and some of which are bitmaps. If there are few keys, the CPU selects; its time is in the last \
-             step."
+            "{queries} queries answered by `{algorithm}` on the lists of the index, which are packed by bitpack, not \
+             by PForDelta, and some of which are bitmaps. If there are few keys, the CPU selects; its time is in the \
+             last step."
         )])
     })
 }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::experiments::Findings;
 use crate::plot::{LineChart, lines_by};
-use crate::reproduce::setup::{Coded, Setup};
+use crate::reproduce::setup::{Coded, Setup, Way};
 use crate::result::{Measurement, find, find_value};
 use crate::statistics::mean;
 use crate::table::{Table, number};
@@ -20,7 +20,7 @@ const FIGURE_12: [(u64, &str); 5] = [
 ];
 /// Maximal number of lists of each length.
 const LISTS: usize = 24;
-/// The methods of the paper, and Lanner's.
+/// The methods of the paper, and Lanner's; `sent` stands for uploaded lists.
 const METHODS: [(&str, CodecName, Way); 7] = [
     ("Para-EF, GPU, sent", CodecName::EliasFano, Way::Uploaded),
     ("Para-EF, GPU, resident", CodecName::EliasFano, Way::Resident),
@@ -30,15 +30,6 @@ const METHODS: [(&str, CodecName, Way); 7] = [
     ("ours, bitpack, CPU", CodecName::Bitpack, Way::Cpu),
     ("elias-fano, CPU", CodecName::EliasFano, Way::Cpu),
 ];
-
-#[derive(Clone, Copy, PartialEq)]
-enum Way {
-    /// On the GPU, with the upload; `sent` in results.
-    Uploaded,
-    /// On the GPU, without the upload.
-    Resident,
-    Cpu,
-}
 
 pub fn figure_12(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
@@ -62,11 +53,7 @@ fn measure(setup: &Setup, length: u64) -> Result<Vec<Measurement>> {
         coded.iter().try_for_each(|list| list.check(setup, &[Documents]))?;
         let postings = mean(coded.iter().map(|list| list.postings() as f64));
         for (name, _, way) in METHODS.iter().filter(|method| method.1 == codec) {
-            let average = setup.average(&coded, |list: &Coded| match way {
-                Way::Uploaded => list.time(setup, Documents, true),
-                Way::Resident => list.time(setup, Documents, false),
-                Way::Cpu => list.time_on_cpu(Documents, &mut buffer),
-            })?;
+            let average = setup.average(&coded, |list| list.time(setup, Documents, *way, &mut buffer))?;
             let row = Measurement::new("decode", &[("method", name), ("length", &length)])
                 .with("lists", coded.len() as f64)
                 .with("postings", postings);
@@ -90,10 +77,10 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     }
     let table = table.notes(&[
         note,
-        "One list at a time. GPU: from the call until the host knows that decoding is done; the numbers stay on the device. \
-         Sent: the packed list and a row of 40 bytes for each block are first copied from pageable host memory, as in the \
-         paper, which also allocates memory. CPU: one core, numbers written to memory; PForDelta is pfor-block, with a width \
-         for each block. The text of the paper gives only the speedups.",
+        "One list at a time. GPU: from the call until the host knows that decoding is done; the numbers stay on the \
+         device. Sent: the packed list and a row of 40 bytes for each block are first copied from pageable host \
+         memory, as in the paper, which also allocates memory. CPU: one core, numbers written to memory; PForDelta is \
+         pfor-block, with a width for each block. The text of the paper gives only the speedups.",
     ]);
     let point = |row: &Measurement| (row.value("postings").max(1000.0) / 1e3, row.value("postings") / row.value("us"));
     let subtitle = "postings decoded per microsecond, one list at a time; higher is better";

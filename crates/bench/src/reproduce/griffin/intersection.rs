@@ -22,8 +22,8 @@ use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-/// Figure 8: ranges of the ratio of both lengths, and which side is faster in the paper. The text says only that the GPU is
-/// faster up to 128.
+/// Figure 8: ranges of the ratio of both lengths, and which side is faster in the paper. The text says only that the
+/// GPU is faster up to 128.
 const RATIOS: [(Range<u32>, &str); 7] = [
     (1..16, "GPU"),
     (16..32, "GPU"),
@@ -38,8 +38,8 @@ const PAIRS: usize = 100;
 const LONGER: Range<u64> = 1_000_000..2_000_000;
 /// Figure 13: lengths of the longer lists.
 const LENGTHS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// Figure 13: ratios of lengths, a quarter of the pairs in each range. Pairs drawn from all lists within a factor of 16 would
-/// mostly be close to 16, because short lists are more frequent.
+/// Figure 13: ratios of lengths, a quarter of the pairs in each range. Pairs drawn from all lists within a factor of 16
+/// would mostly be close to 16, because short lists are more frequent.
 const FACTORS: [Range<u32>; 4] = [1..2, 2..4, 4..8, 8..16];
 /// Figure 13: maximal sum of the longer lists of one length, to limit the time on one core to seconds.
 const MAX_POSTINGS: u64 = 20_000_000;
@@ -124,15 +124,8 @@ pub fn figure_8(setup: &Setup) -> Result<Findings> {
 }
 
 pub fn figure_13(setup: &Setup) -> Result<Findings> {
-    let methods = [
-        Method::CpuMerge,
-        Method::CpuBinary,
-        Method::GpuBinary,
-        Method::GpuMerge,
-        Method::GpuSkips,
-        Method::OurCpu,
-        Method::OurGpu,
-    ];
+    use Method::{CpuBinary, CpuMerge, GpuBinary, GpuMerge, GpuSkips, OurCpu, OurGpu};
+    let methods = [CpuMerge, CpuBinary, GpuBinary, GpuMerge, GpuSkips, OurCpu, OurGpu];
     let mut rows = Vec::new();
     for length in LENGTHS {
         let longer = setup.length(length * 7 / 10)..setup.length(length * 14 / 10) + 1;
@@ -271,8 +264,8 @@ impl Pair {
 }
 
 impl Packed {
-    /// Intersects as the paper's CPU does: lists of similar lengths are decoded and merged; if one is much longer, only its
-    /// blocks that may contain a document of the other list are decoded.
+    /// Intersects as the paper's CPU does: lists of similar lengths are decoded and merged; if one is much longer, only
+    /// its blocks that may contain a document of the other list are decoded.
     fn intersect_on_cpu(&self) -> Vec<u32> {
         let [shorter, longer] = &self.pfor;
         let documents = shorter.decoded();
@@ -296,9 +289,10 @@ impl Packed {
     }
 }
 
-const HOW_TIMED: &str = "Lists are plain numbers on host and device; the CPU is one core. A time on the GPU is from the call until \
-    the host knows the number of documents found, which stay on the device; memory is allocated before. Ours is the executor \
-    with the same two terms as a ranked AND: it reads packed lists and bitmaps, scores, and returns the best 10.";
+const HOW_TIMED: &str = "Lists are plain numbers on host and device; the CPU is one core. A time on the GPU is from \
+    the call until the host knows the number of documents found, which stay on the device; memory is allocated before. \
+    Ours is the executor with the same two terms as a ranked AND: it reads packed lists and bitmaps, scores, and \
+    returns the best 10.";
 
 /// Makes a table with a row for each group, and columns for the measured methods and further values.
 fn group_table(
@@ -334,10 +328,10 @@ fn ratio_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let (table, names) = group_table(title, "ratio", &rows, (&["faster, sent", "faster, paper"], faster));
     let table = table.notes(&[
         &format!("{note} {HOW_TIMED}"),
-        "Sent, as in the paper: both lists, packed by Elias-Fano, are copied to the device from pageable host memory, decoded \
-         and merged. The CPU has both lists packed by PForDelta with a width for each block; from a ratio of 16 on it decodes \
-         only blocks that may match. Faster compares these two. The text of the paper gives no numbers; it says that the GPU \
-         is faster up to a ratio of 128.",
+        "Sent, as in the paper: both lists, packed by Elias-Fano, are copied to the device from pageable host memory, \
+         decoded and merged. The CPU has both lists packed by PForDelta with a width for each block; from a ratio of \
+         16 on it decodes only blocks that may match. Faster compares these two. The text of the paper gives no \
+         numbers; it says that the GPU is faster up to a ratio of 128.",
     ]);
     let point = |row: &Measurement| (row.value("longer") / row.value("shorter"), row.value("us"));
     let axes = ["length of the longer list divided by that of the shorter", "us"];
@@ -358,11 +352,11 @@ fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let (table, names) = group_table(title, "length", &rows, (&heads, speedups));
     let table = table.notes(&[
         &format!("{note} {HOW_TIMED} A quarter of the pairs each has lengths within a factor of 2, 4, 8 and 16."),
-        "On the device: the time that the device records from the start of the work, which clears some counters, to its end. \
-         For short lists, most of the time of a call is overhead of the call.",
-        "The text of the paper gives only maximal speedups: its MergePath is up to 87.35 times as fast as merging on its CPU, \
-         and up to 2.29 times as fast as binary search on its GPU, which is up to 102 times as fast as binary search on its \
-         CPU.",
+        "On the device: the time that the device records from the start of the work, which clears some counters, to \
+         its end. For short lists, most of the time of a call is overhead of the call.",
+        "The text of the paper gives only maximal speedups: its MergePath is up to 87.35 times as fast as merging on \
+         its CPU, and up to 2.29 times as fast as binary search on its GPU, which is up to 102 times as fast as binary \
+         search on its CPU.",
     ]);
     let point = |row: &Measurement| {
         let postings = row.value("shorter") + row.value("longer");

@@ -52,8 +52,8 @@ fn table_1(rows: Vec<Measurement>) -> Findings {
         groups.push(Group::new(codec, [Bar::new(1, ratio)]));
     }
     let table = table.notes(&[&format!(
-        "The paper: lists of a web crawl. Ours: all lists of the Wikipedia passages with at least {AT_LEAST} postings; gaps \
-         depend on the collection. A dash: the paper has no such scheme, or this version no such codec."
+        "The paper: lists of a web crawl. Ours: all lists of the Wikipedia passages with at least {AT_LEAST} postings; \
+         gaps depend on the collection. A dash: the paper has no such scheme, or this version no such codec."
     )]);
     let subtitle = format!("lists of at least {AT_LEAST} postings; longer is better");
     let chart = Chart::new("Compression ratio of document numbers", subtitle, "x")
@@ -76,8 +76,8 @@ fn figure_12(rows: Vec<Measurement>) -> Findings {
         table.row([class_name(row)].into_iter().chain(codecs.iter().map(of)).chain([paper.to_owned()]));
     }
     let table = table.notes(&[
-        "The text of the paper gives only these speedups of its GPU over PForDelta on its CPU, for lists of 1 K to 10 M; \
-         griffin/figure12-gpu measures the GPU.",
+        "The text of the paper gives only these speedups of its GPU over PForDelta on its CPU, for lists of 1 K to 10 \
+         M; griffin/figure12-gpu measures the GPU.",
     ]);
     let point = |row| (class_start(row) as f64, average_list_us(row));
     let subtitle = "microseconds for the documents of an average list of the class; lower is better";

@@ -104,12 +104,12 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     }
     let table = table.notes(&[
         &format!(
-            "All matches of up to {QUERIES} ANDs of the log, scored by BM25. {note} GPU: from the call until the best are on \
-             the host; keys are on the device, and memory is allocated before. CPU: one core, on a copy of the keys that is \
-             made before."
+            "All matches of up to {QUERIES} ANDs of the log, scored by BM25. {note} GPU: from the call until the best \
+             are on the host; keys are on the device, and memory is allocated before. CPU: one core, on a copy of the \
+             keys that is made before."
         ),
-        "The paper has bucket select, radix sort and partial sort. Its text gives no numbers; it says that the partial sort of \
-         the CPU was fastest, because most queries have at most several thousand matches.",
+        "The paper has bucket select, radix sort and partial sort. Its text gives no numbers; it says that the partial \
+         sort of the CPU was fastest, because most queries have at most several thousand matches.",
     ]);
     let group = |class: &[Measurement]| {
         let label = match class[0].label("at_least") {

@@ -80,13 +80,6 @@ impl Workload {
         postings.sum::<u64>() as f64 / self.plans.len() as f64
     }
 
-    /// Mean bytes of the impact-ordered lists of a query.
-    pub fn list_bytes(&self) -> Result<f64, IndexError> {
-        let mut bytes = 0;
-        self.for_each_segment(|_, payload, _| bytes += payload.len())?;
-        Ok(bytes as f64 / self.plans.len() as f64)
-    }
-
     /// Describes queries and collection, for the notes of tables.
     pub fn note(&self) -> String {
         let (queries, documents) = (count(self.queries() as u64), count(u64::from(self.documents())));
@@ -110,7 +103,8 @@ impl Workload {
         Runner { index: &self.index, workspace: Workspace::default(), memory: saat_variants::Memory::default() }
     }
 
-    /// Returns the milliseconds per query of each way and run. The ways alternate, so that other load affects all of them.
+    /// Returns the milliseconds per query of each way and run. The ways alternate, so that other load affects all of
+    /// them.
     pub fn times(&self, ways: &[How], runs: usize) -> Result<Vec<Vec<f64>>, IndexError> {
         let (mut runner, mut times) = (self.runner(), vec![Vec::new(); ways.len()]);
         for _ in 0..runs {
@@ -156,11 +150,11 @@ impl Workload {
         self.ms_a_query(|| self.for_each_segment(&mut segment))
     }
 
-    /// Mean postings of a query in impact-ordered lists.
-    pub fn ordered_postings(&self) -> Result<f64, IndexError> {
-        let mut postings = 0;
-        self.for_each_segment(|_, _, count| postings += count)?;
-        Ok(postings as f64 / self.plans.len() as f64)
+    /// Mean postings and bytes of the impact-ordered lists of a query.
+    pub fn ordered_lists(&self) -> Result<[f64; 2], IndexError> {
+        let mut sums = [0, 0];
+        self.for_each_segment(|_, payload, count| sums = [sums[0] + count, sums[1] + payload.len()])?;
+        Ok(sums.map(|sum| sum as f64 / self.plans.len() as f64))
     }
 
     /// Calls `process` with impact, payload and number of postings of every segment of all queries.
@@ -182,8 +176,8 @@ impl Workload {
         if rounds <= 1 { Ok(once) } else { Ok(self.seconds_of(rounds, threads, how)? / rounds as f64) }
     }
 
-    /// Returns the seconds for all queries, `rounds` times. The threads are started here, not taken from a pool, so that their
-    /// number is exact; a barrier starts the clock when all of them have their memory.
+    /// Returns the seconds for all queries, `rounds` times. The threads are started here, not taken from a pool, so
+    /// that their number is exact; a barrier starts the clock when all of them have their memory.
     fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64> {
         let queries = rounds * self.plans.len();
         let (next, ready) = (AtomicUsize::new(0), Barrier::new(threads + 1));

@@ -19,6 +19,17 @@ pub struct Coded {
     uploaded: Uploaded,
 }
 
+/// How a list is decoded.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Way {
+    /// On the GPU, with the upload.
+    Uploaded,
+    /// On the GPU, without the upload.
+    Resident,
+    /// On one core.
+    Cpu,
+}
+
 impl Coded {
     /// Packs and uploads lists.
     pub fn all(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>]) -> Result<Vec<Coded>> {
@@ -69,10 +80,13 @@ impl Coded {
         Ok(())
     }
 
-    /// Times decoding on the device of a list that is resident or uploaded first.
-    pub fn time(&self, setup: &Setup, kind: DecodeKind, is_uploaded: bool) -> Result<Timed> {
+    /// Times decoding; the CPU decodes into a buffer.
+    pub fn time(&self, setup: &Setup, kind: DecodeKind, way: Way, buffer: &mut Vec<u32>) -> Result<Timed> {
+        if way == Way::Cpu {
+            return self.time_on_cpu(kind, buffer);
+        }
         setup.time(|| {
-            if is_uploaded {
+            if way == Way::Uploaded {
                 self.upload()?;
             }
             self.launch(kind)?;
@@ -81,7 +95,7 @@ impl Coded {
     }
 
     /// Times decoding on one core into a buffer.
-    pub fn time_on_cpu(&self, kind: DecodeKind, buffer: &mut Vec<u32>) -> Result<Timed> {
+    fn time_on_cpu(&self, kind: DecodeKind, buffer: &mut Vec<u32>) -> Result<Timed> {
         // Only the last number is compared here; `check` has compared all.
         let expected = match (kind, self.documents.as_slice()) {
             (_, []) => 0,

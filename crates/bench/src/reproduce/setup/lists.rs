@@ -74,7 +74,8 @@ impl Lists {
         spread(self.within(lengths), wanted)
     }
 
-    /// Draws up to `wanted` random pairs: the length of the longer list and the ratio of both lengths are in given ranges.
+    /// Draws up to `wanted` random pairs: the length of the longer list and the ratio of both lengths are in given
+    /// ranges.
     pub fn pairs(&self, longer: Range<u32>, ratio: Range<u32>, wanted: usize) -> Vec<[Term; 2]> {
         let mut random = Random::new(u64::from(longer.start), u64::from(ratio.start));
         let all = self.within(longer);

@@ -7,7 +7,7 @@ mod coded;
 mod lists;
 
 pub use crate::experiments::gpu::device::Timed;
-pub use coded::Coded;
+pub use coded::{Coded, Way};
 pub use lists::{Lists, Ranked, Resident, Term, bytes_of, list_numbers};
 
 use super::Reproduction;
@@ -86,7 +86,7 @@ impl Setup {
         let Some(part) = &suite.gpu else {
             return Err(BenchError::Usage(format!("suite {} has no section [gpu]; give gpu", suite.name)));
         };
-        let options = RunOptions { only: Only::max_queries(choice.count), ..reproduction.options.clone() };
+        let options = RunOptions { only: Only::parse(&[], Some(choice.count))?, ..reproduction.options.clone() };
         let context = Context { suite: &suite, options: &options, say };
         let (device, work) = GpuRun { context, part }.prepare()?;
         let index = Arc::clone(&work.index);
