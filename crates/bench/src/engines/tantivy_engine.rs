@@ -268,9 +268,9 @@ mod tests {
         let text = "Lanner falcons hunt in pairs: don't they? ἀρχή 東京 3.14";
         let mut tokenizer = AnalyzerTokenizer::new(analyzer.clone());
         for _ in 0..2 {
-            let mut stream = tokenizer.token_stream(text);
+            let mut tokens = tokenizer.token_stream(text);
             let mut seen = Vec::new();
-            while let Some(token) = stream.next() {
+            while let Some(token) = tokens.next() {
                 assert_eq!(token.position, seen.len());
                 seen.push(token.text.clone());
             }

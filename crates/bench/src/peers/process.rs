@@ -123,9 +123,9 @@ impl Peer {
     fn ask<T: DeserializeOwned>(&mut self, request: &impl Serialize) -> Result<T> {
         let mut line = serde_json::to_string(request).expect("a request is plain data");
         line.push('\n');
-        let sent =
-            self.requests.as_mut().expect("the input is open until the peer is dropped").write_all(line.as_bytes());
-        sent.map_err(|error| self.failed(error.to_string()))?;
+        let requests = self.requests.as_mut().expect("the input is open until the peer is dropped");
+        let written = requests.write_all(line.as_bytes());
+        written.map_err(|error| self.failed(error.to_string()))?;
         self.reply()
     }
 
