@@ -6,6 +6,7 @@
 
 use lanner::{Algorithm, DocId, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_fuzz::{QUERIES, build_small_index, write_seeds};
+use lanner_index::codec::CodecName;
 use lanner_index::format::NEWEST;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, HEADER_BYTES, Header};
@@ -13,18 +14,6 @@ use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Codecs, whether lists with many documents are bitmaps, and whether there are impacts and ranks.
-const INDEXES: [(&str, bool, bool); 9] = [
-    ("bitpack", true, false),
-    ("bitpack", true, true),
-    ("bitpack", false, false),
-    ("raw", false, true),
-    ("documents=bitpack,weights=raw", false, true),
-    ("pfor", false, true),
-    ("documents=elias-fano,weights=pfor-block", false, true),
-    ("rice", false, false),
-    ("documents=qmx,weights=raw", false, true),
-];
 const MODELS: [ScoreModel; 3] = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.5 }];
 const MANIFEST: &str = "manifest-00000001";
 const SEGMENT: &str = "segment-00000001";
@@ -42,18 +31,28 @@ struct Workplace {
 
 static WORKPLACE: OnceLock<Workplace> = OnceLock::new();
 
+/// Codecs, whether lists with many documents are bitmaps, and whether there are impacts and ranks. Every codec packs the
+/// lists of one index.
+fn indexes() -> Vec<(String, bool, bool)> {
+    let bitpacked = [("bitpack", true, false), ("bitpack", true, true), ("bitpack", false, false)];
+    let mixed = [("documents=bitpack,weights=raw", false, true)];
+    let given = bitpacked.into_iter().chain(mixed).map(|(codec, dense, is_rich)| (codec.to_owned(), dense, is_rich));
+    given.chain(CodecName::ALL.map(|codec| (codec.to_string(), false, true))).collect()
+}
+
 fn prepare() {
     WORKPLACE.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder").keep();
-        let originals = INDEXES.map(|(codec, dense, is_rich)| {
-            build_small_index(&folder, codec, dense, is_rich);
+        let original = |(codec, dense, is_rich): (String, bool, bool)| {
+            build_small_index(&folder, &codec, dense, is_rich);
             let read = |name: &str| std::fs::read(folder.join(name)).expect("a file of the index");
             let original = Original { manifest: read(MANIFEST), segment: read(SEGMENT) };
             std::fs::remove_dir_all(&folder).expect("the index of before");
             original
-        });
+        };
+        let originals = indexes().into_iter().map(original).collect();
         std::fs::create_dir_all(&folder).expect("a temporary folder");
-        Workplace { originals: originals.into(), folder }
+        Workplace { originals, folder }
     });
     write_seeds(seeds());
 }
@@ -61,7 +60,7 @@ fn prepare() {
 /// Each index with right and wrong checksums: each section patched, the header patched, the file truncated.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![vec![], vec![1]];
-    for choice in 0..18 {
+    for choice in 0..2 * indexes().len() as u8 {
         let patches = (0..=14u8).flat_map(|part| [part, 16, part, 1, 0xFF - part]);
         seeds.push([choice].into_iter().chain(patches).collect());
         seeds.push(vec![choice, 14, 32, 0, 1, 0]);
@@ -191,7 +190,7 @@ fuzz_target!(init: prepare(), |data: &[u8]| {
     let workplace = WORKPLACE.get().expect("made before the first input");
     let mut input = Input(data);
     let choice = usize::from(input.byte().unwrap_or(0));
-    let original = &workplace.originals[choice / 2 % INDEXES.len()];
+    let original = &workplace.originals[choice / 2 % workplace.originals.len()];
     let (mut manifest, mut segment) = (original.manifest.clone(), original.segment.clone());
     let path = workplace.folder.join(SEGMENT);
     let table = Header::decode(&path, &segment, segment.len() as u64).expect("the header of the original");

@@ -1,12 +1,14 @@
 //! Checks of answers before anything is timed: Lanner's must equal the oracle's; overlap with peers is reported.
 
+use crate::collection;
 use crate::engines::Engine;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
+use crate::result::Measurement;
+use crate::statistics::mean;
 use crate::table::Table;
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::internals::query::answer::Scored;
 use lanner::{Mode, Query, ScoreModel, Searcher};
-use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::text::{Analyzer, Scratch};
 use lanner_index::weight::Bm25;
 use rayon::prelude::*;
@@ -27,7 +29,7 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     /// Returns an error that names the first difference between two answers.
-    pub fn compare<T: PartialEq + Debug>(self, found: &[T], expected: &[T]) -> Result<(), BenchError> {
+    pub fn compare<T: PartialEq + Debug>(self, found: &[T], expected: &[T]) -> Result<()> {
         if found == expected {
             return Ok(());
         }
@@ -38,16 +40,11 @@ impl Asked<'_> {
     }
 }
 
-/// Reads a collection into an oracle. With `wanted`, all other terms count as one term, so that large collections fit in
-/// memory; document lengths and the lists of wanted terms stay the same.
-pub fn oracle_of(
-    input: &Path,
-    analyzer: &Analyzer,
-    bm25: Bm25,
-    wanted: Option<&HashSet<String>>,
-) -> Result<Oracle, BenchError> {
+/// Reads a collection into an oracle. With `wanted`, all other terms count as one term, so that large collections fit
+/// in memory; document lengths and the lists of wanted terms stay the same.
+pub fn oracle_of(input: &Path, analyzer: &Analyzer, bm25: Bm25, wanted: Option<&HashSet<String>>) -> Result<Oracle> {
     let is_wanted = |term: &str| wanted.is_none_or(|wanted| wanted.contains(term));
-    let mut corpus = Corpus::open(input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?;
+    let mut corpus = collection::open(input)?;
     let mut oracle = Oracle::new(bm25);
     let mut scratch = Scratch::default();
     while let Some(batch) = corpus.next_batch()? {
@@ -75,11 +72,11 @@ pub struct Check<'a> {
 
 impl Check<'_> {
     /// Checks every query, mode and k; the first difference is an error.
-    pub fn run(&self, queries: &[String]) -> Result<(), BenchError> {
+    pub fn run(&self, queries: &[String]) -> Result<()> {
         queries.par_iter().try_for_each(|text| self.modes.iter().try_for_each(|&mode| self.check(text, mode)))
     }
 
-    fn check(&self, text: &str, mode: Mode) -> Result<(), BenchError> {
+    fn check(&self, text: &str, mode: Mode) -> Result<()> {
         let mut previous: Option<Vec<Scored>> = None;
         let mut descending = self.k.to_vec();
         descending.sort_unstable_by(|a, b| b.cmp(a));
@@ -98,7 +95,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn ask_oracle(&self, query: &Query) -> Result<Vec<Scored>, BenchError> {
+    fn ask_oracle(&self, query: &Query) -> Result<Vec<Scored>> {
         let analyzer = self.searcher.index().analyzer();
         let terms = query.terms(analyzer).map_err(|error| BenchError::Usage(error.to_string()))?;
         let terms: Vec<(String, f64)> = terms.into_iter().map(|term| (term.term, term.weight)).collect();
@@ -110,36 +107,34 @@ impl Check<'_> {
 
 /// An empty table of agreement.
 pub fn table(title: &str) -> Table {
-    let mut table = Table::new(title, 2, &["log", "claim", "queries", "share"]);
-    table.notes = vec![
-        "Peers encode lengths, round and break ties differently: for them, the share is the mean share of documents that \
-         both answers contain."
-            .to_owned(),
-    ];
-    table
+    Table::new(title, 2, &["log", "claim", "queries", "share"]).notes(&[
+        "Peers encode lengths, round and break ties differently: for them, the share is the mean share of documents \
+         that both answers contain.",
+    ])
 }
 
 /// Adds a row for queries of a log whose answers are equal.
 pub fn equal_row(table: &mut Table, log: &str, claim: &str, (checked, queries): (usize, usize)) {
-    table.row(vec![log.to_owned(), claim.to_owned(), format!("{checked} of {queries}"), "1".to_owned()]);
+    table.row([log.to_owned(), claim.to_owned(), format!("{checked} of {queries}"), "1".to_owned()]);
+}
+
+/// Adds a row for a peer, whose measurement has the share of documents in common with Lanner.
+pub fn peer_row(table: &mut Table, row: &Measurement, queries: usize) {
+    let [log, engine, mode, k] = ["log", "engine", "mode", "k"].map(|name| row.label(name));
+    let (claim, share) = (format!("{engine} and lanner, {mode}, k {k}"), format!("{:.4}", row.value("share")));
+    table.row([log.to_owned(), claim, queries.to_string(), share]);
 }
 
 /// What [`Check`] verifies.
 pub const EQUALS_ORACLE: &str = "lanner gives the oracle's hits, scores and order, every mode and k";
 
 /// Returns the mean share of documents that the answers of two engines have in common.
-pub fn overlap(
-    one: &dyn Engine,
-    other: &dyn Engine,
-    queries: &[String],
-    (mode, k): (Mode, usize),
-) -> Result<f64, BenchError> {
-    let mut sum = 0.0;
-    for text in queries {
+pub fn overlap(one: &dyn Engine, other: &dyn Engine, queries: &[String], (mode, k): (Mode, usize)) -> Result<f64> {
+    let share = |text: &String| {
         let (one, other) = (one.answer(text, mode, k)?, other.answer(text, mode, k)?);
-        sum += share_in_common(one.iter(), other.iter());
-    }
-    Ok(sum / queries.len().max(1) as f64)
+        Ok(share_in_common(one.iter(), other.iter()))
+    };
+    Ok(mean(queries.iter().map(share).collect::<Result<Vec<f64>>>()?))
 }
 
 /// Returns the share of the longer of two answers that is in both; 1 if both are empty.
@@ -157,6 +152,7 @@ mod tests {
     use super::*;
     use crate::collection::{synthetic_documents, synthetic_queries};
     use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
 
     fn index(folder: &Path, documents: Vec<(String, String, String)>) -> (Searcher, Oracle) {
         let options = BuildOptions { analyzer: Analyzer::parse("simple").unwrap(), threads: 1, ..Default::default() };

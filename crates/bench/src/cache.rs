@@ -1,6 +1,6 @@
 //! Folders that take long to make, kept between runs. A stamp beside each folder says what it was made from.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,9 @@ impl Cache {
         Cache { folder: folder.into() }
     }
 
-    /// A cache within this one.
-    pub fn within(&self, name: &str) -> Cache {
-        Cache::new(self.folder.join(name))
-    }
-
-    /// Returns the folder `name`. Unless it was made with the same stamp, it is deleted and made again by `make`, which gets
-    /// a path whose parent exists.
-    pub fn folder(
-        &self,
-        name: &str,
-        stamp: &str,
-        make: impl FnOnce(&Path) -> Result<(), BenchError>,
-    ) -> Result<PathBuf, BenchError> {
+    /// Returns the folder `name`. Unless it was made with the same stamp, it is deleted and made again by `make`, which
+    /// gets a path whose parent exists.
+    pub fn folder(&self, name: &str, stamp: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let (folder, stamp_path) = (self.folder.join(name), self.folder.join(format!("{name}.stamp")));
         if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) {
             return Ok(folder);
@@ -42,20 +32,20 @@ impl Cache {
         Ok(folder)
     }
 
-    /// Returns a folder with an index, made again whenever `stamp` or the program, whose code writes the index, changes.
+    /// Returns a folder with an index, made again if `stamp` or the program, whose code writes the index, changes.
     pub fn index(
         &self,
         (name, stamp): (&str, &str),
         program: &Path,
-        build: impl FnOnce(&Path) -> Result<u64, BenchError>,
-    ) -> Result<PathBuf, BenchError> {
+        build: impl FnOnce(&Path) -> Result<u64>,
+    ) -> Result<PathBuf> {
         let stamp = format!("{stamp}\n{}", fingerprint(program)?);
         self.folder(name, &stamp, |folder| build(folder).map(drop))
     }
 }
 
 /// Returns a hash of the bytes of a file.
-fn fingerprint(file: &Path) -> Result<String, BenchError> {
+fn fingerprint(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).map_err(BenchError::io(file))?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -69,7 +59,7 @@ mod tests {
     #[test]
     fn a_folder_is_made_again_only_for_another_stamp() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path()).within("inner");
+        let cache = Cache::new(folder.path().join("inner"));
         let make = |stamp: &str, text: &str| {
             let write = |path: &Path| {
                 std::fs::create_dir(path).unwrap();

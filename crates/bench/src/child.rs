@@ -1,9 +1,10 @@
 //! Builds in child processes, so that their peak memory is their own and they can be pinned to one core.
 
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::Usage;
-use crate::suite::{BuildEngine, Builder};
+use crate::statistics::timed;
+use crate::suite::BuildEngine;
 use lanner_index::codec::Codecs;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
@@ -11,29 +12,18 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Instant;
 
-/// Arguments of the child process.
-#[derive(Clone, Debug, clap::Args)]
-pub struct ChildArguments {
-    #[arg(long, value_enum)]
+/// What the child process builds; it gets this as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChildTask {
     pub engine: BuildEngine,
-    #[arg(long)]
     pub input: PathBuf,
-    #[arg(long)]
     pub folder: PathBuf,
-    #[arg(long)]
     pub analyzer: String,
-    #[arg(long)]
-    pub k1: f64,
-    #[arg(long)]
-    pub b: f64,
-    #[arg(long)]
+    pub bm25: Bm25,
     pub threads: usize,
-    #[arg(long)]
     pub memory_bytes: usize,
     /// Codecs for all lists of Lanner's index; the default index if absent.
-    #[arg(long)]
     pub codecs: Option<Codecs>,
 }
 
@@ -48,42 +38,28 @@ pub struct ChildReport {
 }
 
 /// Builds in this process, which is the child.
-pub fn build_here(arguments: &ChildArguments) -> Result<ChildReport, BenchError> {
-    let task = BuildTask {
-        input: &arguments.input,
-        folder: &arguments.folder,
-        analyzer: Analyzer::parse(&arguments.analyzer)?,
-        bm25: Bm25 { k1: arguments.k1, b: arguments.b },
-        threads: arguments.threads,
-        memory_bytes: arguments.memory_bytes,
-    };
-    let start = Instant::now();
-    let variant = arguments.codecs.map_or(LannerVariant::Default, LannerVariant::Codecs);
-    let documents = engines::build(arguments.engine, &task, &variant)?;
-    Ok(ChildReport { documents, wall_s: start.elapsed().as_secs_f64(), usage: Usage::now() })
+pub fn build_here(task: &str) -> Result<ChildReport> {
+    let task: ChildTask = serde_json::from_str(task).map_err(|error| BenchError::Usage(error.to_string()))?;
+    let ChildTask { engine, input, folder, analyzer, bm25, threads, memory_bytes, codecs } = &task;
+    let (analyzer, threads, memory_bytes) = (Analyzer::parse(analyzer)?, *threads, *memory_bytes);
+    let task = BuildTask { input, folder, analyzer, bm25: *bm25, threads, memory_bytes };
+    let variant = codecs.map_or(LannerVariant::Default, LannerVariant::Codecs);
+    let (documents, wall_s) = timed(|| engines::build(*engine, &task, &variant))?;
+    Ok(ChildReport { documents, wall_s, usage: Usage::now() })
 }
 
 /// Builds in a child process and waits for its report.
-pub fn build_in_child(
-    program: &Path,
-    builder: &Builder,
-    arguments: &ChildArguments,
-) -> Result<ChildReport, BenchError> {
-    let mut command = if builder.pinned && can_pin() {
+pub fn build_in_child(program: &Path, is_pinned: bool, task: &ChildTask) -> Result<ChildReport> {
+    let failed = |message: String| BenchError::Child { engine: task.engine.to_string(), message };
+    let mut command = if is_pinned && can_pin() {
         let mut command = Command::new("taskset");
         command.args(["-c", "0"]).arg(program);
         command
     } else {
         Command::new(program)
     };
-    command.args(["child-build", "--engine", &arguments.engine.to_string(), "--analyzer", &arguments.analyzer]);
-    command.arg("--input").arg(&arguments.input).arg("--folder").arg(&arguments.folder);
-    command.args(["--k1", &arguments.k1.to_string(), "--b", &arguments.b.to_string()]);
-    command.args(["--threads", &arguments.threads.to_string()]);
-    command.args(["--memory-bytes", &arguments.memory_bytes.to_string()]);
-    let codecs = arguments.codecs.map(|codecs| format!("documents={},weights={}", codecs.documents, codecs.weights));
-    command.args(codecs.map(|codecs| format!("--codecs={codecs}")));
-    let failed = |message: String| BenchError::Child { engine: arguments.engine.to_string(), message };
+    let task = serde_json::to_string(task).map_err(|error| failed(error.to_string()))?;
+    command.args(["child-build", &task]);
     let output = command.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));

@@ -1,6 +1,6 @@
 //! The documents and query logs of suites.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::cores;
 use crate::query_log;
 use crate::scale::{self, Generator, Source, write_jsonl};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const SYNTHETIC_WORDS: f64 = 3e5;
 
 /// Returns the collection of a suite as one file, which is generated in `temporary` if it is scaled or synthetic.
-pub fn prepare(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf, BenchError> {
+pub fn prepare(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf> {
     let path = unscaled(part, data, temporary)?;
     let Some(scale) = part.scale else {
         return Ok(path);
@@ -26,23 +26,22 @@ pub fn prepare(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<P
 }
 
 /// Builds Lanner's index of the collection of a suite. Scaled documents are not written to disk.
-pub fn build_index(
-    part: &CollectionPart,
-    data: &Path,
-    folder: &Path,
-    options: &BuildOptions,
-) -> Result<u64, BenchError> {
+pub fn build_index(part: &CollectionPart, data: &Path, folder: &Path, options: &BuildOptions) -> Result<u64> {
     let temporary = tempfile::tempdir().map_err(BenchError::io(folder))?;
     let path = unscaled(part, data, temporary.path())?;
     if let Some(scale) = part.scale {
         return scale::build_index(&generator(&path, scale)?, folder, options);
     }
-    let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
-    Ok(build(folder, Corpus::open(&path, nothing_stored)?, options, &Quiet)?.documents)
+    Ok(build(folder, open(&path)?, options, &Quiet)?.documents)
+}
+
+/// Opens documents whose fields are indexed, but not stored.
+pub fn open(path: &Path) -> Result<Corpus> {
+    Ok(Corpus::open(path, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?)
 }
 
 /// Returns a text that identifies the documents of a collection.
-pub fn stamp(part: &CollectionPart, data: &Path) -> Result<String, BenchError> {
+pub fn stamp(part: &CollectionPart, data: &Path) -> Result<String> {
     let source_bytes = match &part.file {
         Some(file) => data_file(data, file)?.metadata().map_or(0, |metadata| metadata.len()),
         None => 0,
@@ -51,7 +50,7 @@ pub fn stamp(part: &CollectionPart, data: &Path) -> Result<String, BenchError> {
 }
 
 /// Reads all queries of a log; without a file they are synthetic.
-pub fn read_log(log: &LogPart, part: &CollectionPart, data: &Path) -> Result<Vec<String>, BenchError> {
+pub fn read_log(log: &LogPart, part: &CollectionPart, data: &Path) -> Result<Vec<String>> {
     match &log.file {
         Some(file) => query_log::read(&data_file(data, file)?),
         None => Ok(synthetic_queries(part.synthetic.unwrap_or(0))),
@@ -59,7 +58,7 @@ pub fn read_log(log: &LogPart, part: &CollectionPart, data: &Path) -> Result<Vec
 }
 
 /// Returns the collection before scaling.
-fn unscaled(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf, BenchError> {
+fn unscaled(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<PathBuf> {
     let Some(file) = &part.file else {
         let path = temporary.join("synthetic.jsonl");
         write_synthetic(&path, part.synthetic.unwrap_or(0))?;
@@ -68,20 +67,20 @@ fn unscaled(part: &CollectionPart, data: &Path, temporary: &Path) -> Result<Path
     data_file(data, file)
 }
 
-fn generator(path: &Path, scale: ScalePart) -> Result<Arc<Generator>, BenchError> {
+fn generator(path: &Path, scale: ScalePart) -> Result<Arc<Generator>> {
     let corpus = Corpus::open(path, CorpusOptions::default())?;
     let source = Source::read(corpus, &Analyzer::parse("simple")?)?;
     Ok(Arc::new(Generator::new(source, scale.documents, scale.seed)))
 }
 
 /// Returns the path of a file in the data folder.
-pub fn data_file(data: &Path, file: &str) -> Result<PathBuf, BenchError> {
+pub fn data_file(data: &Path, file: &str) -> Result<PathBuf> {
     let path = data.join(file);
     if path.is_file() { Ok(path) } else { Err(BenchError::MissingData { file: file.to_owned() }) }
 }
 
 /// Writes synthetic documents as JSON lines.
-pub fn write_synthetic(path: &Path, count: usize) -> Result<(), BenchError> {
+pub fn write_synthetic(path: &Path, count: usize) -> Result<()> {
     let line = |(id, title, text)| format!("{}\n", serde_json::json!({ "id": id, "title": title, "text": text }));
     let lines: String = synthetic_documents(count).into_iter().map(line).collect();
     std::fs::write(path, lines).map_err(BenchError::io(path))

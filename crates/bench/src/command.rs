@@ -1,7 +1,8 @@
 //! The command line: runs suites, reproduces figures of papers, scales collections, and writes the report.
 
-use crate::child::{self, ChildArguments};
-use crate::error::BenchError;
+use crate::child;
+use crate::collection;
+use crate::error::{BenchError, Result};
 use crate::experiments::gpu::DeviceName;
 use crate::experiments::{RunOptions, Say};
 use crate::machine::cores;
@@ -15,7 +16,6 @@ use crate::suite::Suite;
 use crate::table::bytes;
 use clap::{Parser, Subcommand};
 use lanner_index::build::{BuildOptions, Quiet, Weights, build};
-use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::open::Index;
 use lanner_index::text::Analyzer;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,10 @@ enum Command {
     },
     /// Builds one index and prints its cost; suites run this in a separate process.
     #[command(hide = true)]
-    ChildBuild(ChildArguments),
+    ChildBuild {
+        /// What to build, as JSON.
+        task: String,
+    },
 }
 
 /// Options of the commands that measure.
@@ -75,7 +78,7 @@ struct RunArguments {
     #[arg(long)]
     out: Option<PathBuf>,
     /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, mode= or k=, with values separated by
-    /// commas. With [gpu]: part= (throughput, latency, cpu, batches, small, sent, decode), score=, mode= or k=.
+    /// commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode), score=, mode= or k=.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most this many queries from each log ([peers] and [gpu]).
@@ -104,8 +107,8 @@ struct ReproduceArguments {
     /// Folder for the results; those of a GPU go into the folder of their suite in it.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
-    /// Runs only some of the named entries: paper=, entry= (such as figure7 or griffin/figure7) or side= (cpu, gpu), with
-    /// values separated by commas.
+    /// Runs only some of the named entries: paper=, entry= (such as figure7 or griffin/figure7) or side= (cpu, gpu),
+    /// with values separated by commas.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Lists what can be reproduced.
@@ -150,7 +153,7 @@ pub fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce(&arguments, &say),
         Command::Scale(arguments) => scale_collection(&arguments, &say),
         Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
-        Command::ChildBuild(arguments) => child::build_here(&arguments)
+        Command::ChildBuild { task } => child::build_here(&task)
             .map(|report| println!("{}", serde_json::to_string(&report).expect("a report is plain data"))),
     };
     match result {
@@ -167,7 +170,7 @@ fn show(result: &SuiteResult) {
 }
 
 impl SharedOptions {
-    fn options(&self, out: PathBuf, only: Only, command: String) -> Result<RunOptions, BenchError> {
+    fn options(&self, out: PathBuf, only: Only, command: String) -> Result<RunOptions> {
         let data = self.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from)).unwrap_or_default();
         let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
         Ok(RunOptions { data, out, cache: self.cache.clone(), only, device: self.device, program, command })
@@ -184,7 +187,7 @@ impl RunArguments {
     }
 
     /// Applies `--documents` and `--label` to the suite.
-    fn adapt(&self, suite: &mut Suite) -> Result<(), BenchError> {
+    fn adapt(&self, suite: &mut Suite) -> Result<()> {
         if let Some(documents) = self.documents {
             let Some(scale) = &mut suite.collection.scale else {
                 let what = format!("--documents needs a suite that scales its collection; {} does not", suite.name);
@@ -200,7 +203,7 @@ impl RunArguments {
     }
 }
 
-fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<(), BenchError> {
+fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<()> {
     if arguments.list {
         for (name, title) in Suite::list() {
             println!("{name:12} {title}");
@@ -222,10 +225,10 @@ fn run_suite(arguments: &RunArguments, say: Say<'_>) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<(), BenchError> {
+fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<()> {
     if arguments.list {
         for entry in reproduce::entries() {
-            println!("{:22} {:3}  {}", entry.name, entry.side.name(), entry.title);
+            println!("{:22} {:3}  {}", entry.name, entry.side(), entry.title);
         }
     }
     if arguments.names.is_empty() {
@@ -238,13 +241,12 @@ fn reproduce(arguments: &ReproduceArguments, say: Say<'_>) -> Result<(), BenchEr
     Ok(())
 }
 
-fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<(), BenchError> {
+fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<()> {
     let Weights { frequencies, impacts } = arguments.weights;
     let (analyzer, threads) = (Analyzer::parse("simple")?, arguments.threads);
     let options = BuildOptions { analyzer, threads, frequencies, impacts, ..BuildOptions::default() };
-    let open = |path: &Path| Corpus::open(path, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() });
     say("reading the source");
-    let source = Source::read(open(&arguments.input)?, &options.analyzer)?;
+    let source = Source::read(collection::open(&arguments.input)?, &options.analyzer)?;
     let generator = Arc::new(Generator::new(source, arguments.documents, arguments.seed));
 
     let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
@@ -255,7 +257,7 @@ fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<(), Benc
         say(&format!("{} written", bytes(written)));
         if !arguments.no_compare {
             say("indexing them for the comparison");
-            build(&folder, open(out)?, &options, &Quiet)?;
+            build(&folder, collection::open(out)?, &options, &Quiet)?;
         }
     } else {
         say("building the index");
@@ -264,7 +266,7 @@ fn scale_collection(arguments: &ScaleArguments, say: Say<'_>) -> Result<(), Benc
     if !arguments.no_compare {
         say("indexing the source for the comparison");
         let source_index = temporary.path().join("source");
-        build(&source_index, open(&arguments.input)?, &options, &Quiet)?;
+        build(&source_index, collection::open(&arguments.input)?, &options, &Quiet)?;
         let profile = |folder: &Path| Profile::of(&Index::open(folder)?);
         for table in scale::compare(&profile(&source_index)?, &profile(&folder)?, generator.heaps_exponent()) {
             print!("{}", table.to_text());

@@ -10,6 +10,9 @@ use lanner_index::text::AnalyzerError;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A result whose error is by default that of a measurement.
+pub type Result<T, E = BenchError> = std::result::Result<T, E>;
+
 /// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -42,7 +45,8 @@ pub enum BenchError {
     Child { engine: String, message: String },
     /// The Python packages of the peers cannot be installed.
     #[error(
-        "cannot install the Python peers: {message}; they need python3 with venv and a package index; leave them out with --only engine=lanner,tantivy"
+        "cannot install the Python peers: {message}; they need python3 with venv and a package index; leave them out \
+         with --only engine=lanner,tantivy"
     )]
     Environment { message: String },
     /// A Python peer that does not answer.

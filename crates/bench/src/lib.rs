@@ -1,8 +1,8 @@
 //! Benchmarks of Lanner: suites against other engines, figures of papers, scaled collections, and a report of all
 //! results.
 //!
-//! A suite is a TOML file that describes what to measure. Running it writes one JSON result with the machine, the commit
-//! and the command that produced it, and plots.
+//! A suite is a TOML file that describes what to measure. Running it writes one JSON result with the machine, the
+//! commit and the command that produced it, and plots.
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
 //! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],

@@ -11,7 +11,7 @@ pub const UNKNOWN: &str = "unknown";
 /// Where a result comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
-    pub device: Device,
+    pub device: Machine,
     /// The commit of the project, or [`UNKNOWN`].
     pub commit: String,
     pub uncommitted_changes: bool,
@@ -27,7 +27,7 @@ pub struct Provenance {
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Device {
+pub struct Machine {
     pub cpu: String,
     pub cores: usize,
     pub memory_bytes: u64,
@@ -50,7 +50,7 @@ impl Provenance {
         ];
         let known = versions.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?)));
         Provenance {
-            device: Device::this(),
+            device: Machine::this(),
             commit,
             uncommitted_changes,
             command,
@@ -67,22 +67,15 @@ impl Provenance {
 
     /// Returns which required field is missing, if any.
     pub fn missing(&self) -> Option<&'static str> {
+        let required = [("device", &self.device.cpu), ("commit", &self.commit), ("command", &self.command)];
         let is_absent = |text: &str| text.is_empty() || text == UNKNOWN;
-        if is_absent(&self.device.cpu) {
-            Some("device")
-        } else if is_absent(&self.commit) {
-            Some("commit")
-        } else if is_absent(&self.command) {
-            Some("command")
-        } else {
-            None
-        }
+        required.into_iter().find(|(_, text)| is_absent(text)).map(|(field, _)| field)
     }
 }
 
-impl Device {
+impl Machine {
     /// Describes this machine.
-    pub fn this() -> Device {
+    pub fn this() -> Machine {
         let field = |text: &str, name: &str| {
             let line = text.lines().find(|line| line.starts_with(name))?;
             Some(line.split_once(':')?.1.trim().trim_matches('"').to_owned())
@@ -93,7 +86,7 @@ impl Device {
         let release = read("/etc/os-release").replace('=', ":");
         let kernel = program(&["uname", "-sr"]).unwrap_or_else(|| std::env::consts::OS.to_owned());
         let name = field(&release, "PRETTY_NAME");
-        Device {
+        Machine {
             cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| UNKNOWN.to_owned()),
             cores: cores(),
             memory_bytes: kibibytes * 1024,
@@ -126,7 +119,7 @@ impl Usage {
     /// Reads the usage of this process so far.
     pub fn now() -> Usage {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The program's name, in parentheses, may contain spaces; user and system time are fields 14 and 15 of the line.
+        // The program's name, in parentheses, may contain spaces; user and system time are fields 14 and 15.
         let after_name: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let ticks = |field: usize| after_name.get(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -136,8 +129,8 @@ impl Usage {
     }
 }
 
-/// Returns the commit and whether the sources differ from it. The environment variable `LANNER_COMMIT` wins, then `git` in
-/// the current folder, then the variable at build time. Its value may end in `-dirty`, as `git describe` prints it.
+/// Returns the commit and whether the sources differ from it. The environment variable `LANNER_COMMIT` wins, then `git`
+/// in the current folder, then the variable at build time. Its value may end in `-dirty`, as `git describe` prints it.
 fn commit(given: Option<String>) -> (String, bool) {
     let read = |text: String| match text.strip_suffix("-dirty") {
         Some(commit) => (commit.to_owned(), true),
@@ -204,11 +197,11 @@ mod tests {
 
     #[test]
     fn a_gpu_is_recorded_with_its_driver() {
-        let mut device = Device::this();
-        device.add_gpu("NVIDIA H200, with a driver for CUDA 13.0");
-        assert_eq!((device.gpu.as_deref(), device.driver.as_deref()), (Some("NVIDIA H200"), Some("CUDA 13.0")));
-        device.add_gpu("simulator");
-        assert_eq!((device.gpu.as_deref(), device.driver), (Some("simulator"), None));
+        let mut machine = Machine::this();
+        machine.add_gpu("NVIDIA H200, with a driver for CUDA 13.0");
+        assert_eq!((machine.gpu.as_deref(), machine.driver.as_deref()), (Some("NVIDIA H200"), Some("CUDA 13.0")));
+        machine.add_gpu("simulator");
+        assert_eq!((machine.gpu.as_deref(), machine.driver), (Some("simulator"), None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The option `--only`, which restricts a run to parts of a suite.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use std::collections::BTreeMap;
 
 /// The keys of `--only`.
@@ -16,25 +16,16 @@ pub struct Only {
 }
 
 impl Only {
-    /// Keeps everything, with at most this many queries of each log.
-    pub fn max_queries(queries: usize) -> Only {
-        Only { queries: Some(queries), ..Only::default() }
-    }
-
     /// Parses filters such as `engine=lanner,pisa`.
-    pub fn parse(filters: &[String], queries: Option<usize>) -> Result<Only, BenchError> {
+    pub fn parse(filters: &[String], queries: Option<usize>) -> Result<Only> {
         let mut only = Only { queries, ..Only::default() };
         for filter in filters {
-            match filter.split_once('=').filter(|(key, _)| KEYS.contains(key)) {
-                Some((key, values)) => {
-                    only.named.entry(key.to_owned()).or_default().extend(values.split(',').map(str::to_owned));
-                }
-                None => {
-                    let keys = KEYS.join(", ");
-                    let what = format!("--only {filter}: write KEY=VALUE,VALUE with one of the keys {keys}");
-                    return Err(BenchError::Usage(what));
-                }
-            }
+            let Some((key, values)) = filter.split_once('=').filter(|(key, _)| KEYS.contains(key)) else {
+                let keys = KEYS.join(", ");
+                let what = format!("--only {filter}: write KEY=VALUE,VALUE with one of the keys {keys}");
+                return Err(BenchError::Usage(what));
+            };
+            only.named.entry(key.to_owned()).or_default().extend(values.split(',').map(str::to_owned));
         }
         Ok(only)
     }

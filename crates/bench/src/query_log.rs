@@ -1,13 +1,13 @@
 //! Query logs and samples of them.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use lanner::eval::Topics;
 use lanner_index::text::Analyzer;
 use std::collections::HashSet;
 use std::path::Path;
 
 /// Reads the texts of all queries of a log, in any format that `lanner search` reads.
-pub fn read(path: &Path) -> Result<Vec<String>, BenchError> {
+pub fn read(path: &Path) -> Result<Vec<String>> {
     let topics = Topics::open(path, None)?.topics;
     Ok(topics.into_iter().map(|topic| topic.text).filter(|text| !text.is_empty()).collect())
 }
@@ -28,8 +28,8 @@ pub fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
     (0..count).map(|number| all[number * all.len() / count].clone()).collect()
 }
 
-/// Returns the distinct known terms of each query of the half that is kept for reporting. Queries without known terms, and
-/// queries whose terms the analyzer would change, are left out.
+/// Returns the distinct known terms of each query of the half that is kept for reporting. Queries without known terms,
+/// and queries whose terms the analyzer would change, are left out.
 pub fn known_terms(queries: &[String], analyzer: &Analyzer, is_known: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
     let distinct = |query: &String| {
         let mut seen = HashSet::new();

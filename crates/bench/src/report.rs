@@ -1,15 +1,15 @@
 //! The report: one Markdown page of all results.
 
-use crate::error::BenchError;
-use crate::machine::Provenance;
+use crate::error::{BenchError, Result};
+use crate::machine::{Machine, Provenance};
 use crate::result::{RanOn, SuiteResult};
 use crate::table::bytes;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Reads the results in a folder and in its subfolders, one for each machine, and writes `report.md` to the folder. A result
-/// without provenance, or of the simulator, is an error.
-pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
+/// Reads the results in a folder and in its subfolders, one for each machine, and writes `report.md` to the folder. A
+/// result without provenance, or of the simulator, is an error.
+pub fn write(folder: &Path) -> Result<PathBuf> {
     let mut results = Vec::new();
     let (here, folders): (Vec<PathBuf>, Vec<PathBuf>) = entries(folder)?.into_iter().partition(|path| !path.is_dir());
     for path in here {
@@ -31,7 +31,7 @@ pub fn write(folder: &Path) -> Result<PathBuf, BenchError> {
 }
 
 /// Returns the paths in a folder, sorted.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
@@ -39,7 +39,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
 }
 
 /// Reads a result and returns it with the prefix of links to its files; `None` if the file is not JSON.
-fn read(path: &Path, prefix: &str) -> Result<Option<(String, SuiteResult)>, BenchError> {
+fn read(path: &Path, prefix: &str) -> Result<Option<(String, SuiteResult)>> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Ok(None);
     }
@@ -87,25 +87,16 @@ fn section(prefix: &str, result: &SuiteResult, page: &mut String) -> std::fmt::R
 
 /// Formats the provenance of a result as a paragraph.
 fn origin(provenance: &Provenance) -> String {
-    let device = &provenance.device;
-    let gpu = device
-        .gpu
-        .as_ref()
-        .map_or(String::new(), |gpu| format!(", {gpu} (driver {})", device.driver.as_deref().unwrap_or("unknown")));
+    let Provenance { device, commit, command, date, load: [before, after], .. } = provenance;
+    let Machine { cpu, cores, system, .. } = device;
+    let driver = device.driver.as_deref().unwrap_or("unknown");
+    let gpu = device.gpu.as_ref().map_or(String::new(), |gpu| format!(", {gpu} (driver {driver})"));
     let versions: Vec<String> = provenance.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let changes = if provenance.uncommitted_changes { " with uncommitted changes" } else { "" };
+    let (memory, versions) = (bytes(device.memory_bytes), versions.join("; "));
     format!(
-        "`{}` at commit `{}`{changes}, {}, on {} ({} cores, {} of memory{gpu}; {}); load {:.1} before, {:.1} after; {}.",
-        provenance.command,
-        provenance.commit,
-        provenance.date,
-        device.cpu,
-        device.cores,
-        bytes(device.memory_bytes),
-        device.system,
-        provenance.load[0],
-        provenance.load[1],
-        versions.join("; "),
+        "`{command}` at commit `{commit}`{changes}, {date}, on {cpu} ({cores} cores, {memory} of memory{gpu}; \
+         {system}); load {before:.1} before, {after:.1} after; {versions}."
     )
 }
 

@@ -1,11 +1,12 @@
 //! The result file of a suite: its provenance, every measured number, and the tables and plots made from them.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::Provenance;
 use crate::statistics::Spread;
-use crate::table::{Table, number};
+use crate::table::{Table, count, number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 /// The result of a suite.
@@ -62,16 +63,19 @@ fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
+/// The name of a label and its value.
+pub type Label<'a> = (&'a str, &'a dyn Display);
+
 impl Measurement {
     /// Creates a measurement without values.
-    pub fn new(kind: &str, labels: &[(&str, &str)]) -> Measurement {
-        let labels = labels.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    pub fn new(kind: &str, labels: &[Label<'_>]) -> Measurement {
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
         Measurement { kind: kind.to_owned(), labels, values: BTreeMap::new() }
     }
 
-    /// Adds a value.
-    pub fn with(mut self, name: &str, value: f64) -> Measurement {
-        self.values.insert(name.to_owned(), value);
+    /// Adds a value, unless it is `None`.
+    pub fn with(mut self, name: &str, value: impl Into<Option<f64>>) -> Measurement {
+        self.values.extend(value.into().map(|value| (name.to_owned(), value)));
         self
     }
 
@@ -90,6 +94,11 @@ impl Measurement {
         self.values.get(name).copied().unwrap_or(f64::NAN)
     }
 
+    /// Formats a value that is a count; 0 if it is missing.
+    pub fn count(&self, name: &str) -> String {
+        count(self.value(name) as u64)
+    }
+
     /// Formats labels, then values, as the cells of a table.
     pub fn cells(&self, labels: &[&str], values: &[&str]) -> Vec<String> {
         let labels = labels.iter().map(|name| self.label(name).to_owned());
@@ -103,12 +112,12 @@ impl Measurement {
 }
 
 /// Returns the first row with all of these labels.
-pub fn find<'a>(rows: &'a [Measurement], labels: &[(&str, &str)]) -> Option<&'a Measurement> {
-    rows.iter().find(|row| labels.iter().all(|(name, value)| row.label(name) == *value))
+pub fn find<'a>(rows: &'a [Measurement], labels: &[Label<'_>]) -> Option<&'a Measurement> {
+    rows.iter().find(|row| labels.iter().all(|(name, value)| row.label(name) == value.to_string()))
 }
 
 /// Returns a value of the first row with all of these labels, or NaN.
-pub fn find_value(rows: &[Measurement], labels: &[(&str, &str)], name: &str) -> f64 {
+pub fn find_value(rows: &[Measurement], labels: &[Label<'_>], name: &str) -> f64 {
     find(rows, labels).map_or(f64::NAN, |row| row.value(name))
 }
 
@@ -119,7 +128,7 @@ pub fn groups<'a>(rows: &'a [Measurement], label: &str) -> impl Iterator<Item = 
 
 impl SuiteResult {
     /// Writes the file `SUITE.json`.
-    pub fn write(&self, folder: &Path) -> Result<(), BenchError> {
+    pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(format!("{}.json", self.suite));
         let mut text = serde_json::to_string_pretty(self).expect("a result is plain data");
         text.push('\n');
@@ -127,7 +136,7 @@ impl SuiteResult {
     }
 
     /// Reads a result; one without provenance is an error.
-    pub fn read(path: &Path) -> Result<SuiteResult, BenchError> {
+    pub fn read(path: &Path) -> Result<SuiteResult> {
         let refuse = |what: String| BenchError::File { path: path.to_owned(), what };
         let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
         let result: SuiteResult = serde_json::from_str(&text)
@@ -153,7 +162,7 @@ impl SuiteResult {
             let is_measured = !target.measured.is_nan();
             let measured = if is_measured { number(target.measured) } else { "not measured".to_owned() };
             let holds = if target.is_met { "yes" } else { "NO" };
-            table.row(vec![target.what.clone(), measured, number(target.at_most), holds.to_owned()]);
+            table.row([target.what.clone(), measured, number(target.at_most), holds.to_owned()]);
         }
         table
     }
@@ -174,7 +183,7 @@ pub(crate) mod tests {
             ran_on: RanOn::Cpu,
             provenance,
             targets: vec![TargetResult { what: "time".to_owned(), measured: 0.5, at_most: 1.0, is_met: true }],
-            measurements: vec![Measurement::new("build", &[("engine", "lanner")]).with("wall_s", 1.5)],
+            measurements: vec![Measurement::new("build", &[("engine", &"lanner")]).with("wall_s", 1.5)],
             tables: vec![],
             plots: vec![],
         }

@@ -1,7 +1,7 @@
 //! Runs a suite: prepares the collection, runs each experiment, and writes the result.
 
 use crate::collection;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::build::Builds;
 use crate::experiments::codecs::CodecLists;
 use crate::experiments::gpu::GpuRun;
@@ -16,7 +16,7 @@ use lanner_gpu::device::Limits;
 use std::path::Path;
 
 /// Runs a suite, writes its result and plots, and returns the result.
-pub fn run(suite: &Suite, options: &RunOptions, say: Say<'_>) -> Result<SuiteResult, BenchError> {
+pub fn run(suite: &Suite, options: &RunOptions, say: Say<'_>) -> Result<SuiteResult> {
     let context = Context { suite, options, say };
     let mut origin = Origin::start(options.command.clone());
     let mut findings = Findings::default();
@@ -41,7 +41,7 @@ pub fn run(suite: &Suite, options: &RunOptions, say: Say<'_>) -> Result<SuiteRes
 }
 
 /// Builds indexes, opens them, and runs queries on them.
-fn build_and_query(context: Context<'_>, part: &BuildPart) -> Result<Findings, BenchError> {
+fn build_and_query(context: Context<'_>, part: &BuildPart) -> Result<Findings> {
     let Context { suite, options, say } = context;
     let temporary = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
     say("preparing the collection");
@@ -51,7 +51,7 @@ fn build_and_query(context: Context<'_>, part: &BuildPart) -> Result<Findings, B
         let queries = query_log::sample(&context.read_log(log)?, log.sample);
         Ok(Log { name: log.name.clone(), queries })
     };
-    let logs = suite.query.iter().flat_map(|part| &part.logs).map(read).collect::<Result<Vec<Log>, BenchError>>()?;
+    let logs = suite.query.iter().flat_map(|part| &part.logs).map(read).collect::<Result<Vec<Log>>>()?;
     say("building the indexes");
     let (mut findings, indexes) = Builds { context, part, input: &input, temporary: temporary.path() }.run()?;
     if let Some(part) = &suite.open {
@@ -92,13 +92,7 @@ pub struct About {
 
 impl About {
     /// Writes the result and its plots.
-    pub fn write(
-        self,
-        mut origin: Origin,
-        targets: &[Target],
-        findings: Findings,
-        out: &Path,
-    ) -> Result<SuiteResult, BenchError> {
+    pub fn write(self, mut origin: Origin, targets: &[Target], findings: Findings, out: &Path) -> Result<SuiteResult> {
         origin.provenance.finish();
         std::fs::create_dir_all(out).map_err(BenchError::io(out))?;
         let mut plots = Vec::new();
@@ -139,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_target_is_met_only_if_every_measurement_meets_it() {
-        let row = |k: &str, ratio| Measurement::new("query", &[("engine", "lanner"), ("k", k)]).with("ratio", ratio);
+        let row = |k: &str, ratio| Measurement::new("query", &[("engine", &"lanner"), ("k", &k)]).with("ratio", ratio);
         let rows = [row("10", 0.4), row("100", 0.9), row("1000", 0.5)];
         let target = |k: Option<&str>, at_most| Target {
             what: "time".to_owned(),

@@ -2,6 +2,9 @@
 //!
 //! Percentiles are nearest ranks: a value that was measured, never an interpolation between two.
 
+use lanner::internals::percentile;
+use std::time::Instant;
+
 /// The 99.9th percentile is reported from this many values on.
 const P999_MIN_COUNT: usize = 10_000;
 
@@ -21,13 +24,14 @@ impl Summary {
     /// Summarizes at least one value.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Summary {
         let sorted = sorted(values);
+        let at = |per_mille| percentile(&sorted, per_mille).expect("at least one value");
         Summary {
             count: sorted.len(),
-            mean: mean(&sorted),
-            p50: percentile(&sorted, 0.5),
-            p95: percentile(&sorted, 0.95),
-            p99: percentile(&sorted, 0.99),
-            p999: (sorted.len() >= P999_MIN_COUNT).then(|| percentile(&sorted, 0.999)),
+            mean: mean(sorted.iter().copied()),
+            p50: at(500),
+            p95: at(950),
+            p99: at(990),
+            p999: (sorted.len() >= P999_MIN_COUNT).then(|| at(999)),
         }
     }
 }
@@ -67,24 +71,23 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// Returns the smallest value that at least a share of `sorted` does not exceed (nearest rank).
-fn percentile(sorted: &[f64], share: f64) -> f64 {
-    // A share such as 0.95 is not exact in binary: without the subtraction, 20 · 0.95 would round up to 20.
-    let rank = (share * sorted.len() as f64 - 1e-9).ceil() as usize;
-    sorted[rank.clamp(1, sorted.len()) - 1]
+/// Returns the mean, or NaN if there are no values.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, count) = values.into_iter().fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count)
 }
 
-/// Returns the mean, or NaN if there are no values.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+/// Returns the result of work and its time in seconds.
+pub fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
+    let start = Instant::now();
+    let result = work()?;
+    Ok((result, start.elapsed().as_secs_f64()))
 }
 
 /// Returns the exponent of the power law `y ~ x^exponent` that fits the points best in logarithms.
 pub fn power_law_exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x.ln(), y.ln())).collect();
-    let count = logs.len() as f64;
-    let mean_x = logs.iter().map(|p| p.0).sum::<f64>() / count;
-    let mean_y = logs.iter().map(|p| p.1).sum::<f64>() / count;
+    let (mean_x, mean_y) = (mean(logs.iter().map(|p| p.0)), mean(logs.iter().map(|p| p.1)));
     let covariance: f64 = logs.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
     let variance: f64 = logs.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
     if variance > 0.0 { covariance / variance } else { 1.0 }
@@ -93,16 +96,6 @@ pub fn power_law_exponent(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_are_the_nearest_ranks() {
-        let values: Vec<f64> = (1..=20).map(f64::from).collect();
-        assert_eq!(percentile(&values, 0.5), 10.0);
-        assert_eq!(percentile(&values, 0.95), 19.0);
-        assert_eq!(percentile(&values, 0.99), 20.0);
-        assert_eq!(percentile(&values, 0.0), 1.0);
-        assert_eq!(percentile(&[7.0], 0.99), 7.0);
-    }
 
     #[test]
     fn a_summary_does_not_depend_on_the_order_of_values() {

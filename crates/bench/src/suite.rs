@@ -1,15 +1,14 @@
 //! A suite: one TOML file that describes what to measure.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::result::Measurement;
 use clap::ValueEnum;
 use lanner::{Mode, ScoreModel};
 use lanner_index::codec::Codecs;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 /// The suites that are part of the program; others are given by path.
@@ -106,7 +105,7 @@ pub struct Builder {
 }
 
 /// Ways to build an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildEngine {
     Lanner,
@@ -250,7 +249,7 @@ pub struct GpuPart {
     /// Batch sizes for the comparison of ways to submit small batches, for OR and AND+OR with the smallest k.
     pub small: Vec<usize>,
     /// Number of queries in a batch whose lists are uploaded with it, for OR and AND with the smallest k.
-    pub sent: usize,
+    pub uploaded: usize,
     /// Minimal number of full blocks to decode, if the collection has as many.
     pub decoded_blocks: usize,
 }
@@ -285,7 +284,7 @@ pub struct Target {
 }
 
 impl CollectionPart {
-    pub fn analyzer(&self) -> Result<Analyzer, BenchError> {
+    pub fn analyzer(&self) -> Result<Analyzer> {
         Ok(Analyzer::parse(&self.analyzer)?)
     }
 
@@ -302,7 +301,7 @@ impl Suite {
     }
 
     /// Loads a built-in suite by name, or a TOML file.
-    pub fn load(name_or_path: &str) -> Result<Suite, BenchError> {
+    pub fn load(name_or_path: &str) -> Result<Suite> {
         if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
             return Suite::parse(name, text);
         }
@@ -317,7 +316,7 @@ impl Suite {
     }
 
     /// Parses a suite and checks it.
-    pub fn parse(name: &str, text: &str) -> Result<Suite, BenchError> {
+    pub fn parse(name: &str, text: &str) -> Result<Suite> {
         let wrong = |what: String| BenchError::Suite { name: name.to_owned(), what };
         let mut suite: Suite = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
         name.clone_into(&mut suite.name);
@@ -381,13 +380,10 @@ impl BuildPart {
 
 impl GpuPart {
     fn is_empty(&self) -> bool {
-        let counts = [self.repetitions, self.log.sample, self.alone, self.one_thread, self.sent, self.decoded_blocks];
-        self.scores.is_empty()
-            || self.modes.is_empty()
-            || self.k.is_empty()
-            || counts.contains(&0)
-            || self.batches.contains(&0)
-            || self.small.contains(&0)
+        let counts =
+            [self.repetitions, self.log.sample, self.alone, self.one_thread, self.uploaded, self.decoded_blocks];
+        let is_missing = self.scores.is_empty() || self.modes.is_empty() || self.k.is_empty();
+        is_missing || [&counts[..], &self.batches, &self.small].concat().contains(&0)
     }
 }
 
@@ -401,13 +397,15 @@ impl RaceEngine {
 /// Displays enums by the names that they have on the command line and in suites.
 macro_rules! display_by_name {
     ($($name:ty),*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.to_possible_value().expect("no value is skipped").get_name())
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(clap::ValueEnum::to_possible_value(self).expect("no value is skipped").get_name())
             }
         }
     )*};
 }
+
+pub(crate) use display_by_name;
 
 display_by_name!(BuildEngine, QueryEngine, RaceEngine);
 

@@ -1,7 +1,7 @@
 //! Tables as text for the terminal and as Markdown, and the numbers in them.
 //!
-//! Tables are part of the result files and of the report, so their layout and the three significant digits of their numbers
-//! are fixed here instead of following a crate for tables.
+//! Tables are part of the result files and of the report, so their layout and the three significant digits of their
+//! numbers are fixed here instead of following a crate for tables.
 
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
@@ -28,14 +28,20 @@ impl Table {
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: Vec<String>) {
-        debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(cells);
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+        debug_assert_eq!(self.rows.last().map(Vec::len), Some(self.columns.len()));
     }
 
     /// Adds a row of a label and numbers.
     pub fn numbers(&mut self, label: &str, values: impl IntoIterator<Item = f64>) {
-        self.row([label.to_owned()].into_iter().chain(values.into_iter().map(number)).collect());
+        self.row([label.to_owned()].into_iter().chain(values.into_iter().map(number)));
+    }
+
+    /// Adds remarks.
+    pub fn notes(mut self, notes: &[&str]) -> Table {
+        self.notes.extend(notes.iter().map(|&note| note.to_owned()));
+        self
     }
 
     /// Formats the table for the terminal.

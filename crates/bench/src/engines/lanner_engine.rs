@@ -1,7 +1,8 @@
 //! Lanner through its library, as a user would call it.
 
 use super::{BuildTask, Engine, files};
-use crate::error::BenchError;
+use crate::collection;
+use crate::error::Result;
 use lanner::{Mode, Query, Searcher};
 use lanner_index::build::{BuildOptions, Order, Quiet, build as build_index};
 use lanner_index::codec::Codecs;
@@ -38,7 +39,7 @@ impl LannerVariant {
 }
 
 /// Builds an index and returns its number of documents.
-pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, BenchError> {
+pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64> {
     let options = BuildOptions {
         analyzer: task.analyzer.clone(),
         threads: task.threads,
@@ -47,29 +48,18 @@ pub fn build(task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, Bench
         ..BuildOptions::default()
     };
     let options = variant.options(options);
-    Ok(build_index(task.folder, task.corpus()?, &options, &Quiet)?.documents)
+    Ok(build_index(task.folder, collection::open(task.input)?, &options, &Quiet)?.documents)
 }
 
-/// An open index of Lanner.
-pub struct LannerEngine {
-    searcher: Searcher,
-}
-
-impl LannerEngine {
-    pub fn open(folder: &Path) -> Result<LannerEngine, BenchError> {
-        Ok(LannerEngine { searcher: Searcher::open(folder)? })
-    }
-}
-
-impl Engine for LannerEngine {
-    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError> {
-        let answer = self.searcher.search(&Query::new(text).mode(mode).k(k))?;
-        Ok(self.searcher.ids(&answer.hits)?)
+impl Engine for Searcher {
+    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids> {
+        let answer = self.search(&Query::new(text).mode(mode).k(k))?;
+        Ok(self.ids(&answer.hits)?)
     }
 }
 
 /// Returns the sizes of the sections of the segment, and of the rest of the folder.
-pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
+pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>> {
     let index = Index::open(folder)?;
     let segment = index.segment();
     let sections = Section::ALL.map(|section| (section.name().to_owned(), segment.section(section).len() as u64));

@@ -3,11 +3,10 @@
 mod lanner_engine;
 mod tantivy_engine;
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::machine::cores;
 use crate::suite::{BuildEngine, QueryEngine};
-use lanner::Mode;
-use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner::{Mode, Searcher};
 use lanner_index::open::Ids;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
@@ -18,7 +17,7 @@ pub use lanner_engine::{LannerVariant, build as build_lanner};
 /// An open index that answers queries.
 pub trait Engine: Sync {
     /// Returns the external ids of the best k documents, best first.
-    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError>;
+    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids>;
 }
 
 /// What to build, the same for every engine.
@@ -38,15 +37,10 @@ impl<'a> BuildTask<'a> {
     pub fn new(input: &'a Path, folder: &'a Path, analyzer: Analyzer, bm25: Bm25) -> BuildTask<'a> {
         BuildTask { input, folder, analyzer, bm25, threads: cores(), memory_bytes: 1 << 30 }
     }
-
-    /// Opens the documents; every engine indexes title and text, and stores nothing.
-    fn corpus(&self) -> Result<Corpus, BenchError> {
-        Ok(Corpus::open(self.input, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?)
-    }
 }
 
 /// Builds an index and returns its number of documents; `variant` applies to Lanner.
-pub fn build(engine: BuildEngine, task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64, BenchError> {
+pub fn build(engine: BuildEngine, task: &BuildTask<'_>, variant: &LannerVariant) -> Result<u64> {
     match engine {
         BuildEngine::Lanner => lanner_engine::build(task, variant),
         BuildEngine::TantivySingle => tantivy_engine::build_single(task),
@@ -55,9 +49,9 @@ pub fn build(engine: BuildEngine, task: &BuildTask<'_>, variant: &LannerVariant)
 }
 
 /// Opens an index.
-pub fn open(engine: QueryEngine, folder: &Path, analyzer: &Analyzer) -> Result<Box<dyn Engine>, BenchError> {
+pub fn open(engine: QueryEngine, folder: &Path, analyzer: &Analyzer) -> Result<Box<dyn Engine>> {
     Ok(match engine {
-        QueryEngine::Lanner => Box::new(lanner_engine::LannerEngine::open(folder)?),
+        QueryEngine::Lanner => Box::new(Searcher::open(folder)?),
         QueryEngine::Tantivy => Box::new(tantivy_engine::TantivyEngine::open(folder, analyzer)?),
         QueryEngine::TantivyIdsInMemory => {
             Box::new(tantivy_engine::TantivyEngine::open(folder, analyzer)?.with_ids_in_memory()?)
@@ -73,8 +67,8 @@ pub fn reader_of(engine: BuildEngine) -> QueryEngine {
     }
 }
 
-/// Returns the sizes of the parts of an index: sections of Lanner's, files of Tantivy's by kind. They sum to the folder.
-pub fn parts(engine: QueryEngine, folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
+/// Returns the sizes of the parts of an index: sections of Lanner's, files of Tantivy's by kind; in sum, the folder.
+pub fn parts(engine: QueryEngine, folder: &Path) -> Result<Vec<(String, u64)>> {
     match engine {
         QueryEngine::Lanner => lanner_engine::parts(folder),
         QueryEngine::Tantivy | QueryEngine::TantivyIdsInMemory => tantivy_engine::parts(folder),
@@ -82,7 +76,7 @@ pub fn parts(engine: QueryEngine, folder: &Path) -> Result<Vec<(String, u64)>, B
 }
 
 /// Returns the files of a folder with their sizes.
-fn files(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
+fn files(folder: &Path) -> Result<Vec<(String, u64)>> {
     let entries = std::fs::read_dir(folder).map_err(BenchError::io(folder))?;
     let mut files = Vec::new();
     for entry in entries {

@@ -1,7 +1,8 @@
 //! Tantivy through its crate, with one segment and our analyzer as its tokenizer.
 
 use super::{BuildTask, Engine, files};
-use crate::error::BenchError;
+use crate::collection;
+use crate::error::{BenchError, Result};
 use lanner::Mode;
 use lanner_index::open::Ids;
 use lanner_index::text::{Analyzer, Scratch};
@@ -44,13 +45,13 @@ fn builder(task: &BuildTask<'_>) -> IndexBuilder {
     Index::builder().schema(schema()).settings(settings).tokenizers(tokenizers(&task.analyzer))
 }
 
-fn directory(folder: &Path) -> Result<MmapDirectory, BenchError> {
+fn directory(folder: &Path) -> Result<MmapDirectory> {
     std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
     Ok(MmapDirectory::open(folder).map_err(tantivy::TantivyError::from)?)
 }
 
 /// Builds an index with the writer of a single segment, in the calling thread.
-pub fn build_single(task: &BuildTask<'_>) -> Result<u64, BenchError> {
+pub fn build_single(task: &BuildTask<'_>) -> Result<u64> {
     let mut writer: SingleSegmentIndexWriter =
         builder(task).single_segment_index_writer(directory(task.folder)?, task.memory_bytes)?;
     let count = feed(task, |document| writer.add_document(document))?;
@@ -59,7 +60,7 @@ pub fn build_single(task: &BuildTask<'_>) -> Result<u64, BenchError> {
 }
 
 /// Builds an index with Tantivy's ordinary writer.
-pub fn build_with_writer(task: &BuildTask<'_>) -> Result<u64, BenchError> {
+pub fn build_with_writer(task: &BuildTask<'_>) -> Result<u64> {
     let index = builder(task).open_or_create(directory(task.folder)?)?;
     let mut writer: IndexWriter = index.writer_with_num_threads(task.threads, task.memory_bytes)?;
     let count = feed(task, |document| writer.add_document(document).map(|_| ()))?;
@@ -69,9 +70,9 @@ pub fn build_with_writer(task: &BuildTask<'_>) -> Result<u64, BenchError> {
 }
 
 /// Reads all documents and adds them to a writer; returns their number.
-fn feed(task: &BuildTask<'_>, mut add: impl FnMut(TantivyDocument) -> tantivy::Result<()>) -> Result<u64, BenchError> {
+fn feed(task: &BuildTask<'_>, mut add: impl FnMut(TantivyDocument) -> tantivy::Result<()>) -> Result<u64> {
     let (text_field, id_field) = fields(&schema());
-    let mut corpus = task.corpus()?;
+    let mut corpus = collection::open(task.input)?;
     let (mut count, mut failure) = (0, None);
     while let Some(batch) = corpus.next_batch()? {
         batch.documents(&mut |record| {
@@ -108,7 +109,7 @@ pub struct TantivyEngine {
 }
 
 impl TantivyEngine {
-    pub fn open(folder: &Path, analyzer: &Analyzer) -> Result<TantivyEngine, BenchError> {
+    pub fn open(folder: &Path, analyzer: &Analyzer) -> Result<TantivyEngine> {
         let index = Index::open_in_dir(folder)?;
         let searcher = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?.searcher();
         let columns = searcher.segment_readers().iter().map(|segment| segment.fast_fields().str("id"));
@@ -119,7 +120,7 @@ impl TantivyEngine {
     }
 
     /// Reads the external ids of all documents, so that answers need no dictionary lookups.
-    pub fn with_ids_in_memory(mut self) -> Result<TantivyEngine, BenchError> {
+    pub fn with_ids_in_memory(mut self) -> Result<TantivyEngine> {
         let segments = (0u32..).zip(self.searcher.segment_readers());
         let addresses = segments.map(|(segment, reader)| {
             (0..reader.max_doc()).map(|document| DocAddress::new(segment, document)).collect::<Vec<_>>()
@@ -130,7 +131,7 @@ impl TantivyEngine {
     }
 
     /// Looks up the external ids of hits in one pass over the dictionary of ids.
-    fn external_ids(&self, hits: &[DocAddress]) -> Result<Vec<String>, BenchError> {
+    fn external_ids(&self, hits: &[DocAddress]) -> Result<Vec<String>> {
         let mut ids = vec![String::new(); hits.len()];
         for (segment, column) in self.ids.iter().enumerate() {
             let ranks = (0..hits.len()).filter(|&rank| hits[rank].segment_ord as usize == segment);
@@ -151,8 +152,8 @@ impl TantivyEngine {
 }
 
 impl Engine for TantivyEngine {
-    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids, BenchError> {
-        let search = |occur: Occur| -> Result<Vec<DocAddress>, BenchError> {
+    fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids> {
+        let search = |occur: Occur| -> Result<Vec<DocAddress>> {
             let mut clauses: Vec<(Occur, Box<dyn tantivy::query::Query>)> = Vec::new();
             self.analyzer.analyze(text, &mut Scratch::default(), &mut |term| {
                 let term = Term::from_field_text(self.text_field, term);
@@ -179,7 +180,7 @@ impl Engine for TantivyEngine {
 }
 
 /// Returns the sizes of the files by extension.
-pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>, BenchError> {
+pub fn parts(folder: &Path) -> Result<Vec<(String, u64)>> {
     let mut parts: BTreeMap<String, u64> = BTreeMap::new();
     for (file, bytes) in files(folder)? {
         let kind = match file.rsplit_once('.') {
@@ -267,9 +268,9 @@ mod tests {
         let text = "Lanner falcons hunt in pairs: don't they? ἀρχή 東京 3.14";
         let mut tokenizer = AnalyzerTokenizer::new(analyzer.clone());
         for _ in 0..2 {
-            let mut stream = tokenizer.token_stream(text);
+            let mut tokens = tokenizer.token_stream(text);
             let mut seen = Vec::new();
-            while let Some(token) = stream.next() {
+            while let Some(token) = tokens.next() {
                 assert_eq!(token.position, seen.len());
                 seen.push(token.text.clone());
             }

@@ -1,9 +1,9 @@
 //! Build time, peak memory and index size.
 
 use super::{Context, Findings};
-use crate::child::{ChildArguments, ChildReport, build_in_child, can_pin};
+use crate::child::{ChildReport, ChildTask, build_in_child, can_pin};
 use crate::engines::{parts, reader_of};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plot::{Bar, Chart, Group};
 use crate::result::Measurement;
 use crate::statistics::Spread;
@@ -56,7 +56,7 @@ impl Built<'_> {
 
 impl Builds<'_> {
     /// Builds with every engine as often as the suite says, and keeps one index for each reader.
-    pub fn run(&self) -> Result<(Findings, Indexes), BenchError> {
+    pub fn run(&self) -> Result<(Findings, Indexes)> {
         let builders = &self.part.engines;
         let folder = |at: usize| self.temporary.join(format!("index-{at}"));
         let mut built: Vec<Built<'_>> = (0..builders.len())
@@ -70,40 +70,37 @@ impl Builds<'_> {
                 built[at].runs.push(report);
             }
         }
+        let mut indexes = Indexes::new();
         for one in &mut built {
             one.parts = parts(one.reader(), &one.folder)?;
-        }
-        let mut indexes = Indexes::new();
-        for one in &built {
             indexes.entry(one.reader()).or_insert_with(|| one.folder.clone());
         }
         Ok((self.findings(&built), indexes))
     }
 
-    fn build(&self, one: &Built<'_>) -> Result<ChildReport, BenchError> {
+    fn build(&self, one: &Built<'_>) -> Result<ChildReport> {
         if one.folder.exists() {
             std::fs::remove_dir_all(&one.folder).map_err(BenchError::io(&one.folder))?;
         }
         let collection = &self.context.suite.collection;
-        let arguments = ChildArguments {
+        let task = ChildTask {
             engine: one.builder.engine,
             input: self.input.to_owned(),
             folder: one.folder.clone(),
             analyzer: collection.analyzer.clone(),
-            k1: collection.k1,
-            b: collection.b,
+            bm25: collection.bm25(),
             threads: one.builder.threads,
             memory_bytes: self.part.memory_bytes(),
             codecs: self.part.codecs,
         };
-        build_in_child(&self.context.options.program, one.builder, &arguments)
+        build_in_child(&self.context.options.program, one.builder.pinned, &task)
     }
 
     fn findings(&self, built: &[Built<'_>]) -> Findings {
         let baseline = built.iter().find(|one| one.builder.baseline);
         let times: Vec<Measurement> = built.iter().map(|one| self.measurement(one, baseline)).collect();
         let sizes = built.iter().flat_map(|one| {
-            let engine = one.reader().to_string();
+            let engine = one.reader();
             one.parts.iter().map(move |(part, bytes)| {
                 Measurement::new("size", &[("engine", &engine), ("part", part)]).with("bytes", *bytes as f64)
             })
@@ -118,10 +115,10 @@ impl Builds<'_> {
     fn measurement(&self, one: &Built<'_>, baseline: Option<&Built<'_>>) -> Measurement {
         let (wall_s, cpu_s) = (one.wall_s(), one.cpu_s());
         let peak_bytes = one.spread(|run| run.usage.peak_bytes as f64).most;
-        let (engine, threads) = (one.builder.engine.to_string(), one.builder.threads.to_string());
-        let pinned = (one.builder.pinned && can_pin()).to_string();
+        let Builder { engine, threads, pinned, .. } = one.builder;
+        let is_pinned = *pinned && can_pin();
         let documents = one.runs.last().map_or(0, |run| run.documents) as f64;
-        let row = Measurement::new("build", &[("engine", &engine), ("threads", &threads), ("pinned", &pinned)])
+        Measurement::new("build", &[("engine", engine), ("threads", threads), ("pinned", &is_pinned)])
             .with("runs", one.runs.len() as f64)
             .with("documents", documents)
             .with_spread(["wall_s", "wall_least_s", "wall_most_s"], wall_s)
@@ -129,14 +126,10 @@ impl Builds<'_> {
             .with("documents_a_second", documents / wall_s.median)
             .with("peak_bytes", peak_bytes)
             .with("peak_ratio", peak_bytes / self.part.memory_bytes() as f64)
-            .with("index_bytes", one.bytes() as f64);
-        match baseline {
-            None => row,
-            Some(baseline) => row
-                .with("ratio", wall_s.median / baseline.wall_s().median)
-                .with("processor_ratio", cpu_s.median / baseline.cpu_s().median)
-                .with("size_ratio", one.bytes() as f64 / baseline.bytes() as f64),
-        }
+            .with("index_bytes", one.bytes() as f64)
+            .with("ratio", baseline.map(|baseline| wall_s.median / baseline.wall_s().median))
+            .with("processor_ratio", baseline.map(|baseline| cpu_s.median / baseline.cpu_s().median))
+            .with("size_ratio", baseline.map(|baseline| one.bytes() as f64 / baseline.bytes() as f64))
     }
 
     fn time_table(&self, rows: &[Measurement]) -> Table {
@@ -148,19 +141,16 @@ impl Builds<'_> {
             let sizes = ["peak_bytes", "index_bytes"].map(|name| bytes(row.value(name) as u64));
             let mut cells = row.cells(&labels, &values);
             cells[2] = if row.label("pinned") == "true" { "yes" } else { "no" }.to_owned();
-            table.row(cells.into_iter().chain(sizes).collect());
+            table.row(cells.into_iter().chain(sizes));
         }
         let baseline = self.part.engines.iter().find(|builder| builder.baseline);
         let baseline = baseline.map_or("none".to_owned(), |builder| builder.engine.to_string());
-        let documents = rows.first().map_or(0.0, |row| row.value("documents"));
-        table.notes = vec![format!(
-            "{} documents, analyzer {}, {} of memory, {} alternating runs each; baseline: {baseline}.",
-            count(documents as u64),
-            self.context.suite.collection.analyzer,
-            self.part.memory,
-            self.part.repetitions
-        )];
-        table
+        let (documents, analyzer) = (rows[0].count("documents"), &self.context.suite.collection.analyzer);
+        let BuildPart { memory, repetitions, .. } = self.part;
+        table.notes(&[&format!(
+            "{documents} documents, analyzer {analyzer}, {memory} of memory, {repetitions} alternating runs each; \
+             baseline: {baseline}."
+        )])
     }
 }
 
@@ -174,7 +164,7 @@ fn size_table(built: &[Built<'_>]) -> Table {
     let mut table = Table::new("Parts of the index", 2, &["engine", "part", "bytes"]);
     for one in one_of_each(built) {
         for (part, bytes) in one.parts.iter().chain([&("all".to_owned(), one.bytes())]) {
-            table.row(vec![one.reader().to_string(), part.clone(), count(*bytes)]);
+            table.row([one.reader().to_string(), part.clone(), count(*bytes)]);
         }
     }
     table

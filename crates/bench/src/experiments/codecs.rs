@@ -1,13 +1,13 @@
 //! Compression and decode speed of every codec by list length.
 //!
-//! Everything is measured on indexes, through the lists that queries read. For each codec there is one index whose documents
-//! it packs and one whose frequencies it packs; the other column is raw. A raw column has four bytes per posting, so the
-//! difference in size of two indexes is the difference of one column.
+//! Everything is measured on indexes, through the lists that queries read. For each codec there is one index whose
+//! documents it packs and one whose frequencies it packs; the other column is raw. A raw column has four bytes per
+//! posting, so the difference in size of two indexes is the difference of one column.
 
 use super::{Context, Findings};
 use crate::collection;
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plot::{Line, LineChart};
 use crate::query_log::spread;
 use crate::result::Measurement;
@@ -87,7 +87,7 @@ struct Classes {
 
 impl CodecLists<'_> {
     /// Measures every codec.
-    pub fn run(&self) -> Result<Findings, BenchError> {
+    pub fn run(&self) -> Result<Findings> {
         let raw = self.index(Part::Documents, CodecName::Raw)?;
         let classes = classes(&raw)?;
         let mut rows = Vec::new();
@@ -103,7 +103,7 @@ impl CodecLists<'_> {
         Ok(findings(rows))
     }
 
-    fn index(&self, part: Part, codec: CodecName) -> Result<Index, BenchError> {
+    fn index(&self, part: Part, codec: CodecName) -> Result<Index> {
         let (options, part_of) = (self.context.options, &self.context.suite.collection);
         let codecs = part.codecs(codec);
         let stamp = format!("{}\n{codecs:?}", collection::stamp(part_of, &options.data)?);
@@ -123,7 +123,7 @@ impl CodecLists<'_> {
         (raw, index): (&Index, &Index),
         classes: &Classes,
         class: usize,
-    ) -> Result<Measurement, BenchError> {
+    ) -> Result<Measurement> {
         let bytes = |index: &Index, term| index.segment().list_bytes(term).unwrap_or(0) as i64;
         let mut column_bytes = 0;
         for &term in &classes.terms[class] {
@@ -134,9 +134,8 @@ impl CodecLists<'_> {
         let lists = lists.iter().map(|&term| index.segment().list(term)).collect::<Result<Vec<_>, _>>()?;
         let runs = (0..self.part.repetitions.max(1)).map(|_| nanoseconds(&lists, part, self.part.numbers));
         let ns = Spread::of(runs).median;
-        let (codec, at_least) = (codec.to_string(), 4u64.pow(class as u32).to_string());
-        let postings = classes.postings[class] as f64;
-        Ok(Measurement::new("codec", &[("codec", &codec), ("stream", part.name()), ("at_least", &at_least)])
+        let (at_least, postings) = (4u64.pow(class as u32), classes.postings[class] as f64);
+        Ok(Measurement::new("codec", &[("codec", &codec), ("stream", &part.name()), ("at_least", &at_least)])
             .with("lists", classes.terms[class].len() as f64)
             .with("postings", postings)
             .with("stream_bytes", column_bytes as f64)
@@ -146,7 +145,7 @@ impl CodecLists<'_> {
     }
 }
 
-fn classes(index: &Index) -> Result<Classes, BenchError> {
+fn classes(index: &Index) -> Result<Classes> {
     let mut classes = Classes { terms: vec![Vec::new(); CLASSES], postings: vec![0; CLASSES] };
     for term in 0..index.segment().header().terms {
         let postings = index.segment().list(term)?.postings().max(1);
@@ -252,8 +251,8 @@ fn class_table(rows: &[Measurement], codecs: &[String], column: &str, figure: &F
             let same = rows_of(rows, codec, column).find(|other| class_start(other) == class_start(row));
             number(same.map_or(f64::NAN, |other| other.value(figure.value)))
         };
-        let head = [class_name(row), count(row.value("lists") as u64)];
-        table.row(head.into_iter().chain(codecs.iter().map(of)).collect());
+        let head = [class_name(row), row.count("lists")];
+        table.row(head.into_iter().chain(codecs.iter().map(of)));
     }
     table
 }
@@ -271,7 +270,5 @@ fn whole_table(rows: &[Measurement], codecs: &[String], column: &str) -> Table {
         let (bits, speed) = (bits_per_posting(rows, of, 1), numbers_per_ns(rows, of, 1));
         table.numbers(codec, [bits, bits / 32.0, speed, speed * 4.0]);
     }
-    table.notes =
-        vec!["GB/s of decoded numbers with four bytes each; classes are weighted by their postings.".to_owned()];
-    table
+    table.notes(&["GB/s of decoded numbers with four bytes each; classes are weighted by their postings."])
 }

@@ -9,7 +9,7 @@ pub mod race;
 
 use crate::cache::Cache;
 use crate::collection;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::only::Only;
 use crate::plot::Picture;
 use crate::result::Measurement;
@@ -49,7 +49,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Returns the part of the cache for an experiment or a collection.
     pub fn cache(&self, name: &str) -> Cache {
-        Cache::new(&self.options.cache).within(name)
+        Cache::new(self.options.cache.join(name))
     }
 
     /// Whether `--only` keeps a value of a key.
@@ -63,7 +63,7 @@ impl Context<'_> {
     }
 
     /// Reads all queries of a log.
-    pub fn read_log(&self, log: &LogPart) -> Result<Vec<String>, BenchError> {
+    pub fn read_log(&self, log: &LogPart) -> Result<Vec<String>> {
         collection::read_log(log, &self.suite.collection, &self.options.data)
     }
 }

@@ -3,7 +3,7 @@
 use super::Findings;
 use super::build::Indexes;
 use crate::engines;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::suite::OpenPart;
@@ -13,7 +13,7 @@ use lanner_index::text::Analyzer;
 use std::time::Instant;
 
 /// Opens every index repeatedly. The files are in the page cache, because they were just written.
-pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Findings, BenchError> {
+pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Findings> {
     let mut measurements = Vec::new();
     let columns = ["engine", "open, median ms", "least", "most", "open and answer once, median ms"];
     let mut table = Table::new("Opening the index", 1, &columns);
@@ -27,14 +27,10 @@ pub fn run(part: &OpenPart, indexes: &Indexes, analyzer: &Analyzer) -> Result<Fi
             answered.push(start.elapsed().as_secs_f64() * 1e3);
         }
         let (opened, answered) = (Spread::of(opened), Spread::of(answered));
-        let engine = reader.to_string();
-        measurements.push(
-            Measurement::new("open", &[("engine", &engine)])
-                .with_spread(["median_ms", "least_ms", "most_ms"], opened)
-                .with("first_answer_ms", answered.median),
-        );
-        table.numbers(&engine, opened.values().into_iter().chain([answered.median]));
+        let row = Measurement::new("open", &[("engine", &reader)]).with("first_answer_ms", answered.median);
+        measurements.push(row.with_spread(["median_ms", "least_ms", "most_ms"], opened));
+        table.numbers(&reader.to_string(), opened.values().into_iter().chain([answered.median]));
     }
-    table.notes = vec![format!("Each index was opened {} times, with files in memory.", part.repetitions.max(1))];
-    Ok(Findings::new(measurements).table(table))
+    let note = format!("Each index was opened {} times, with files in memory.", part.repetitions.max(1));
+    Ok(Findings::new(measurements).table(table.notes(&[&note])))
 }

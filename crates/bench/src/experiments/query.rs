@@ -4,13 +4,13 @@ use super::Findings;
 use super::build::Indexes;
 use crate::agreement::{self, Check, EQUALS_ORACLE};
 use crate::engines::{self, Engine};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::plot::{Bar, Chart, Group};
 use crate::query_log::spread;
-use crate::result::Measurement;
-use crate::statistics::{Spread, Summary};
+use crate::result::{Label, Measurement};
+use crate::statistics::{Spread, Summary, timed};
 use crate::suite::{QueryEngine, QueryPart, Suite};
-use crate::table::{Table, number};
+use crate::table::Table;
 use lanner::{Mode, Searcher};
 use lanner_index::text::Analyzer;
 use std::path::Path;
@@ -41,7 +41,7 @@ type Cell = (Mode, usize);
 
 impl Queries<'_> {
     /// Checks the answers, then measures.
-    pub fn run(&self) -> Result<Findings, BenchError> {
+    pub fn run(&self) -> Result<Findings> {
         let engines: Opened = self.part.engines.iter().map(|&engine| self.open(engine)).collect::<Result<_, _>>()?;
         let mut findings = self.check(&engines)?;
         findings.extend(self.single_queries(&engines)?);
@@ -51,7 +51,7 @@ impl Queries<'_> {
         Ok(findings)
     }
 
-    fn open(&self, engine: QueryEngine) -> Result<(QueryEngine, Box<dyn Engine>), BenchError> {
+    fn open(&self, engine: QueryEngine) -> Result<(QueryEngine, Box<dyn Engine>)> {
         let missing = || BenchError::Suite {
             name: self.suite.name.clone(),
             what: format!("[query] has the engine {engine}, but [build] does not build its index"),
@@ -61,7 +61,7 @@ impl Queries<'_> {
     }
 
     /// Compares Lanner's answers with the oracle's, then those of the peers with Lanner's.
-    fn check(&self, engines: &Opened) -> Result<Findings, BenchError> {
+    fn check(&self, engines: &Opened) -> Result<Findings> {
         let (mut findings, mut table) = (Findings::default(), agreement::table("Agreement of the answers"));
         if let Some(folder) = self.indexes.get(&QueryEngine::Lanner) {
             let oracle = agreement::oracle_of(self.input, self.analyzer, self.suite.collection.bm25(), None)?;
@@ -71,7 +71,7 @@ impl Queries<'_> {
                 let checked = spread(queries, self.part.checked.unwrap_or(queries.len()));
                 check.run(&checked)?;
                 agreement::equal_row(&mut table, name, EQUALS_ORACLE, (checked.len(), queries.len()));
-                let labels = [("log", name.as_str()), ("engine", "lanner"), ("with", "oracle")];
+                let labels: [Label<'_>; 3] = [("log", name), ("engine", &"lanner"), ("with", &"oracle")];
                 findings.measurements.push(Measurement::new("agreement", &labels).with("share", 1.0));
             }
         }
@@ -79,19 +79,18 @@ impl Queries<'_> {
         Ok(findings.table(table))
     }
 
-    fn overlaps(&self, engines: &Opened, findings: &mut Findings, table: &mut Table) -> Result<(), BenchError> {
+    fn overlaps(&self, engines: &Opened, findings: &mut Findings, table: &mut Table) -> Result<()> {
         let Some((_, lanner)) = engines.iter().find(|(engine, _)| *engine == QueryEngine::Lanner) else {
             return Ok(());
         };
         for (peer_name, peer) in engines.iter().filter(|(engine, _)| *engine == QueryEngine::Tantivy) {
-            for (log, cell) in self.logs.iter().flat_map(|log| self.cells().map(move |cell| (log, cell))) {
-                let share = agreement::overlap(&**lanner, &**peer, &log.queries, cell)?;
-                let (mode, k, peer) = (cell.0.to_string(), cell.1.to_string(), peer_name.to_string());
-                let claim = format!("{peer} and lanner, {mode}, k {k}");
-                let queries = log.queries.len().to_string();
-                table.row(vec![log.name.clone(), claim, queries, format!("{share:.4}")]);
-                let labels = [("log", &*log.name), ("engine", &peer), ("with", "lanner"), ("mode", &mode), ("k", &k)];
-                findings.measurements.push(Measurement::new("agreement", &labels).with("share", share));
+            for (log, (mode, k)) in self.logs.iter().flat_map(|log| self.cells().map(move |cell| (log, cell))) {
+                let share = agreement::overlap(&**lanner, &**peer, &log.queries, (mode, k))?;
+                let labels: [Label<'_>; 5] =
+                    [("log", &log.name), ("engine", peer_name), ("with", &"lanner"), ("mode", &mode), ("k", &k)];
+                let row = Measurement::new("agreement", &labels).with("share", share);
+                agreement::peer_row(table, &row, log.queries.len());
+                findings.measurements.push(row);
             }
         }
         Ok(())
@@ -101,7 +100,7 @@ impl Queries<'_> {
         self.part.modes.iter().flat_map(|&mode| self.part.k.iter().map(move |&k| (mode, k)))
     }
 
-    fn single_queries(&self, engines: &Opened) -> Result<Findings, BenchError> {
+    fn single_queries(&self, engines: &Opened) -> Result<Findings> {
         let mut findings = Findings::default();
         for log in self.logs {
             let mut rows = Vec::new();
@@ -121,18 +120,13 @@ impl Queries<'_> {
     }
 
     /// Returns a summary, in microseconds, of each run of each engine; the engines alternate.
-    fn timed_runs(&self, engines: &Opened, log: &Log, (mode, k): Cell) -> Result<Vec<Vec<Summary>>, BenchError> {
+    fn timed_runs(&self, engines: &Opened, log: &Log, (mode, k): Cell) -> Result<Vec<Vec<Summary>>> {
         let mut runs = vec![Vec::new(); engines.len()];
         for repetition in 0..self.part.warm_up + self.part.repetitions {
             for turn in 0..engines.len() {
                 let at = (turn + repetition) % engines.len();
-                let mut times = Vec::with_capacity(log.queries.len());
-                for text in &log.queries {
-                    let start = Instant::now();
-                    let answer = engines[at].1.answer(text, mode, k)?;
-                    times.push(start.elapsed().as_nanos() as f64 / 1e3);
-                    std::hint::black_box(answer);
-                }
+                let time = |text: &String| Ok(timed(|| engines[at].1.answer(text, mode, k))?.1 * 1e6);
+                let times = log.queries.iter().map(time).collect::<Result<Vec<f64>>>()?;
                 if repetition >= self.part.warm_up {
                     runs[at].push(Summary::of(times));
                 }
@@ -150,14 +144,11 @@ impl Queries<'_> {
         let values = [&times[..], &["queries_a_second", "ratio", "p99_ratio"]].concat();
         rows.iter().for_each(|row| table.row(row.cells(&columns[..3], &values)));
         let last = self.part.engines.last().map_or(String::new(), QueryEngine::to_string);
-        table.notes = vec![format!(
-            "{} queries, from text to external ids, exact; medians of {} runs, after {} for warm-up, engines alternating; x: \
-             ratio to {last}.",
-            log.queries.len(),
-            self.part.repetitions,
-            self.part.warm_up
-        )];
-        table
+        let (queries, QueryPart { repetitions, warm_up, .. }) = (log.queries.len(), self.part);
+        table.notes(&[&format!(
+            "{queries} queries, from text to external ids, exact; medians of {repetitions} runs, after {warm_up} for \
+             warm-up, engines alternating; x: ratio to {last}."
+        )])
     }
 
     fn time_chart(&self, log: &Log, rows: &[Measurement]) -> Chart {
@@ -175,20 +166,22 @@ impl Queries<'_> {
     }
 
     /// Measures the throughput of several threads for the smallest k.
-    fn concurrent_queries(&self, engines: &Opened) -> Result<Findings, BenchError> {
+    fn concurrent_queries(&self, engines: &Opened) -> Result<Findings> {
         let k = self.part.k.iter().copied().min().unwrap_or(10);
-        let names = ["log", "mode", "engine", "threads"];
-        let columns = [&names[..], &["queries/s", "least", "most"]].concat();
+        const RATE: [&str; 3] = ["queries_a_second", "least", "most"];
+        let columns = ["log", "mode", "engine", "threads", "queries/s", "least", "most"];
         let title = format!("Queries per second of concurrent threads, k {k}");
-        let (mut rows, mut table) = (Vec::new(), Table::new(title, names.len(), &columns));
+        let (mut rows, mut table) = (Vec::new(), Table::new(title, 4, &columns));
         for (log, &mode) in self.logs.iter().flat_map(|log| self.part.modes.iter().map(move |mode| (log, mode))) {
             for &threads in &self.part.threads {
-                for (engine, spread) in self.throughputs(engines, log, (mode, k), threads)? {
-                    let labels = [log.name.clone(), mode.to_string(), engine.to_string(), threads.to_string()];
-                    let pairs: Vec<(&str, &str)> = names.into_iter().zip(labels.iter().map(String::as_str)).collect();
-                    let row = Measurement::new("throughput", &pairs).with("k", k as f64);
-                    rows.push(row.with_spread(["queries_a_second", "least", "most"], spread));
-                    table.row(labels.into_iter().chain(spread.values().map(number)).collect());
+                let spreads = self.throughputs(engines, log, (mode, k), threads)?;
+                for ((engine, _), spread) in engines.iter().zip(spreads) {
+                    let labels: [Label<'_>; 4] =
+                        [("log", &log.name), ("mode", &mode), ("engine", engine), ("threads", &threads)];
+                    let row = Measurement::new("throughput", &labels).with("k", k as f64);
+                    let row = row.with_spread(RATE, spread);
+                    table.row(row.cells(&columns[..4], &RATE));
+                    rows.push(row);
                 }
             }
         }
@@ -196,20 +189,14 @@ impl Queries<'_> {
     }
 
     /// Returns the queries per second of each engine; the engines alternate.
-    fn throughputs(
-        &self,
-        engines: &Opened,
-        log: &Log,
-        cell: Cell,
-        threads: usize,
-    ) -> Result<Vec<(QueryEngine, Spread)>, BenchError> {
+    fn throughputs(&self, engines: &Opened, log: &Log, cell: Cell, threads: usize) -> Result<Vec<Spread>> {
         let mut runs = vec![Vec::new(); engines.len()];
         for _ in 0..self.part.repetitions {
             for ((_, engine), runs) in engines.iter().zip(&mut runs) {
                 runs.push(throughput(&**engine, &log.queries, cell, threads)?);
             }
         }
-        Ok(engines.iter().zip(runs).map(|((engine, _), runs)| (*engine, Spread::of(runs))).collect())
+        Ok(runs.into_iter().map(Spread::of).collect())
     }
 }
 
@@ -223,10 +210,10 @@ fn query_measurement(
     baseline: &[Summary],
 ) -> Measurement {
     let mean = Spread::of(runs.iter().map(|run| run.mean));
-    let (mode, k, engine) = (mode.to_string(), k.to_string(), engine.to_string());
-    let labels = [("log", &*log.name), ("mode", &mode), ("k", &k), ("engine", &engine)];
+    let labels: [Label<'_>; 4] = [("log", &log.name), ("mode", &mode), ("k", &k), ("engine", &engine)];
     let p99 = median_of(runs, |run| run.p99);
-    let measurement = Measurement::new("query", &labels)
+    let p999 = runs.iter().map(|run| run.p999).collect::<Option<Vec<f64>>>();
+    Measurement::new("query", &labels)
         .with("queries", log.queries.len() as f64)
         .with_spread(["mean_us", "mean_least_us", "mean_most_us"], mean)
         .with("p50_us", median_of(runs, |run| run.p50))
@@ -234,18 +221,15 @@ fn query_measurement(
         .with("p99_us", p99)
         .with("queries_a_second", 1e6 / mean.median)
         .with("ratio", mean.median / median_of(baseline, |run| run.mean))
-        .with("p99_ratio", p99 / median_of(baseline, |run| run.p99));
-    match runs.iter().map(|run| run.p999).collect::<Option<Vec<f64>>>() {
-        Some(values) => measurement.with("p999_us", Spread::of(values).median),
-        None => measurement,
-    }
+        .with("p99_ratio", p99 / median_of(baseline, |run| run.p99))
+        .with("p999_us", p999.map(|values| Spread::of(values).median))
 }
 
-/// Returns the queries per second of threads that take queries from one log. The threads are started here, not taken from
-/// a pool, so that their number is exact.
-fn throughput(engine: &dyn Engine, queries: &[String], (mode, k): Cell, threads: usize) -> Result<f64, BenchError> {
+/// Returns the queries per second of threads that take queries from one log. The threads are started here, not taken
+/// from a pool, so that their number is exact.
+fn throughput(engine: &dyn Engine, queries: &[String], (mode, k): Cell, threads: usize) -> Result<f64> {
     let next = AtomicUsize::new(0);
-    let work = || -> Result<(), BenchError> {
+    let work = || -> Result<()> {
         while let Some(text) = queries.get(next.fetch_add(1, Ordering::Relaxed)) {
             std::hint::black_box(engine.answer(text, mode, k)?);
         }

@@ -1,6 +1,6 @@
 //! The Python virtual environment of the peers, which is made once and kept.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,7 +19,7 @@ pub struct Environment {
 
 impl Environment {
     /// Installs the packages into a folder, unless it has the same ones already.
-    pub fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<Environment, BenchError> {
+    pub fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<Environment> {
         std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
         let folder = std::path::absolute(folder).map_err(BenchError::io(folder))?;
         for (name, text) in DRIVERS {
@@ -53,7 +53,7 @@ impl Environment {
     }
 }
 
-fn run(command: &mut Command) -> Result<(), BenchError> {
+fn run(command: &mut Command) -> Result<()> {
     let failed = |message: &str| BenchError::Environment { message: message.trim().to_owned() };
     let output = command.output().map_err(|error| failed(&format!("{:?}: {error}", command.get_program())))?;
     if output.status.success() {

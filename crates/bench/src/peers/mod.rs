@@ -6,4 +6,4 @@ mod process;
 
 pub use environment::Environment;
 pub use postings::write_postings;
-pub use process::{Overhead, Peer, Request, Times};
+pub use process::{About, Overhead, Peer, Request, Times};

@@ -1,11 +1,11 @@
 //! Writes the postings of an index as the files that PISA builds its index from; the other peers read them too.
 //!
-//! `inv.docs` and `inv.freqs` hold one sequence for each term, sorted by term: a length, then numbers of 32 bits. The first
-//! sequence of `inv.docs` has length 1 and holds the number of documents. `inv.sizes` is one sequence of document lengths;
-//! `fwd.terms` and `fwd.documents` name terms and documents, one per line. `list_lengths`, which is not a file of PISA,
-//! holds the lengths of all lists, so that a reader does not have to walk through them.
+//! `inv.docs` and `inv.freqs` hold one sequence for each term, sorted by term: a length, then numbers of 32 bits. The
+//! first sequence of `inv.docs` has length 1 and holds the number of documents. `inv.sizes` is one sequence of document
+//! lengths; `fwd.terms` and `fwd.documents` name terms and documents, one per line. `list_lengths`, which is not a file
+//! of PISA, holds the lengths of all lists, so that a reader does not have to walk through them.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::open::{Column, Index};
@@ -20,30 +20,28 @@ struct Output {
 }
 
 impl Output {
-    fn create(folder: &Path, name: &str) -> Result<Output, BenchError> {
+    fn create(folder: &Path, name: &str) -> Result<Output> {
         let path = folder.join(name);
         let file = File::create(&path).map_err(BenchError::io(&path))?;
         Ok(Output { path, file: BufWriter::with_capacity(1 << 20, file) })
     }
 
-    fn numbers(&mut self, numbers: &[u32]) -> Result<(), BenchError> {
-        numbers
-            .iter()
-            .try_for_each(|number| self.file.write_all(&number.to_le_bytes()))
-            .map_err(BenchError::io(&self.path))
+    fn numbers(&mut self, numbers: &[u32]) -> Result<()> {
+        let written = numbers.iter().try_for_each(|number| self.file.write_all(&number.to_le_bytes()));
+        written.map_err(BenchError::io(&self.path))
     }
 
-    fn line(&mut self, line: &str) -> Result<(), BenchError> {
+    fn line(&mut self, line: &str) -> Result<()> {
         writeln!(self.file, "{line}").map_err(BenchError::io(&self.path))
     }
 
-    fn finish(mut self) -> Result<(), BenchError> {
+    fn finish(mut self) -> Result<()> {
         self.file.flush().map_err(BenchError::io(&self.path))
     }
 }
 
 /// Writes the postings of an index to a folder.
-pub fn write_postings(index: &Index, folder: &Path) -> Result<(), BenchError> {
+pub fn write_postings(index: &Index, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
     write_lists(index, folder)?;
     let mut ids = Output::create(folder, "fwd.documents")?;
@@ -57,7 +55,7 @@ pub fn write_postings(index: &Index, folder: &Path) -> Result<(), BenchError> {
     sizes.finish()
 }
 
-fn write_lists(index: &Index, folder: &Path) -> Result<(), BenchError> {
+fn write_lists(index: &Index, folder: &Path) -> Result<()> {
     let create = |name| Output::create(folder, name);
     let (mut documents, mut frequencies) = (create("inv.docs")?, create("inv.freqs")?);
     let (mut lengths, mut terms) = (create("list_lengths")?, create("fwd.terms")?);

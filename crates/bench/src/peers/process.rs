@@ -1,6 +1,6 @@
 //! A peer in its own process. Requests and replies are lines of JSON, as described in `peers/protocol.py`.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use lanner::Mode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ struct Failure {
 
 impl Peer {
     /// Starts a driver, and waits until its index is open.
-    pub fn start(name: &str, mut command: Command) -> Result<Peer, BenchError> {
+    pub fn start(name: &str, mut command: Command) -> Result<Peer> {
         let failed = |message: String| BenchError::Peer { peer: name.to_owned(), message };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
@@ -101,7 +101,7 @@ impl Peer {
     }
 
     /// Runs every query once and returns the times.
-    pub fn times(&mut self, request: &Request<'_>) -> Result<Times, BenchError> {
+    pub fn times(&mut self, request: &Request<'_>) -> Result<Times> {
         let times: Times = self.ask(&Envelope { what: "times", request: *request })?;
         if times.us.len() == request.queries.len() && times.rows.len() == request.queries.len() {
             Ok(times)
@@ -111,25 +111,25 @@ impl Peer {
     }
 
     /// Returns the external ids and scores of the hits of each query, best first.
-    pub fn answers(&mut self, request: &Request<'_>) -> Result<Vec<Vec<(String, f64)>>, BenchError> {
+    pub fn answers(&mut self, request: &Request<'_>) -> Result<Vec<Vec<(String, f64)>>> {
         Ok(self.ask::<Answers>(&Envelope { what: "answers", request: *request })?.answers)
     }
 
     /// Measures what to subtract from the times.
-    pub fn overhead(&mut self, k: usize) -> Result<Overhead, BenchError> {
+    pub fn overhead(&mut self, k: usize) -> Result<Overhead> {
         self.ask(&serde_json::json!({ "what": "overhead", "k": k }))
     }
 
-    fn ask<T: DeserializeOwned>(&mut self, request: &impl Serialize) -> Result<T, BenchError> {
+    fn ask<T: DeserializeOwned>(&mut self, request: &impl Serialize) -> Result<T> {
         let mut line = serde_json::to_string(request).expect("a request is plain data");
         line.push('\n');
-        let sent =
-            self.requests.as_mut().expect("the input is open until the peer is dropped").write_all(line.as_bytes());
-        sent.map_err(|error| self.failed(error.to_string()))?;
+        let requests = self.requests.as_mut().expect("the input is open until the peer is dropped");
+        let written = requests.write_all(line.as_bytes());
+        written.map_err(|error| self.failed(error.to_string()))?;
         self.reply()
     }
 
-    fn reply<T: DeserializeOwned>(&mut self) -> Result<T, BenchError> {
+    fn reply<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         let read = self.replies.read_line(&mut line).map_err(|error| self.failed(error.to_string()))?;
         if read == 0 {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// A peer that prints these lines, one at the start and one for each request.
-    fn fake(lines: &[&str]) -> Result<Peer, BenchError> {
+    fn fake(lines: &[&str]) -> Result<Peer> {
         let [first, others @ ..] = lines else { unreachable!("there is at least one line") };
         let others = others.iter().map(|line| format!("read request && echo '{line}'"));
         let script = [vec![format!("echo '{first}'")], others.collect()].concat().join("\n");

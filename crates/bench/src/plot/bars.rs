@@ -92,14 +92,14 @@ impl Chart {
         let bottom = top + self.groups.iter().map(|group| group.height() + GROUP_GAP).sum::<f64>();
         let step = tick_step(self.largest());
         let scale = (right - left) / ((self.largest() / step).ceil().max(1.0) * step);
-        let axis = Axis { left, scale };
-        self.draw_axis(&mut scene, &axis, step, [top - 6.0, bottom - 4.0]);
+        let x_of = |value: f64| left + value * scale;
+        self.draw_axis(&mut scene, &x_of, step, [top - 6.0, bottom - 4.0]);
         let mut y = top + GROUP_GAP / 2.0 - 4.0;
         for group in &self.groups {
             let label = scene.text(left - 12.0, y + group.height() / 2.0 + LABEL * 0.34, LABEL, &group.label);
             label.anchor = Anchor::End;
             for (at, bar) in group.bars.iter().enumerate() {
-                self.draw_bar(&mut scene, bar, &axis, y + at as f64 * (BAR + BAR_GAP));
+                draw_bar(&mut scene, bar, &x_of, y + at as f64 * (BAR + BAR_GAP));
             }
             y += group.height() + GROUP_GAP;
         }
@@ -127,11 +127,11 @@ impl Chart {
         y
     }
 
-    fn draw_axis(&self, scene: &mut Scene, axis: &Axis, step: f64, [top, bottom]: [f64; 2]) {
+    fn draw_axis(&self, scene: &mut Scene, x_of: &dyn Fn(f64) -> f64, step: f64, [top, bottom]: [f64; 2]) {
         let ticks = (self.largest() / step).ceil().max(1.0) as usize;
         for tick in 0..=ticks {
             let value = tick as f64 * step;
-            let x = axis.x(value);
+            let x = x_of(value);
             let colour = if tick == 0 { PALE_INK } else { RULE };
             scene.shapes.push(Shape::Line([x, top, x, bottom], 1.0, colour));
             let words = if tick == ticks { format!("{} {}", tick_label(value), self.unit) } else { tick_label(value) };
@@ -139,35 +139,24 @@ impl Chart {
             (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
         }
     }
+}
 
-    fn draw_bar(&self, scene: &mut Scene, bar: &Bar, axis: &Axis, y: f64) {
-        let colour = SERIES[bar.series % SERIES.len()];
-        let end = axis.x(bar.value);
-        scene.shapes.push(Shape::Rectangle([axis.left, y, (end - axis.left).max(1.0), BAR], colour));
-        let mut label_x = end;
-        if let Some((least, most)) = bar.range {
-            let (from, to, middle) = (axis.x(least), axis.x(most), y + BAR / 2.0);
-            if to - from >= 2.0 {
-                scene.shapes.push(Shape::Line([from, middle, to, middle], 1.4, INK));
-                for x in [from, to] {
-                    scene.shapes.push(Shape::Line([x, middle - 4.0, x, middle + 4.0], 1.4, INK));
-                }
+fn draw_bar(scene: &mut Scene, bar: &Bar, x_of: &dyn Fn(f64) -> f64, y: f64) {
+    let colour = SERIES[bar.series % SERIES.len()];
+    let (left, end) = (x_of(0.0), x_of(bar.value));
+    scene.shapes.push(Shape::Rectangle([left, y, (end - left).max(1.0), BAR], colour));
+    let mut label_x = end;
+    if let Some((least, most)) = bar.range {
+        let (from, to, middle) = (x_of(least), x_of(most), y + BAR / 2.0);
+        if to - from >= 2.0 {
+            scene.shapes.push(Shape::Line([from, middle, to, middle], 1.4, INK));
+            for x in [from, to] {
+                scene.shapes.push(Shape::Line([x, middle - 4.0, x, middle + 4.0], 1.4, INK));
             }
-            label_x = label_x.max(to);
         }
-        scene.text(label_x + 8.0, y + BAR / 2.0 + LABEL * 0.34, LABEL, number(bar.value)).is_bold = true;
+        label_x = label_x.max(to);
     }
-}
-
-struct Axis {
-    left: f64,
-    scale: f64,
-}
-
-impl Axis {
-    fn x(&self, value: f64) -> f64 {
-        self.left + value * self.scale
-    }
+    scene.text(label_x + 8.0, y + BAR / 2.0 + LABEL * 0.34, LABEL, number(bar.value)).is_bold = true;
 }
 
 /// Returns a distance of 1, 2 or 5 times a power of ten that gives four to eight ticks.

@@ -2,6 +2,7 @@
 //!
 //! plotters draws glyphs without their side bearings, which spaces letters unevenly; hence `ab_glyph` directly.
 
+use super::scene::Text;
 use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
 use std::sync::LazyLock;
 
@@ -38,19 +39,14 @@ pub fn width(words: &str, size: f64) -> f64 {
     f64::from(layout(words, size, false).1)
 }
 
-/// Calls `put` with every pixel of a line of text and its coverage; `anchor` is the share of the width that lies left of
-/// `(x, y)`, and y is the baseline.
-pub fn draw(
-    (words, size, is_bold): (&str, f64, bool),
-    (x, y): (f64, f64),
-    anchor: f64,
-    put: &mut dyn FnMut((i32, i32), f32),
-) {
-    let (glyphs, width) = layout(words, size, is_bold);
-    let left = x as f32 - width * anchor as f32;
+/// Calls `put` with every pixel of a scaled text and its coverage; `anchor` is the share of the width that lies left of
+/// the text's point.
+pub fn draw(text: &Text, scale: f64, anchor: f32, put: &mut dyn FnMut((i32, i32), f32)) {
+    let (glyphs, width) = layout(&text.words, text.size * scale, text.is_bold);
+    let (left, y) = ((text.x * scale) as f32 - width * anchor, (text.y * scale) as f32);
     for mut glyph in glyphs {
-        glyph.position = point(left + glyph.position.x, y as f32);
-        if let Some(outline) = font(is_bold).outline_glyph(glyph) {
+        glyph.position = point(left + glyph.position.x, y);
+        if let Some(outline) = font(text.is_bold).outline_glyph(glyph) {
             let corner = outline.px_bounds().min;
             outline.draw(|x, y, coverage| put((corner.x as i32 + x as i32, corner.y as i32 + y as i32), coverage));
         }
@@ -59,6 +55,7 @@ pub fn draw(
 
 #[cfg(test)]
 mod tests {
+    use super::super::scene::Scene;
     use super::*;
 
     #[test]
@@ -74,7 +71,8 @@ mod tests {
     fn pixels_stay_within_the_width_of_the_text() {
         let end = width("Hamburgefonstiv 1,000", 100.0);
         let mut pixels = Vec::new();
-        draw(("Hamburgefonstiv 1,000", 100.0, false), (0.0, 0.0), 0.0, &mut |at, _| pixels.push(at));
+        let mut scene = Scene::default();
+        draw(scene.text(0.0, 0.0, 100.0, "Hamburgefonstiv 1,000"), 1.0, 0.0, &mut |at, _| pixels.push(at));
         assert!(pixels.iter().all(|&(x, y)| (0.0..end).contains(&f64::from(x)) && (-80..30).contains(&y)));
         assert!(pixels.iter().any(|&(x, _)| f64::from(x) > end - 10.0));
         assert_eq!(width("", 14.0), 0.0);

@@ -57,8 +57,9 @@ impl LineChart {
         LineChart { title: title.into(), subtitle: subtitle.into(), x_label, unit, ..LineChart::default() }
     }
 
-    pub fn logarithmic(self, is_logarithmic: bool) -> LineChart {
-        LineChart { is_logarithmic, ..self }
+    /// A chart whose y axis is logarithmic too.
+    pub fn logarithmic(title: impl Into<String>, subtitle: impl Into<String>, axes: [&str; 2]) -> LineChart {
+        LineChart { is_logarithmic: true, ..LineChart::new(title, subtitle, axes) }
     }
 
     pub fn lines(self, lines: impl IntoIterator<Item = Line>) -> LineChart {
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_logarithmic_axis_goes_from_power_to_power() {
         let line = Line::new("raw", [(1.0, 0.2), (2.0, 2.0), (4.0, 20.0), (8.0, 0.0)]);
-        let chart = LineChart::default().lines([line]).logarithmic(true);
+        let chart = LineChart::logarithmic("", "", ["", ""]).lines([line]);
         assert_eq!(chart.frame().values(), [0.1, 1.0, 10.0, 100.0]);
         let heights: Vec<f64> = [0.2, 2.0, 20.0].iter().map(|&y| chart.frame().position((1.0, y)).1).collect();
         assert!((heights[0] - heights[1] - (heights[1] - heights[2])).abs() < 1e-9, "{heights:?}");

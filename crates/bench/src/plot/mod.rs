@@ -9,7 +9,7 @@ mod scene;
 pub use bars::{Bar, Chart, Group};
 pub use lines::{Line, LineChart, lines_by};
 
-use crate::error::BenchError;
+use crate::error::Result;
 use scene::Scene;
 use std::path::Path;
 
@@ -36,7 +36,7 @@ impl Picture {
     }
 
     /// Writes `NAME.png` and `NAME.svg` to a folder.
-    pub fn write(&self, folder: &Path, name: &str) -> Result<(), BenchError> {
+    pub fn write(&self, folder: &Path, name: &str) -> Result<()> {
         let scene = self.scene();
         paint::write_png(&scene, &folder.join(format!("{name}.png")))?;
         paint::write_svg(&scene, &folder.join(format!("{name}.svg")))

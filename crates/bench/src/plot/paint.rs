@@ -2,7 +2,7 @@
 
 use super::font;
 use super::scene::{Anchor, Colour, Scene, Shape, Text};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontFamily, FontStyle, IntoFont, RGBColor, ShapeStyle, TextStyle};
@@ -14,7 +14,7 @@ const PIXELS: u32 = 2;
 const SMOOTHING: u32 = 3;
 
 /// Writes a scene as SVG.
-pub fn write_svg(scene: &Scene, path: &Path) -> Result<(), BenchError> {
+pub fn write_svg(scene: &Scene, path: &Path) -> Result<()> {
     let mut text = String::new();
     let mut backend = SVGBackend::with_string(&mut text, size(scene, 1));
     paint(scene, &mut backend, 1.0, svg_text).map_err(refuse(path))?;
@@ -24,7 +24,7 @@ pub fn write_svg(scene: &Scene, path: &Path) -> Result<(), BenchError> {
 }
 
 /// Writes a scene as PNG.
-pub fn write_png(scene: &Scene, path: &Path) -> Result<(), BenchError> {
+pub fn write_png(scene: &Scene, path: &Path) -> Result<()> {
     let (width, height) = size(scene, PIXELS * SMOOTHING);
     let mut pixels = vec![255; width as usize * height as usize * 3];
     let mut backend = BitMapBackend::with_buffer(&mut pixels, (width, height));
@@ -110,8 +110,7 @@ fn bitmap_text(backend: &mut BitMapBackend<'_>, text: &Text, scale: f64) -> Pain
         let pixel = backend.draw_pixel(at, rgb(text.colour).mix(f64::from(coverage)).to_backend_color());
         painted = std::mem::replace(&mut painted, Ok(())).and(pixel);
     };
-    let glyphs = (text.words.as_str(), text.size * scale, text.is_bold);
-    font::draw(glyphs, (text.x * scale, text.y * scale), anchor, &mut put);
+    font::draw(text, scale, anchor, &mut put);
     painted.map_err(|error| error.to_string())
 }
 

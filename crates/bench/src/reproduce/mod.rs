@@ -6,7 +6,7 @@ mod griffin;
 mod saat;
 mod setup;
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::codecs::CodecLists;
 use crate::experiments::gpu::DeviceName;
 use crate::experiments::{Context, Findings, RunOptions, Say};
@@ -23,7 +23,6 @@ pub struct Entry {
     /// `paper/table`.
     pub name: &'static str,
     pub title: &'static str,
-    pub side: Side,
     run: Run,
     targets: Vec<Target>,
 }
@@ -34,34 +33,26 @@ enum Run {
     /// From the measurements of all codecs on the lists of suite `codecs`.
     Codecs(fn(Vec<Measurement>) -> Findings),
     /// From the queries of saat.
-    Saat(fn(&saat::Workload, &Choice) -> Result<Findings, BenchError>),
+    Saat(fn(&saat::Workload, &Choice) -> Result<Findings>),
     /// On a GPU.
-    Gpu(fn(&Setup) -> Result<Findings, BenchError>),
+    Gpu(fn(&Setup) -> Result<Findings>),
     /// From the batches of cooperative, which are measured on a GPU.
     Batches(fn(&Setup, &[Measurement]) -> Findings),
 }
 
-/// What an entry runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    Cpu,
-    /// A GPU, compared with the CPU.
-    Gpu,
-}
-
-impl Side {
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Cpu => "cpu",
-            Side::Gpu => "gpu",
-        }
-    }
-}
-
 impl Entry {
     fn new(name: &'static str, title: &'static str, run: Run) -> Entry {
-        let side = if matches!(run, Run::Gpu(_) | Run::Batches(_)) { Side::Gpu } else { Side::Cpu };
-        Entry { name, title, side, run, targets: Vec::new() }
+        Entry { name, title, run, targets: Vec::new() }
+    }
+
+    /// Whether it runs on a GPU, compared with the CPU.
+    fn needs_gpu(&self) -> bool {
+        matches!(self.run, Run::Gpu(_) | Run::Batches(_))
+    }
+
+    /// What it runs on, by its name in `--only side=`.
+    pub fn side(&self) -> &'static str {
+        if self.needs_gpu() { "gpu" } else { "cpu" }
     }
 
     fn paper(&self) -> &str {
@@ -70,7 +61,7 @@ impl Entry {
 
     /// Whether a name of the command line selects the entry.
     fn has_name(&self, name: &str) -> bool {
-        self.name == name || self.paper() == name || (name == "gpu" && self.side == Side::Gpu)
+        self.name == name || self.paper() == name || (name == "gpu" && self.needs_gpu())
     }
 }
 
@@ -138,7 +129,7 @@ impl Choice {
     }
 
     /// Loads the suite for entries that need a GPU.
-    fn gpu_suite(&self) -> Result<Suite, BenchError> {
+    fn gpu_suite(&self) -> Result<Suite> {
         let mut suite = Suite::load(&self.suite)?;
         if let (Some(documents), Some(scale)) = (self.documents, &mut suite.collection.scale) {
             scale.documents = documents;
@@ -159,7 +150,7 @@ pub struct Reproduction<'a> {
 }
 
 impl<'a> Reproduction<'a> {
-    pub fn new(options: &'a RunOptions, choice: &'a Choice, say: Say<'a>) -> Result<Reproduction<'a>, BenchError> {
+    pub fn new(options: &'a RunOptions, choice: &'a Choice, say: Say<'a>) -> Result<Reproduction<'a>> {
         if choice.count == 0 || choice.threads == 0 || choice.runs == 0 {
             return Err(BenchError::Usage("--count, --threads and --runs must be at least 1".to_owned()));
         }
@@ -167,15 +158,15 @@ impl<'a> Reproduction<'a> {
         Ok(Reproduction { options, choice, say, codecs, saat, setup, batches })
     }
 
-    /// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of its
-    /// entries, and `gpu` for all that need one. If an entry fails, the others still run, and the first error is returned.
-    pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<(), BenchError> {
+    /// Measures the named entries, writes their results, and passes each to `show`. A paper's name stands for all of
+    /// its entries, and `gpu` for all that need one. If one fails, the others still run; the first error is returned.
+    pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<()> {
         let mut outcome = Ok(());
         for entry in wanted(names, self.options)? {
             match self.run_entry(&entry) {
                 Ok(result) => show(&result),
                 // Without a device or an index, the other entries that need a GPU would fail too.
-                Err(error) if entry.side == Side::Gpu && self.setup.get().is_none() => return outcome.and(Err(error)),
+                Err(error) if entry.needs_gpu() && self.setup.get().is_none() => return outcome.and(Err(error)),
                 Err(error) => {
                     (self.say)(&format!("{} failed: {error}", entry.name));
                     outcome = outcome.and(Err(error));
@@ -185,7 +176,7 @@ impl<'a> Reproduction<'a> {
         outcome
     }
 
-    fn run_entry(&self, entry: &Entry) -> Result<SuiteResult, BenchError> {
+    fn run_entry(&self, entry: &Entry) -> Result<SuiteResult> {
         let (options, choice) = (self.options, self.choice);
         let arguments = choice.to_arguments(entry, options.device);
         let mut origin = Origin::start(format!("lanner-bench reproduce {}{arguments}", entry.name));
@@ -201,14 +192,14 @@ impl<'a> Reproduction<'a> {
             (name, title) = (format!("{name}-{label}"), format!("{title} ({label})"));
         }
         let mut out = options.out.clone();
-        if entry.side == Side::Gpu {
+        if entry.needs_gpu() {
             origin.add_gpu(self.setup()?.gpu.limits());
             out.extend(choice.gpu_suite()?.results);
         }
         About { name, title, notes: Vec::new() }.write(origin, &entry.targets, findings, &out)
     }
 
-    fn codecs(&self) -> Result<&Vec<Measurement>, BenchError> {
+    fn codecs(&self) -> Result<&Vec<Measurement>> {
         get_or_try_init(&self.codecs, || {
             let suite = Suite::load("codecs")?;
             let part = suite.codecs.as_ref().expect("the suite has a section [codecs]");
@@ -217,20 +208,20 @@ impl<'a> Reproduction<'a> {
         })
     }
 
-    fn saat(&self) -> Result<&saat::Workload, BenchError> {
+    fn saat(&self) -> Result<&saat::Workload> {
         get_or_try_init(&self.saat, || saat::prepare(self))
     }
 
-    fn setup(&self) -> Result<&Setup, BenchError> {
+    fn setup(&self) -> Result<&Setup> {
         get_or_try_init(&self.setup, || Setup::prepare(self))
     }
 
-    fn batches(&self) -> Result<&Vec<Measurement>, BenchError> {
+    fn batches(&self) -> Result<&Vec<Measurement>> {
         get_or_try_init(&self.batches, || cooperative::measure(self.setup()?, self.say))
     }
 }
 
-fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, BenchError>) -> Result<&T, BenchError> {
+fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(value) = cell.get() {
         return Ok(value);
     }
@@ -239,12 +230,12 @@ fn get_or_try_init<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, Bench
 }
 
 /// Returns the named entries that `--only` keeps.
-fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchError> {
+fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>> {
     let keeps = |key: &str, value: &str| options.only.keeps(key, value);
     let is_kept = |entry: &Entry| {
         let part = entry.name.split('/').nth(1).unwrap_or_default();
         let is_named = keeps("entry", part) || keeps("entry", entry.name);
-        is_named && keeps("paper", entry.paper()) && keeps("side", entry.side.name())
+        is_named && keeps("paper", entry.paper()) && keeps("side", entry.side())
     };
     let wanted: Vec<Entry> = named(names)?.into_iter().filter(is_kept).collect();
     if wanted.is_empty() {
@@ -254,7 +245,7 @@ fn wanted(names: &[String], options: &RunOptions) -> Result<Vec<Entry>, BenchErr
     Ok(wanted)
 }
 
-fn named(names: &[String]) -> Result<Vec<Entry>, BenchError> {
+fn named(names: &[String]) -> Result<Vec<Entry>> {
     if let Some(unknown) = names.iter().find(|name| !entries().iter().any(|entry| entry.has_name(name))) {
         let known: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
         return Err(BenchError::Usage(format!("unknown entry {unknown}; there are {}", known.join(", "))));

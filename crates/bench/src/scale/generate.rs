@@ -3,6 +3,7 @@
 use super::names::{Names, push_suffix};
 use super::random::{Random, mix};
 use super::source::{DocumentView, Source};
+use std::fmt::Write;
 
 /// Consecutive documents that stay together in every copy, because neighbours share topics.
 const GROUP: u32 = 16;
@@ -65,14 +66,9 @@ impl Generator {
         self.documents
     }
 
-    #[cfg(test)]
-    pub fn source(&self) -> &Source {
-        &self.source
-    }
-
     /// The exponent of Heaps' law in the source.
     pub fn heaps_exponent(&self) -> f64 {
-        self.names.exponent()
+        self.names.exponent
     }
 
     /// Returns the copy that a document belongs to, and its source document.
@@ -93,9 +89,7 @@ impl Generator {
         let mut random = Random::new(self.seed, number);
         self.draw(source_number, document, &mut random, made);
         made.id.clear();
-        made.id.push_str(document.id);
-        made.id.push('_');
-        push_number(copy, &mut made.id);
+        write!(made.id, "{}_{copy}", document.id).expect("writing to a string does not fail");
         made.title.clear();
         made.text.clear();
         made.seen.clear();
@@ -147,15 +141,15 @@ impl Generator {
             out.push(b' ');
         }
         out.extend_from_slice(self.source.word(word).as_bytes());
-        match self.names.origin(word, copy) {
-            0 => {}
-            origin => push_suffix(origin, out),
+        let origin = self.names.origin(word, copy);
+        if origin > 0 {
+            push_suffix(origin, out);
         }
     }
 }
 
-/// Returns a walk for each copy. It starts half a round after the end of the previous walk, so that a document is never next
-/// to its own copy.
+/// Returns a walk for each copy. It starts half a round after the end of the previous walk, so that a document is never
+/// next to its own copy.
 fn walks(groups: u64, copies: u64, seed: u64) -> Vec<Walk> {
     let mut last = mix(seed, 0) >> 32;
     let mut next_walk = |copy| {
@@ -185,11 +179,6 @@ fn redrawn(frequency: u32, random: &mut Random) -> u32 {
         coins -= now;
     }
     1 + heads
-}
-
-fn push_number(number: u32, out: &mut String) {
-    use std::fmt::Write;
-    write!(out, "{number}").expect("writing to a string does not fail");
 }
 
 fn greatest_common_divisor(first: u64, second: u64) -> u64 {
@@ -241,7 +230,8 @@ mod tests {
     fn the_mean_length_is_kept() {
         let generator = Generator::new(source(1000), 8000, 1);
         let tokens: usize = texts(&generator, 0..8000).iter().map(|(_, text)| text.split_whitespace().count()).sum();
-        let (before, after) = (generator.source().tokens() as f64 / 1000.0, tokens as f64 / 8000.0);
+        let source_tokens: usize = (0..1000).map(|number| generator.source.document(number).tokens.len()).sum();
+        let (before, after) = (source_tokens as f64 / 1000.0, tokens as f64 / 8000.0);
         assert!((after / before - 1.0).abs() < 0.02, "{before} became {after}");
     }
 
@@ -252,7 +242,7 @@ mod tests {
             .iter()
             .flat_map(|(_, text)| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
             .collect();
-        let expected = f64::from(generator.source().words()) * 8f64.powf(generator.heaps_exponent());
+        let expected = f64::from(generator.source.words()) * 8f64.powf(generator.heaps_exponent());
         let ratio = words.len() as f64 / expected;
         assert!((0.9..1.1).contains(&ratio), "{} words, the law says {expected:.0}", words.len());
     }
@@ -267,7 +257,7 @@ mod tests {
                 *lists.entry(word.to_owned()).or_default() += 1;
             }
         }
-        let source = generator.source();
+        let source = &generator.source;
         for word in (0..source.words()).filter(|&word| source.frequency(word) >= 200) {
             let before = f64::from(source.frequency(word)) / 2000.0;
             let after = f64::from(lists[source.word(word)]) / 6000.0;
@@ -282,7 +272,7 @@ mod tests {
         let mut made = Made::default();
         for number in 0..500 {
             generator.make(number, &mut made);
-            let document = generator.source().document(generator.source_of(number).1);
+            let document = generator.source.document(generator.source_of(number).1);
             total += document.terms.len();
             kept += document.terms.iter().zip(&made.drawn).filter(|(before, after)| before.0 == after.0).count();
         }

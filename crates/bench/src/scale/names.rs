@@ -1,8 +1,9 @@
 //! New names for rare words, so that the vocabulary grows by Heaps' law.
 //!
-//! The law, words = K · tokens^β, is fitted to the source; c copies then have `words · c^β` distinct words. In each copy,
-//! every rare word takes a new name with the probability that yields this growth; otherwise it takes the name that it had
-//! in a random earlier copy. This is Simon's process (1955); its names have power-law frequencies, as real words do.
+//! The law, words = K · tokens^β, is fitted to the source; c copies then have `words · c^β` distinct words. In each
+//! copy, every rare word takes a new name with the probability that yields this growth; otherwise it takes the name
+//! that it had in a random earlier copy. This is Simon's process (1955); its names have power-law frequencies, as real
+//! words do.
 
 use super::random::mix;
 use super::source::Source;
@@ -17,7 +18,8 @@ const LONGEST_BYTES: usize = 60;
 #[derive(Clone, Debug)]
 pub struct Names {
     seed: u64,
-    exponent: f64,
+    /// The exponent of Heaps' law in the source.
+    pub exponent: f64,
     is_rare: Vec<bool>,
     /// `renamed[copy]`: probability, times 2^32, that a rare word takes a new name.
     renamed: Vec<u64>,
@@ -27,7 +29,7 @@ impl Names {
     /// Fits Heaps' law to a source and prepares names for its copies.
     pub fn new(source: &Source, copies: usize, seed: u64) -> Names {
         // The first documents of a collection cover few topics and do not follow the law.
-        let growth = source.growth();
+        let growth = &source.growth;
         let exponent = power_law_exponent(&growth[growth.len() / 4..]).clamp(0.0, 1.0);
         let most = (source.documents() / RARE_SHARE).max(2);
         let is_rare: Vec<bool> =
@@ -41,11 +43,6 @@ impl Names {
         };
         let renamed = (0..copies).map(|copy| if copy == 0 { 0 } else { share(copy) }).collect();
         Names { seed, exponent, is_rare, renamed }
-    }
-
-    /// The exponent of Heaps' law in the source.
-    pub fn exponent(&self) -> f64 {
-        self.exponent
     }
 
     /// Returns the copy in which the name of a word in `copy` was introduced; 0 stands for the word itself.

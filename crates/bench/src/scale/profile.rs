@@ -1,6 +1,6 @@
 //! Statistics of a collection from its index: vocabulary, list lengths, bits per posting.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::table::{Table, count, number};
 use lanner_index::TermId;
 use lanner_index::format::segment::Section;
@@ -25,7 +25,7 @@ pub struct Profile {
 
 impl Profile {
     /// Reads the lengths of all lists of an index.
-    pub fn of(index: &Index) -> Result<Profile, BenchError> {
+    pub fn of(index: &Index) -> Result<Profile> {
         let segment = index.segment();
         let header = segment.header();
         let lists = [Section::LongLists, Section::ShortLists];
@@ -67,7 +67,7 @@ pub fn compare(source: &Profile, scaled: &Profile, heaps_exponent: f64) -> Vec<T
     let expected = source.terms as f64 * (scaled.tokens as f64 / source.tokens as f64).powf(heaps_exponent);
     let mut whole = Table::new("The collections", 1, &["", "source", "scaled"]);
     let mut row = |name: &str, of: &dyn Fn(&Profile) -> String| {
-        whole.row(vec![name.to_owned(), of(source), of(scaled)]);
+        whole.row([name.to_owned(), of(source), of(scaled)]);
     };
     row("documents", &|profile| count(profile.documents));
     row("tokens per document", &|profile| number(profile.mean_length()));
@@ -91,11 +91,11 @@ pub fn compare(source: &Profile, scaled: &Profile, heaps_exponent: f64) -> Vec<T
                 let terms = profile.terms_by_length[class];
                 format!("{} ({})", count(terms), percent(terms, profile.terms))
             };
-            lengths.row(vec![format!("{} – {}", count(power), count(4 * power - 1)), of(source), of(scaled)]);
+            lengths.row([format!("{} – {}", count(power), count(4 * power - 1)), of(source), of(scaled)]);
         }
         if source.postings_by_share[class] + scaled.postings_by_share[class] > 0 {
             let of = |profile: &Profile| percent(profile.postings_by_share[class], profile.postings);
-            shares.row(vec![format!("1/{} – 1/{}", 4 * power, power), of(source), of(scaled)]);
+            shares.row([format!("1/{} – 1/{}", 4 * power, power), of(source), of(scaled)]);
         }
     }
     vec![whole, lengths, shares]

@@ -1,6 +1,6 @@
 //! The real collection in memory: words as numbers, documents as sequences of their terms.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use lanner_index::corpus::Corpus;
 use lanner_index::text::{Analyzer, Scratch};
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub struct Source {
     /// The tokens of all documents: positions in the terms of the document.
     tokens: Vec<u16>,
     /// Growth of the vocabulary: (tokens, distinct words) after 1/16, 2/16 … of the documents.
-    growth: Vec<(f64, f64)>,
+    pub growth: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub struct DocumentView<'a> {
 
 impl Source {
     /// Reads a collection with an analyzer that keeps words or changes them to lower case.
-    pub fn read(mut corpus: Corpus, analyzer: &Analyzer) -> Result<Source, BenchError> {
+    pub fn read(mut corpus: Corpus, analyzer: &Analyzer) -> Result<Source> {
         let mut source = Source::default();
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut scratch = Scratch::default();
@@ -123,11 +123,6 @@ impl Source {
         self.word_ends.len() as u32
     }
 
-    #[cfg(test)]
-    pub fn tokens(&self) -> u64 {
-        self.tokens.len() as u64
-    }
-
     #[inline]
     pub fn word(&self, word: u32) -> &str {
         let start = if word == 0 { 0 } else { self.word_ends[word as usize - 1] };
@@ -138,11 +133,6 @@ impl Source {
     #[inline]
     pub fn frequency(&self, word: u32) -> u32 {
         self.frequencies[word as usize]
-    }
-
-    /// Growth of the vocabulary: (tokens, distinct words).
-    pub fn growth(&self) -> &[(f64, f64)] {
-        &self.growth
     }
 
     #[inline]

@@ -1,7 +1,7 @@
-//! Writes scaled documents as JSON lines, or feeds them to a build. Threads generate chunks, which are taken in order.
+//! Writes scaled documents as JSON lines, or feeds them to a build. Threads generate pieces, which are taken in order.
 
 use super::generate::{Generator, Made};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::io::Write;
@@ -9,33 +9,33 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// Documents in a chunk.
-const CHUNK: u64 = 2048;
-/// Finished chunks that may wait in the channel of a thread.
+/// Documents in a piece.
+const PIECE: u64 = 2048;
+/// Finished pieces that may wait in the channel of a thread.
 const AHEAD: usize = 2;
 /// The text is large and read once, so speed matters more than size.
 const ZSTD_LEVEL: i32 = 1;
 
-/// An iterator over chunks in order: thread t generates chunks t, t + threads, and so on.
-struct Chunks<T> {
+/// An iterator over pieces in order: thread t generates pieces t, t + threads, and so on.
+struct Pieces<T> {
     receivers: Vec<Receiver<T>>,
     next: usize,
 }
 
-impl<T: Send + 'static> Chunks<T> {
+impl<T: Send + 'static> Pieces<T> {
     fn start(
         generator: &Arc<Generator>,
         threads: usize,
         make: impl Fn(&Generator, std::ops::Range<u64>) -> T + Clone + Send + 'static,
-    ) -> Chunks<T> {
+    ) -> Pieces<T> {
         let threads = threads.max(1);
         let start = |thread: usize| {
             let (sender, receiver) = sync_channel(AHEAD);
             let (generator, make) = (Arc::clone(generator), make.clone());
             std::thread::spawn(move || {
-                let firsts = (thread as u64 * CHUNK..generator.documents()).step_by(threads * CHUNK as usize);
+                let firsts = (thread as u64 * PIECE..generator.documents()).step_by(threads * PIECE as usize);
                 for first in firsts {
-                    let last = (first + CHUNK).min(generator.documents());
+                    let last = (first + PIECE).min(generator.documents());
                     // The receiver is gone because it failed; it reports the error itself.
                     if sender.send(make(&generator, first..last)).is_err() {
                         break;
@@ -44,17 +44,17 @@ impl<T: Send + 'static> Chunks<T> {
             });
             receiver
         };
-        Chunks { receivers: (0..threads).map(start).collect(), next: 0 }
+        Pieces { receivers: (0..threads).map(start).collect(), next: 0 }
     }
 }
 
-impl<T> Iterator for Chunks<T> {
+impl<T> Iterator for Pieces<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let chunk = self.receivers[self.next].recv().ok()?;
+        let piece = self.receivers[self.next].recv().ok()?;
         self.next = (self.next + 1) % self.receivers.len();
-        Some(chunk)
+        Some(piece)
     }
 }
 
@@ -64,45 +64,44 @@ fn documents(
     threads: usize,
 ) -> impl Iterator<Item = (String, String, String)> + Send + 'static {
     let to_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let chunks = Chunks::start(generator, threads, move |generator, numbers| {
+    let pieces = Pieces::start(generator, threads, move |generator, numbers| {
         let mut made = Made::default();
-        let mut chunk = Vec::with_capacity(CHUNK as usize);
-        for number in numbers {
+        let document = |number| {
             generator.make(number, &mut made);
-            chunk.push((made.id.clone(), to_text(&made.title), to_text(&made.text)));
-        }
-        chunk
+            (made.id.clone(), to_text(&made.title), to_text(&made.text))
+        };
+        numbers.map(document).collect::<Vec<_>>()
     });
-    chunks.flatten()
+    pieces.flatten()
 }
 
 /// Builds an index of all documents without writing them; nothing is stored.
-pub fn build_index(generator: &Arc<Generator>, folder: &Path, options: &BuildOptions) -> Result<u64, BenchError> {
+pub fn build_index(generator: &Arc<Generator>, folder: &Path, options: &BuildOptions) -> Result<u64> {
     let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents(documents(generator, options.threads), nothing_stored)?;
     Ok(build(folder, corpus, options, &Quiet)?.documents)
 }
 
 /// Writes all documents as JSON lines, compressed if the name ends in `.zst`, and returns their size.
-pub fn write_jsonl(generator: &Arc<Generator>, path: &Path, threads: usize) -> Result<u64, BenchError> {
+pub fn write_jsonl(generator: &Arc<Generator>, path: &Path, threads: usize) -> Result<u64> {
     let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
     let mut file = std::fs::File::create(path).map_err(BenchError::io(path))?;
     let mut written = 0;
-    let chunks = Chunks::start(generator, threads, move |generator, numbers| {
+    let pieces = Pieces::start(generator, threads, move |generator, numbers| {
         let lines = json_lines(generator, numbers);
-        // Concatenated frames are a valid file, so each thread compresses its own chunks.
+        // Concatenated frames are a valid file, so each thread compresses its own pieces.
         if is_compressed { zstd::bulk::compress(&lines, ZSTD_LEVEL) } else { Ok(lines) }
     });
-    for chunk in chunks {
-        let chunk = chunk.map_err(BenchError::io(path))?;
-        file.write_all(&chunk).map_err(BenchError::io(path))?;
-        written += chunk.len() as u64;
+    for piece in pieces {
+        let piece = piece.map_err(BenchError::io(path))?;
+        file.write_all(&piece).map_err(BenchError::io(path))?;
+        written += piece.len() as u64;
     }
     Ok(written)
 }
 
 fn json_lines(generator: &Generator, numbers: std::ops::Range<u64>) -> Vec<u8> {
-    let mut lines = Vec::with_capacity(CHUNK as usize * 800);
+    let mut lines = Vec::with_capacity(PIECE as usize * 800);
     let mut made = Made::default();
     for number in numbers {
         generator.make(number, &mut made);

@@ -2,26 +2,25 @@
 
 use super::GpuRun;
 use super::tables::runs_of;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use crate::table::{Table, count, number};
+use crate::table::{Table, number};
 use lanner::Index;
 use lanner::internals::device::decode::{
     DECODE_SHARED, DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder,
 };
+use lanner::internals::papers::compaction::read_numbers;
 use lanner_gpu::device::{Command, Device, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
-use lanner_gpu::memory::{Gpu, Memory, Pinned};
+use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::{BLOCK, CodecName, LONGEST_COLUMN_BYTES};
 use rayon::prelude::*;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-const CODECS: [CodecName; 4] = [CodecName::Bitpack, CodecName::EliasFano, CodecName::Pfor, CodecName::Rice];
 /// What kernels do with the decoded numbers: store all, or sum them up.
 const OUTPUTS: [(&str, DecodeOutput); 2] = [("written", DecodeOutput::Numbers), ("read", DecodeOutput::Sum)];
 
@@ -35,13 +34,6 @@ const PADDING: usize = LONGEST_COLUMN_BYTES;
 const ALIGNMENT: usize = 16;
 /// The CUDA stream of all measurements except those of queries.
 pub const STREAM: Stream = Stream(0);
-
-/// The documents of the full blocks of some lists.
-struct Blocks {
-    documents: Vec<u32>,
-    /// The range of each list in `documents`.
-    lists: Vec<Range<usize>>,
-}
 
 /// Blocks packed by a codec.
 #[derive(Default)]
@@ -57,6 +49,7 @@ pub struct Encoded {
 /// Packed blocks on the device.
 pub struct Uploaded {
     gpu: Gpu,
+    kernel: &'static TypedKernel<DecodeArguments>,
     rows: Memory,
     bytes: Memory,
     /// The decoded numbers, 128 per block.
@@ -65,78 +58,57 @@ pub struct Uploaded {
     blocks: u32,
 }
 
-/// Measures every codec of [`CODECS`].
-pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<Findings, BenchError> {
-    let blocks = Blocks::of(index, run.part.decoded_blocks)?;
-    if blocks.lists.is_empty() {
+/// Measures every codec that has a GPU decoder.
+pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<Findings> {
+    let lists = full_blocks(index, run.part.decoded_blocks)?;
+    if lists.is_empty() {
         let what = format!("no sparse list of the collection has {LONG_BLOCKS} full blocks; leave part=decode out");
         return Err(BenchError::Usage(what));
     }
     let memory = device.limits().memory;
     let gpu = Gpu::new(device, memory);
     let mut rows = Vec::new();
-    for codec in CODECS {
-        let (encoded, kernel) = (blocks.encode(codec), kernel(codec));
+    for codec in CodecName::ALL.into_iter().filter(|codec| codec.has_gpu_decoder()) {
         (run.context.say)(&format!("decoding {codec}"));
-        let uploaded = Uploaded::new(&gpu, &encoded)?;
-        uploaded.check(codec, kernel, &blocks.documents)?;
+        let encoded = Encoded::lists(codec, &lists);
+        let uploaded = Uploaded::new(&gpu, codec, &encoded)?;
+        uploaded.check(codec, &lists.concat())?;
         for (name, output) in OUTPUTS {
-            let runs = run.repeat(|| Ok(uploaded.seconds(kernel, output)?))?;
-            rows.push(measurement((codec, name), &runs, &blocks, encoded.packed));
+            let runs = run.repeat(|| Ok(uploaded.seconds(output)?))?;
+            rows.push(measurement((codec, name), &runs, lists.len(), &encoded));
         }
     }
     Ok(findings(rows))
 }
 
-impl Blocks {
-    /// Takes full blocks of long sparse lists. Lists are taken at equal distances, from the longest on, so that there are at
-    /// least as many blocks as wanted if the index has as many.
-    fn of(index: &Index, wanted: usize) -> Result<Blocks, BenchError> {
-        let mut long = Vec::new();
-        for term in 0..index.segment().header().terms {
-            if index.segment().span(term).is_some_and(|span| span.is_long) {
-                let list = index.segment().list(term)?;
-                let full = list.postings() as usize / BLOCK;
-                if full >= LONG_BLOCKS && list.dense().is_none() {
-                    long.push((full, term));
-                }
-            }
-        }
-        long.sort_unstable_by(|one, other| other.cmp(one));
-        let all: usize = long.iter().map(|(full, _)| full).sum();
-        let mut blocks = Blocks { documents: Vec::new(), lists: Vec::new() };
-        for &(full, term) in long.iter().step_by((all / wanted).max(1)) {
+/// Returns the documents of the full blocks of long sparse lists. Lists are taken at equal distances, from the longest
+/// on, so that there are at least as many blocks as wanted if the index has as many.
+fn full_blocks(index: &Index, wanted: usize) -> Result<Vec<Vec<u32>>> {
+    let mut long = Vec::new();
+    for term in 0..index.segment().header().terms {
+        if index.segment().span(term).is_some_and(|span| span.is_long) {
             let list = index.segment().list(term)?;
-            let start = blocks.documents.len();
-            let mut buffer = [0; BLOCK];
-            for block in 0..full {
-                list.decode_documents(block, &mut buffer);
-                blocks.documents.extend(buffer);
+            let full = list.postings() as usize / BLOCK;
+            if full >= LONG_BLOCKS && list.dense().is_none() {
+                long.push((full, term));
             }
-            blocks.lists.push(start..blocks.documents.len());
         }
-        Ok(blocks)
     }
+    long.sort_unstable_by(|one, other| other.cmp(one));
+    let all: usize = long.iter().map(|(full, _)| full).sum();
+    let taken = long.iter().step_by((all / wanted).max(1));
+    taken.map(|&(full, term)| documents_of(index, term, full)).collect()
+}
 
-    fn count(&self) -> usize {
-        self.documents.len() / BLOCK
+/// Returns the documents of the first blocks of a list.
+pub fn documents_of(index: &Index, term: u64, blocks: usize) -> Result<Vec<u32>> {
+    let list = index.segment().list(term)?;
+    let (mut documents, mut buffer) = (Vec::with_capacity(list.postings() as usize), [0; BLOCK]);
+    for block in 0..blocks.min(list.blocks()) {
+        let count = list.decode_documents(block, &mut buffer);
+        documents.extend_from_slice(&buffer[..count]);
     }
-
-    /// Packs all lists.
-    fn encode(&self, codec: CodecName) -> Encoded {
-        let lists: Vec<Encoded> =
-            self.lists.par_iter().map(|list| Encoded::list(codec, &self.documents[list.clone()])).collect();
-        let mut all = Encoded::default();
-        for part in lists {
-            let start = all.align() as u64;
-            all.bytes.extend(part.bytes);
-            let moved =
-                |row: DecodeRow| DecodeRow { start: row.start + start, shared_start: row.shared_start + start, ..row };
-            all.rows.extend(part.rows.into_iter().map(moved));
-            all.packed += part.packed;
-        }
-        all
-    }
+    Ok(documents)
 }
 
 impl Encoded {
@@ -161,6 +133,21 @@ impl Encoded {
         list
     }
 
+    /// Packs several lists.
+    fn lists(codec: CodecName, lists: &[Vec<u32>]) -> Encoded {
+        let encoded: Vec<Encoded> = lists.par_iter().map(|list| Encoded::list(codec, list)).collect();
+        let mut all = Encoded::default();
+        for list in encoded {
+            let start = all.align() as u64;
+            all.bytes.extend(list.bytes);
+            let moved =
+                |row: DecodeRow| DecodeRow { start: row.start + start, shared_start: row.shared_start + start, ..row };
+            all.rows.extend(list.rows.into_iter().map(moved));
+            all.packed += list.packed;
+        }
+        all
+    }
+
     /// Returns the rows as bytes.
     pub fn row_bytes(&self) -> Vec<u8> {
         self.rows.iter().flat_map(|row| row.bytes().to_vec()).collect()
@@ -175,10 +162,11 @@ impl Encoded {
 
 impl Uploaded {
     /// Uploads blocks and allocates the buffers of the kernels.
-    pub fn new(gpu: &Gpu, encoded: &Encoded) -> Result<Uploaded, GpuError> {
+    pub fn new(gpu: &Gpu, codec: CodecName, encoded: &Encoded) -> Result<Uploaded, GpuError> {
         let rows = encoded.row_bytes();
         let uploaded = Uploaded {
             gpu: gpu.clone(),
+            kernel: decoder(codec).expect("measurements on a GPU use codecs with a GPU decoder"),
             rows: gpu.allocate(rows.len())?,
             bytes: gpu.allocate(encoded.bytes.len() + PADDING)?,
             out: gpu.allocate(4 * BLOCK * encoded.rows.len())?,
@@ -186,7 +174,7 @@ impl Uploaded {
             blocks: encoded.rows.len() as u32,
         };
         let padding = uploaded.bytes.address().plus(encoded.bytes.len());
-        uploaded.send(&rows, &encoded.bytes)?;
+        uploaded.upload(&rows, &encoded.bytes)?;
         gpu.submit(STREAM, Command::Clear { at: padding, bytes: PADDING })?;
         gpu.submit(STREAM, Command::Clear { at: uploaded.sink.address(), bytes: 4 })?;
         gpu.wait(STREAM)?;
@@ -194,18 +182,13 @@ impl Uploaded {
     }
 
     /// Copies rows and bytes to the device.
-    pub fn send(&self, rows: &[u8], bytes: &[u8]) -> Result<(), GpuError> {
+    pub fn upload(&self, rows: &[u8], bytes: &[u8]) -> Result<(), GpuError> {
         self.gpu.submit(STREAM, Command::Write { from: rows, to: self.rows.address() })?;
         self.gpu.submit(STREAM, Command::Write { from: bytes, to: self.bytes.address() })
     }
 
-    /// Launches a kernel that decodes all blocks.
-    pub fn launch(
-        &self,
-        kernel: &TypedKernel<DecodeArguments>,
-        kind: DecodeKind,
-        output: DecodeOutput,
-    ) -> Result<(), GpuError> {
+    /// Launches the kernel that decodes all blocks.
+    pub fn launch(&self, kind: DecodeKind, output: DecodeOutput) -> Result<(), GpuError> {
         let argument = DecodeArguments {
             rows: self.rows.address(),
             bytes: self.bytes.address(),
@@ -218,91 +201,61 @@ impl Uploaded {
         };
         let needed = self.blocks.div_ceil(DECODE_THREADS / 32);
         let grid = (THREAD_BLOCKS_PER_SM * self.gpu.limits().multiprocessors).min(needed);
-        self.gpu.launch(STREAM, kernel, Shape { grid, block: DECODE_THREADS, shared: DECODE_SHARED }, &argument)
+        self.gpu.launch(STREAM, self.kernel, Shape { grid, block: DECODE_THREADS, shared: DECODE_SHARED }, &argument)
     }
 
     /// Compares the decoded numbers and their sum with the documents. This also warms the kernel up.
-    fn check(
-        &self,
-        codec: CodecName,
-        kernel: &TypedKernel<DecodeArguments>,
-        documents: &[u32],
-    ) -> Result<(), BenchError> {
-        self.launch(kernel, DecodeKind::Documents, DecodeOutput::Numbers)?;
-        self.launch(kernel, DecodeKind::Documents, DecodeOutput::Sum)?;
-        let numbers = self.download(&self.out)?;
-        let decoded = numbers.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
+    fn check(&self, codec: CodecName, documents: &[u32]) -> Result<()> {
+        self.launch(DecodeKind::Documents, DecodeOutput::Numbers)?;
+        self.launch(DecodeKind::Documents, DecodeOutput::Sum)?;
+        let read = |memory: &Memory| read_numbers(&self.gpu, STREAM, memory.address(), memory.bytes() / 4);
         let sum = documents.iter().fold(0, |sum: u32, document| sum.wrapping_add(*document));
-        if !decoded.eq(documents.iter().copied()) || self.download(&self.sink)?[..4] != sum.to_le_bytes() {
-            let what = format!("the GPU decodes other documents from blocks of {codec} than the CPU has encoded");
-            return Err(BenchError::Device { what });
+        if read(&self.out)? == documents && read(&self.sink)?[0] == sum {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn download(&self, memory: &Memory) -> Result<Pinned, GpuError> {
-        let pinned = self.gpu.pin(memory.bytes())?;
-        let (from, to, bytes) = (memory.address(), pinned.address(), memory.bytes());
-        self.gpu.submit(STREAM, Command::Copy { from, to, bytes })?;
-        self.gpu.wait(STREAM)?;
-        Ok(pinned)
+        let what = format!("the GPU decodes other documents from blocks of {codec} than the CPU has encoded");
+        Err(BenchError::Device { what })
     }
 
     /// Measures the time of a launch on the device.
-    fn seconds(&self, kernel: &TypedKernel<DecodeArguments>, output: DecodeOutput) -> Result<f64, GpuError> {
+    fn seconds(&self, output: DecodeOutput) -> Result<f64, GpuError> {
         self.gpu.submit(STREAM, Command::Mark)?;
-        self.launch(kernel, DecodeKind::Documents, output)?;
+        self.launch(DecodeKind::Documents, output)?;
         self.gpu.submit(STREAM, Command::Mark)?;
         Ok(self.gpu.wait(STREAM)?.iter().map(Duration::as_secs_f64).sum())
     }
 }
 
-/// Returns the kernel that decodes a codec.
-pub fn kernel(codec: CodecName) -> &'static TypedKernel<DecodeArguments> {
-    decoder(codec).expect("measurements on a GPU use codecs with a GPU decoder")
-}
-
 const RATE: [&str; 3] = ["g_values_a_second", "g_values_a_second_least", "g_values_a_second_most"];
 
-fn measurement((codec, output): (CodecName, &str), runs: &[f64], blocks: &Blocks, packed: usize) -> Measurement {
-    let values = blocks.documents.len() as f64;
+fn measurement((codec, output): (CodecName, &str), runs: &[f64], lists: usize, encoded: &Encoded) -> Measurement {
+    let values = (encoded.rows.len() * BLOCK) as f64;
     let seconds = Spread::of(runs.iter().copied());
-    Measurement::new("decode", &[("codec", &codec.to_string()), ("output", output)])
-        .with("lists", blocks.lists.len() as f64)
-        .with("blocks", blocks.count() as f64)
+    Measurement::new("decode", &[("codec", &codec), ("output", &output)])
+        .with("lists", lists as f64)
+        .with("blocks", encoded.rows.len() as f64)
         .with("values", values)
-        .with("bits_a_value", packed as f64 * 8.0 / values)
+        .with("bits_a_value", encoded.packed as f64 * 8.0 / values)
         .with("runs", runs.len() as f64)
         .with("ps_a_value", seconds.median * 1e12 / values)
         .with_spread(RATE, seconds.rates(values / 1e9))
 }
 
 fn findings(rows: Vec<Measurement>) -> Findings {
-    let columns = [
-        "codec",
-        "bits per value",
-        "ids written, G values/s",
-        "least",
-        "most",
-        "read only, G values/s",
-        "least",
-        "most",
-    ];
+    let rates = ["ids written, G values/s", "read only, G values/s"].map(|head| [head, "least", "most"]).concat();
+    let columns = [&["codec", "bits per value"], &rates[..]].concat();
     let mut table = Table::new("Decoding on the device", 1, &columns);
     for pair in rows.chunks(OUTPUTS.len()) {
         let mut cells = vec![pair[0].label("codec").to_owned(), number(pair[0].value("bits_a_value"))];
         cells.extend(pair.iter().flat_map(|row| row.cells(&[], &RATE)));
         table.row(cells);
     }
-    if let Some(row) = rows.first() {
-        table.notes = vec![format!(
-            "{} full blocks of {} sparse lists; a decoded value has 4 bytes. Time of a launch on the device, median of {} \
-             runs, after the numbers were compared.",
-            count(row.value("blocks") as u64),
-            count(row.value("lists") as u64),
-            runs_of(&rows.iter().collect::<Vec<_>>())
-        )];
-    }
+    let (blocks, lists, runs) =
+        (rows[0].count("blocks"), rows[0].count("lists"), runs_of(&rows.iter().collect::<Vec<_>>()));
+    let table = table.notes(&[&format!(
+        "{blocks} full blocks of {lists} sparse lists; a decoded value has 4 bytes. Time of a launch on the device, \
+         median of {runs} runs, after the numbers were compared."
+    )]);
     Findings::new(rows).table(table)
 }
 
@@ -314,13 +267,11 @@ mod tests {
     #[test]
     fn packed_blocks_decode_to_the_same_documents() {
         let list = |first: u32, gap: u32| (0..3 * BLOCK as u32).map(move |number| first + number * gap + number % 3);
-        let documents: Vec<u32> = list(5, 7).chain(list(0, 1000)).chain(list(99, 4)).collect();
-        let lists = (0..3).map(|number| number * 3 * BLOCK..(number + 1) * 3 * BLOCK).collect();
-        let blocks = Blocks { documents, lists };
-        for name in CODECS {
-            let encoded = blocks.encode(name);
-            assert_eq!(encoded.rows.len(), blocks.count());
-            for (row, expected) in encoded.rows.iter().zip(blocks.documents.chunks(BLOCK)) {
+        let lists: [Vec<u32>; 3] = [list(5, 7).collect(), list(0, 1000).collect(), list(99, 4).collect()];
+        for name in CodecName::ALL {
+            let encoded = Encoded::lists(name, &lists);
+            assert_eq!(encoded.rows.len(), 9);
+            for (row, expected) in encoded.rows.iter().zip(lists.concat().chunks(BLOCK)) {
                 let shared = &encoded.bytes[row.shared_start as usize..][..row.shared_bytes as usize];
                 let bytes = &encoded.bytes[row.start as usize..];
                 let packed = Packed { byte: row.byte as u8, bytes, shared, block: row.block as usize };

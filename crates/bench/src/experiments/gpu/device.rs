@@ -1,6 +1,8 @@
 //! The measured device, and an executor on it that must not fall back to the CPU.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
+use crate::statistics::timed;
+use crate::suite::display_by_name;
 use clap::ValueEnum;
 use lanner::internals::executors::{Executor, GpuExecutor};
 use lanner::internals::query::answer::{Place, Scored};
@@ -10,7 +12,7 @@ use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
 use std::collections::HashSet;
-use std::fmt;
+use std::ops::AddAssign;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,9 +35,20 @@ impl DeviceName {
     }
 }
 
-impl fmt::Display for DeviceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.to_possible_value().expect("no value is skipped").get_name())
+display_by_name!(DeviceName);
+
+/// The time of something in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// From the call to the result on the host.
+    pub host: f64,
+    /// The share of the device; 0 on the CPU.
+    pub device: f64,
+}
+
+impl AddAssign for Timed {
+    fn add_assign(&mut self, other: Timed) {
+        *self = Timed { host: self.host + other.host, device: self.device + other.device };
     }
 }
 
@@ -52,7 +65,7 @@ impl OnDevice {
         index: &Arc<Index>,
         device: &Arc<dyn Device>,
         usage: impl FnOnce(GpuExecutor) -> GpuExecutor,
-    ) -> Result<OnDevice, BenchError> {
+    ) -> Result<OnDevice> {
         let (device, reported) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
         let executor = usage(GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device)))));
         let last = Arc::clone(&reported);
@@ -63,7 +76,7 @@ impl OnDevice {
     }
 
     /// Answers plans; it is an error if the CPU answered one of them.
-    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, BenchError> {
+    pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>> {
         let answers = self.executor.run(plans)?;
         let counters = self.executor.counters();
         let [unsupported, fallen_back, failures] = [&counters.unsupported, &counters.fallen_back, &counters.failures]
@@ -80,15 +93,22 @@ impl OnDevice {
         Ok(answers)
     }
 
+    /// Answers plans, and measures the time.
+    pub fn time(&self, plans: &[Plan]) -> Result<(Vec<Answer<Scored>>, Timed)> {
+        let (answers, host) = timed(|| self.answer(plans))?;
+        let device = kernel_seconds(&answers);
+        Ok((answers, Timed { host, device }))
+    }
+
     /// Number of plans that the device has answered.
     pub fn answered(&self) -> u64 {
         self.executor.counters().answered.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the seconds of kernels for the answers of one call. All answers of a batch carry its steps, so that each batch is
-/// counted once.
-pub fn kernel_seconds(answers: &[Answer<Scored>]) -> f64 {
+/// Returns the seconds of kernels for the answers of one call. All answers of a batch carry its steps, so that each
+/// batch is counted once.
+fn kernel_seconds(answers: &[Answer<Scored>]) -> f64 {
     let steps_of = |answer: &Answer<Scored>| {
         let on_device = answer.trace.steps.iter().filter(|step| step.place != Place::Cpu);
         on_device.map(|step| (step.name, step.duration)).collect::<Vec<_>>()

@@ -1,7 +1,7 @@
 //! The GPU against the CPU on one index: batches, single queries, small batches, uploaded lists, decoding.
 //!
-//! Every answer of the device must equal the CPU's, and the device must have computed it; otherwise the run fails without
-//! printing times. Tests compare the CPU with the oracle, which would take hours on collections of this size.
+//! Every answer of the device must equal the CPU's, and the device must have computed it; otherwise the run fails
+//! without printing times. Tests compare the CPU with the oracle, which would take hours on collections of this size.
 
 pub mod decode;
 pub mod device;
@@ -14,12 +14,13 @@ pub use device::DeviceName;
 pub use timing::plan_all;
 
 use super::{Context, Findings};
-use crate::error::BenchError;
-use crate::result::Measurement;
-use crate::suite::GpuPart;
+use crate::error::{BenchError, Result};
+use crate::result::{Label, Measurement};
+use crate::suite::{GpuPart, display_by_name};
 use clap::ValueEnum;
 use lanner::{Mode, ScoreModel};
 use lanner_gpu::device::{Device, Limits};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 use timing::Executors;
@@ -42,15 +43,11 @@ enum Part {
     Cpu,
     Batches,
     Small,
-    Sent,
+    Uploaded,
     Decode,
 }
 
-impl Part {
-    fn name(self) -> String {
-        self.to_possible_value().expect("no value is skipped").get_name().to_owned()
-    }
-}
+display_by_name!(Part);
 
 /// A score model, a mode and a number of hits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,18 +59,18 @@ struct Cell {
 
 impl Cell {
     /// Creates a measurement with the labels of the cell and further ones.
-    fn measurement(&self, kind: &str, further: &[(&str, &str)]) -> Measurement {
-        let (score, mode, k) = (self.score.to_string(), self.mode.to_string(), self.k.to_string());
-        Measurement::new(kind, &[&[("score", score.as_str()), ("mode", &mode), ("k", &k)], further].concat())
+    fn measurement(&self, kind: &str, further: &[Label<'_>]) -> Measurement {
+        let labels: [Label<'_>; 3] = [("score", &self.score), ("mode", &self.mode), ("k", &self.k)];
+        Measurement::new(kind, &[&labels, further].concat())
     }
 }
 
 impl GpuRun<'_> {
     /// Measures; also returns the properties of the device.
-    pub fn run(&self) -> Result<(Findings, Limits), BenchError> {
+    pub fn run(&self) -> Result<(Findings, Limits)> {
         let parts: Vec<Part> = Part::value_variants().iter().copied().filter(|&part| self.keeps(part)).collect();
         if parts.is_empty() {
-            let names: Vec<String> = Part::value_variants().iter().map(|part| part.name()).collect();
+            let names: Vec<String> = Part::value_variants().iter().map(Part::to_string).collect();
             return Err(BenchError::Usage(format!("--only part= selects nothing; give some of {}", names.join(", "))));
         }
         let (device, work) = self.prepare()?;
@@ -102,7 +99,7 @@ impl GpuRun<'_> {
     }
 
     /// Opens the device and the index, and chooses the queries.
-    pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload), BenchError> {
+    pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload)> {
         let device = self.context.options.device.open()?;
         (self.context.say)(&format!("opened {}; preparing the index", device.limits().name));
         let index = Arc::new(workload::open_index(&self.context)?);
@@ -111,17 +108,12 @@ impl GpuRun<'_> {
     }
 
     fn keeps(&self, part: Part) -> bool {
-        self.context.keeps("part", part.name())
+        self.context.keeps("part", part)
     }
 
     /// Repeats work as often as the suite wants and has time for.
-    fn repeat<T>(&self, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
-        let (start, mut runs) = (Instant::now(), Vec::new());
-        let has_time = |runs: usize| runs < MIN_RUNS || start.elapsed().as_secs_f64() < self.part.seconds;
-        while runs.len() < self.part.repetitions && has_time(runs.len()) {
-            runs.push(work()?);
-        }
-        Ok(runs)
+    fn repeat<T>(&self, work: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+        repeat(MIN_RUNS..self.part.repetitions, self.part.seconds, work)
     }
 
     /// Whether a cell has the smallest k, for measurements that run with one k only.
@@ -139,4 +131,14 @@ impl GpuRun<'_> {
         }
         cells
     }
+}
+
+/// Repeats work `runs.start` times, then up to `runs.end` times as long as it has taken less than `seconds`.
+pub fn repeat<T>(runs: Range<usize>, seconds: f64, mut work: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+    let (start, mut results) = (Instant::now(), Vec::new());
+    let has_time = |done: usize| done < runs.start || start.elapsed().as_secs_f64() < seconds;
+    while results.len() < runs.end && has_time(results.len()) {
+        results.push(work()?);
+    }
+    Ok(results)
 }

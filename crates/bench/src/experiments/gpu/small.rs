@@ -1,18 +1,17 @@
 //! Small batches, in which launch overhead matters, with each way to submit their commands.
 
 use super::device::OnDevice;
-use super::tables::{CELL, queries_of, runs_of};
+use super::tables::{CELL, runs_of};
 use super::timing::Planned;
 use super::{Cell, GpuRun};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
-use crate::statistics::Spread;
+use crate::statistics::{Spread, mean, timed};
 use crate::table::Table;
 use lanner::internals::executors::SmallBatches;
 use lanner::{Index, Mode};
 use lanner_gpu::device::Device;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// How the commands of a batch are submitted.
 const WAYS: [(&str, SmallBatches); 4] = [
@@ -29,7 +28,7 @@ pub struct Small {
 }
 
 impl Small {
-    pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small, BenchError> {
+    pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small> {
         let connect = |(_, way)| OnDevice::connect(index, device, |executor| executor.small_batches(way));
         Ok(Small { executors: WAYS.into_iter().map(connect).collect::<Result<_, _>>()? })
     }
@@ -45,7 +44,7 @@ impl Small {
     }
 
     /// Measures batches of each size; the ways alternate.
-    pub fn measure(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>, BenchError> {
+    pub fn measure(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Vec<Measurement>> {
         let mut rows = Vec::new();
         for &size in run.part.small.iter().filter(|&&size| size <= planned.plans.len()) {
             for executor in &self.executors {
@@ -56,7 +55,7 @@ impl Small {
             let mean_of_each = || self.executors.iter().map(|executor| mean_us(executor, planned, size)).collect();
             let runs: Vec<Vec<f64>> = run.repeat(mean_of_each)?;
             for (at, (way, _)) in WAYS.into_iter().enumerate() {
-                let row = planned.cell.measurement("small", &[("size", &size.to_string()), ("way", way)]);
+                let row = planned.cell.measurement("small", &[("size", &size), ("way", &way)]);
                 rows.push(
                     row.with("size", size as f64)
                         .with("queries", (planned.plans.len() / size * size) as f64)
@@ -70,17 +69,9 @@ impl Small {
 }
 
 /// Returns the mean time of a batch, from plans to answers.
-fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f64, BenchError> {
-    let batches = planned.plans.chunks_exact(size);
-    let count = batches.len() as f64;
-    let mut seconds = 0.0;
-    for plans in batches {
-        let start = Instant::now();
-        let answers = executor.answer(plans)?;
-        seconds += start.elapsed().as_secs_f64();
-        drop(answers);
-    }
-    Ok(seconds * 1e6 / count)
+fn mean_us(executor: &OnDevice, planned: &Planned<'_>, size: usize) -> Result<f64> {
+    let time = |plans| Ok(timed(|| executor.answer(plans))?.1 * 1e6);
+    Ok(mean(planned.plans.chunks_exact(size).map(time).collect::<Result<Vec<f64>>>()?))
 }
 
 pub fn table(rows: &[&Measurement]) -> Table {
@@ -90,14 +81,13 @@ pub fn table(rows: &[&Measurement]) -> Table {
     let mut table = Table::new(title, 3, &[&labels[..], &figures].concat());
     for of_size in rows.chunks(WAYS.len()) {
         let times = of_size.iter().flat_map(|way| way.cells(&[], &TIME));
-        table.row(of_size[0].cells(&labels, &[]).into_iter().chain(times).collect());
+        table.row(of_size[0].cells(&labels, &[]).into_iter().chain(times));
     }
-    table.notes = vec![format!(
-        "Up to {} queries in calls of this size; median, minimum and maximum of the means of {} runs. Apart: each query is \
-         submitted as a single query, two at a time, and its OR only if its AND has too few hits. Together: one CUDA graph. \
-         Singly: one driver call for each copy and launch. Marked: as singly, with events around each kernel.",
-        queries_of(rows[0]),
-        runs_of(rows)
-    )];
-    table
+    let (queries, runs) = (rows[0].count("queries"), runs_of(rows));
+    table.notes(&[&format!(
+        "Up to {queries} queries in calls of this size; median, minimum and maximum of the means of {runs} runs. \
+         Apart: each query is submitted as a single query, two at a time, and its OR only if its AND has too few hits. \
+         Together: one CUDA graph. Singly: one driver call for each copy and launch. Marked: as singly, with events \
+         around each kernel."
+    )])
 }

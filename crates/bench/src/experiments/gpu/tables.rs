@@ -4,7 +4,7 @@ use super::small;
 use crate::experiments::Findings;
 use crate::plot::{Chart, Group, Line, LineChart};
 use crate::result::Measurement;
-use crate::table::{Table, bytes, count, number};
+use crate::table::{Table, bytes, number};
 
 /// The labels of a cell.
 pub const CELL: [&str; 3] = ["score", "mode", "k"];
@@ -19,7 +19,7 @@ pub fn of_queries(rows: Vec<Measurement>) -> Findings {
         ("latency", latency_table),
         ("batch", batch_table),
         ("small", small::table),
-        ("sent", sent_table),
+        ("sent", uploaded_table),
     ];
     let mut findings = Findings::default();
     for (rows, table) in tables.map(|(kind, table)| (of_kind(kind), table)) {
@@ -36,11 +36,6 @@ pub fn of_queries(rows: Vec<Measurement>) -> Findings {
     }
     findings.measurements = rows;
     findings
-}
-
-/// Formats the number of queries of a row.
-pub fn queries_of(row: &Measurement) -> String {
-    count(row.value("queries") as u64)
 }
 
 /// Formats the number of runs, as a range if rows differ.
@@ -67,17 +62,14 @@ const KERNELS: (&str, &str) = ("of it kernels", "kernel_us_a_query");
 fn throughput_table(rows: &[&Measurement]) -> Table {
     let planning = [("planning, one thread", "plan_us_one_thread"), ("all threads", "plan_us_all_threads")];
     let title = "Batches on the GPU: queries per second, and microseconds per query";
-    let mut table = table(title, rows, &[], &[&RATES[..], &[KERNELS], &planning].concat());
-    table.notes = vec![
-        format!(
-            "One call with {} plans, from plans to answers on the host. Planning happens before and is shown separately. \
-             Median, minimum and maximum of {} runs.",
-            queries_of(rows[0]),
-            runs_of(rows)
+    let (queries, runs) = (rows[0].count("queries"), runs_of(rows));
+    table(title, rows, &[], &[&RATES[..], &[KERNELS], &planning].concat()).notes(&[
+        &format!(
+            "One call with {queries} plans, from plans to answers on the host. Planning happens before and is shown \
+             separately. Median, minimum and maximum of {runs} runs."
         ),
-        "The time of kernels is their sum on the device, from the traces; two batches can overlap.".to_owned(),
-    ];
-    table
+        "The time of kernels is their sum on the device, from the traces; two batches can overlap.",
+    ])
 }
 
 fn cpu_table(rows: &[&Measurement]) -> Table {
@@ -91,17 +83,14 @@ fn cpu_table(rows: &[&Measurement]) -> Table {
         table.row(row);
     }
     let (one, all) = (rows[0], rows[rows.len() - 1]);
-    table.notes = vec![format!(
-        "The CPU executor with the same plans. One thread answers {} of the queries, short and long ones ({} postings on \
-         average); all threads answer {} ({} postings). Median, minimum and maximum of {} runs. GPU x: queries per second \
-         of the GPU in batches divided by those of the CPU.",
-        queries_of(one),
-        number(one.value("postings")),
-        queries_of(all),
-        number(all.value("postings")),
-        runs_of(rows)
-    )];
-    table
+    let [queries, all_queries] = [one, all].map(|row| row.count("queries"));
+    let [postings, all_postings] = [one, all].map(|row| number(row.value("postings")));
+    let runs = runs_of(rows);
+    table.notes(&[&format!(
+        "The CPU executor with the same plans. One thread answers {queries} of the queries, short and long ones \
+         ({postings} postings on average); all threads answer {all_queries} ({all_postings} postings). Median, minimum \
+         and maximum of {runs} runs. GPU x: queries per second of the GPU in batches divided by those of the CPU."
+    )])
 }
 
 fn latency_table(rows: &[&Measurement]) -> Table {
@@ -115,27 +104,23 @@ fn latency_table(rows: &[&Measurement]) -> Table {
         ("longest", "most_us"),
         ("of all runs", "most_of_all_us"),
     ];
-    let mut table = table("Single queries on the GPU: microseconds from plan to answer", rows, &[], &figures);
-    table.notes = vec![format!(
-        "One call for each of {} queries, after a warm-up with all of them; each figure is its median over {} runs.",
-        queries_of(rows[0]),
-        runs_of(rows)
-    )];
-    table
+    let (queries, runs) = (rows[0].count("queries"), runs_of(rows));
+    table("Single queries on the GPU: microseconds from plan to answer", rows, &[], &figures).notes(&[&format!(
+        "One call for each of {queries} queries, after a warm-up with all of them; each figure is its median over \
+         {runs} runs."
+    )])
 }
 
 fn batch_table(rows: &[&Measurement]) -> Table {
-    let mut table = table("Batch sizes on the GPU", rows, &["size"], &[&RATES[..], &[KERNELS]].concat());
-    table.notes = vec![
-        format!("All {} queries in consecutive calls of this size; {} runs.", queries_of(rows[0]), runs_of(rows)),
-        "The device records no times in calls of up to 64 queries; there the time of kernels is measured on the host, from \
-         submission to answers."
-            .to_owned(),
-    ];
-    table
+    let (queries, runs) = (rows[0].count("queries"), runs_of(rows));
+    table("Batch sizes on the GPU", rows, &["size"], &[&RATES[..], &[KERNELS]].concat()).notes(&[
+        &format!("All {queries} queries in consecutive calls of this size; {runs} runs."),
+        "The device records no times in calls of up to 64 queries; there the time of kernels is measured on the host, \
+         from submission to answers.",
+    ])
 }
 
-fn sent_table(rows: &[&Measurement]) -> Table {
+fn uploaded_table(rows: &[&Measurement]) -> Table {
     let heads = ["queries/s", "least", "most", "us per query", "lists resident", "uploaded", "per query", "GB/s"];
     let mut table = Table::new("Lists uploaded with the batch instead of resident", 3, &[&CELL[..], &heads].concat());
     for row in rows {
@@ -144,13 +129,11 @@ fn sent_table(rows: &[&Measurement]) -> Table {
         cells.push(number(row.value("gb_a_second")));
         table.row(cells);
     }
-    table.notes = vec![format!(
-        "One call with {} queries; a list that several queries share is uploaded once. GB/s: uploaded bytes divided by the \
-         time of the whole call. {} runs.",
-        queries_of(rows[0]),
-        runs_of(rows)
-    )];
-    table
+    let (queries, runs) = (rows[0].count("queries"), runs_of(rows));
+    table.notes(&[&format!(
+        "One call with {queries} queries; a list that several queries share is uploaded once. GB/s: uploaded bytes \
+         divided by the time of the whole call. {runs} runs."
+    )])
 }
 
 fn latency_chart(rows: &[&Measurement]) -> Chart {

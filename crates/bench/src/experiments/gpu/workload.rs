@@ -2,10 +2,11 @@
 
 use super::GpuRun;
 use crate::collection;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Context;
 use crate::query_log;
 use crate::result::Measurement;
+use crate::statistics;
 use crate::table::{Table, bytes, count, number};
 use lanner::Index;
 use lanner_index::build::BuildOptions;
@@ -35,7 +36,7 @@ struct Choice {
 }
 
 /// Opens the index of the suite's collection; builds it if it is not cached.
-pub fn open_index(context: &Context<'_>) -> Result<Index, BenchError> {
+pub fn open_index(context: &Context<'_>) -> Result<Index> {
     let (part, data) = (&context.suite.collection, &context.options.data);
     let stamp = collection::stamp(part, data)?;
     let name = part.scale.map_or("whole".to_owned(), |scale| format!("scaled-{}", scale.documents));
@@ -49,7 +50,7 @@ pub fn open_index(context: &Context<'_>) -> Result<Index, BenchError> {
 
 impl Workload {
     /// Chooses queries of the log.
-    pub fn choose(run: &GpuRun<'_>, index: Arc<Index>) -> Result<Workload, BenchError> {
+    pub fn choose(run: &GpuRun<'_>, index: Arc<Index>) -> Result<Workload> {
         let part = run.part;
         let log = run.context.read_log(&part.log)?;
         let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
@@ -71,8 +72,8 @@ impl Workload {
     }
 
     /// Returns the mean postings of some queries.
-    pub fn mean_postings(&self, numbers: impl Iterator<Item = usize> + Clone) -> f64 {
-        numbers.clone().map(|number| self.postings[number] as f64).sum::<f64>() / numbers.count().max(1) as f64
+    pub fn mean_postings(&self, numbers: impl Iterator<Item = usize>) -> f64 {
+        statistics::mean(numbers.map(|number| self.postings[number] as f64))
     }
 
     /// Takes up to `wanted` queries, spread by their postings, so that their mean is close to that of all.
@@ -91,8 +92,7 @@ impl Workload {
         let sections = [Section::LongLists, Section::ShortLists];
         let list_bytes: u64 = sections.iter().map(|&section| segment.section(section).len() as u64).sum();
         let mean = self.mean_postings(0..self.texts.len());
-        let terms = self.texts.iter().map(|text| text.split(' ').count()).sum::<usize>() as f64;
-        let terms = terms / self.texts.len() as f64;
+        let terms = statistics::mean(self.texts.iter().map(|text| text.split(' ').count() as f64));
         let Choice { of, kept, cap, mean: kept_mean } = self.choice;
         let share = kept as f64 / of as f64;
         let measurements = vec![
@@ -102,7 +102,7 @@ impl Workload {
                 .with("postings", header.postings as f64)
                 .with("index_bytes", header.file_bytes as f64)
                 .with("list_bytes", list_bytes as f64),
-            Measurement::new("queries", &[("log", log)])
+            Measurement::new("queries", &[("log", &log)])
                 .with("queries", self.texts.len() as f64)
                 .with("terms", terms)
                 .with("postings", mean)
@@ -124,18 +124,17 @@ impl Workload {
             ("maximal postings of a query; queries with more are left out", count(cap)),
             ("share of the log that is kept", number(share)),
         ];
-        rows.into_iter().for_each(|(what, number)| table.row(vec![what.to_owned(), number]));
-        table.notes = vec![format!(
-            "The queries are spread over {} of the {} queries in the half of {log} that is kept for reporting. Each is reduced \
-             to its distinct terms that occur in the collection.",
-            count(kept as u64),
-            count(of as u64)
-        )];
+        rows.into_iter().for_each(|(what, number)| table.row([what.to_owned(), number]));
+        let (kept, of) = (count(kept as u64), count(of as u64));
+        let table = table.notes(&[&format!(
+            "The queries are spread over {kept} of the {of} queries in the half of {log} that is kept for reporting. \
+             Each is reduced to its distinct terms that occur in the collection."
+        )]);
         (measurements, table)
     }
 }
 
-fn postings_of(index: &Index, terms: &[String]) -> Result<u64, BenchError> {
+fn postings_of(index: &Index, terms: &[String]) -> Result<u64> {
     let mut postings = 0;
     for term in terms {
         if let Some(term) = index.lookup(term)? {

@@ -3,14 +3,14 @@
 use super::setup::Setup;
 use super::{Cell, QuerySet};
 use crate::engines::{self, Engine};
-use crate::error::BenchError;
-use crate::peers::{Environment, Overhead, Peer, Request, Times};
+use crate::error::{BenchError, Result};
+use crate::peers::{About, Environment, Overhead, Peer, Request, Times};
+use crate::statistics::timed;
 use crate::suite::{QueryEngine, RaceEngine};
 use lanner::Mode;
 use lanner_index::open::Ids;
 use lanner_index::text::Analyzer;
 use std::path::Path;
-use std::time::Instant;
 
 /// An engine that is ready to answer.
 pub struct Contestant {
@@ -30,7 +30,7 @@ impl Contestant {
         setup: &Setup,
         analyzer: &Analyzer,
         environment: Option<&Environment>,
-    ) -> Result<Option<Contestant>, BenchError> {
+    ) -> Result<Option<Contestant>> {
         let library = |folder, reader| Ok::<_, BenchError>(Runner::Library(engines::open(reader, folder, analyzer)?));
         let runner = match (engine, &setup.tantivy, &setup.lanner.bisected) {
             (RaceEngine::Lanner, _, _) => library(&setup.lanner.default, QueryEngine::Lanner)?,
@@ -59,14 +59,13 @@ impl Contestant {
     }
 
     /// Runs every `step`-th query once.
-    pub fn pass(&mut self, set: &QuerySet, (mode, k): Cell, algorithm: &str, step: usize) -> Result<Times, BenchError> {
+    pub fn pass(&mut self, set: &QuerySet, (mode, k): Cell, algorithm: &str, step: usize) -> Result<Times> {
         match &mut self.runner {
             Runner::Library(engine) => {
                 let mut times = Times::default();
                 for text in set.texts.iter().step_by(step) {
-                    let start = Instant::now();
-                    let answer = engine.answer(text, mode, k)?;
-                    times.us.push(start.elapsed().as_nanos() as f64 / 1e3);
+                    let (answer, seconds) = timed(|| engine.answer(text, mode, k))?;
+                    times.us.push(seconds * 1e6);
                     times.rows.push(answer.len());
                 }
                 Ok(times)
@@ -79,7 +78,7 @@ impl Contestant {
     }
 
     /// Returns the external ids of the hits of every query; `None` if the mode is not supported.
-    pub fn answers(&mut self, set: &QuerySet, (mode, k): Cell) -> Result<Option<Vec<Vec<String>>>, BenchError> {
+    pub fn answers(&mut self, set: &QuerySet, (mode, k): Cell) -> Result<Option<Vec<Vec<String>>>> {
         let Some(algorithm) = self.algorithms(mode).into_iter().next() else { return Ok(None) };
         Ok(Some(match &mut self.runner {
             Runner::Library(engine) => {
@@ -97,26 +96,18 @@ impl Contestant {
     }
 
     /// Measures what to subtract from the times.
-    pub fn overhead(&mut self, k: usize) -> Result<Overhead, BenchError> {
+    pub fn overhead(&mut self, k: usize) -> Result<Overhead> {
         match &mut self.runner {
             Runner::Library(_) => Ok(Overhead::default()),
             Runner::Process(peer) => peer.overhead(k),
         }
     }
 
-    /// Returns the bytes of the lists and of the bounds of a Python peer.
-    pub fn list_bytes(&self) -> Option<(u64, u64)> {
+    /// Returns what a Python peer reports about itself.
+    pub fn about(&self) -> Option<&About> {
         match &self.runner {
             Runner::Library(_) => None,
-            Runner::Process(peer) => Some((peer.about().list_bytes, peer.about().bound_bytes)),
-        }
-    }
-
-    /// Returns the version of a Python peer.
-    pub fn version(&self) -> Option<String> {
-        match &self.runner {
-            Runner::Library(_) => None,
-            Runner::Process(peer) => Some(peer.about().version.clone()),
+            Runner::Process(peer) => Some(peer.about()),
         }
     }
 }

@@ -9,10 +9,10 @@ mod threads;
 mod timing;
 
 use super::{Context, Findings};
-use crate::error::BenchError;
-use crate::peers::{Environment, Overhead};
+use crate::error::Result;
+use crate::peers::Environment;
 use crate::query_log;
-use crate::result::Measurement;
+use crate::result::{Label, Measurement};
 use crate::suite::{LogPart, NamedCollection, PeersPart, RaceEngine};
 use contestant::Contestant;
 use lanner::Mode;
@@ -44,16 +44,16 @@ type Cell = (Mode, usize);
 type Versions = BTreeMap<String, String>;
 
 impl<'a> Race<'a> {
-    pub fn new(context: Context<'a>, part: &'a PeersPart) -> Result<Race<'a>, BenchError> {
+    pub fn new(context: Context<'a>, part: &'a PeersPart) -> Result<Race<'a>> {
         Ok(Race { context, part, analyzer: context.suite.collection.analyzer()? })
     }
 
     /// Measures all collections; also returns the versions of the peers.
-    pub fn run(&self) -> Result<(Findings, Versions), BenchError> {
+    pub fn run(&self) -> Result<(Findings, Versions)> {
         let (mut findings, mut versions) = (Findings::default(), BTreeMap::new());
         let environment = self.environment();
         for named in self.part.collections.iter().filter(|named| self.context.keeps("collection", &named.name)) {
-            let (of_collection, of_peers) = self.on_collection(named, environment.as_ref())?;
+            let (of_collection, of_peers) = self.measure(named, environment.as_ref())?;
             findings.extend(of_collection);
             versions.extend(of_peers);
         }
@@ -86,11 +86,7 @@ impl<'a> Race<'a> {
         self.modes().into_iter().flat_map(|mode| self.k().into_iter().map(move |k| (mode, k))).collect()
     }
 
-    fn on_collection(
-        &self,
-        named: &NamedCollection,
-        environment: Option<&Environment>,
-    ) -> Result<(Findings, Versions), BenchError> {
+    fn measure(&self, named: &NamedCollection, environment: Option<&Environment>) -> Result<(Findings, Versions)> {
         let say = |what: &str| (self.context.say)(&format!("{}: {what}", named.name));
         say("preparing documents and indexes");
         let setup = Setup::prepare(self, named)?;
@@ -105,7 +101,14 @@ impl<'a> Race<'a> {
         let mut overheads = BTreeMap::new();
         for (at, contestant) in contestants.iter_mut().enumerate() {
             for &k in &self.part.k {
-                overheads.insert((at, k), contestant.overhead(k)?);
+                let overhead = contestant.overhead(k)?;
+                overheads.insert((at, k), overhead);
+                if contestant.engine == RaceEngine::Pisa {
+                    let labels: [Label<'_>; 3] =
+                        [("collection", &named.name), ("engine", &contestant.engine), ("k", &k)];
+                    let row = Measurement::new("overhead", &labels).with("empty_us", overhead.empty_us);
+                    findings.measurements.push(row.with("row_us", overhead.row_us));
+                }
             }
         }
         let mut rows = Vec::new();
@@ -117,18 +120,18 @@ impl<'a> Race<'a> {
                 rows.extend(timed.into_iter().map(|timed| timed.measurement(&named.name, &set.name, cell)));
             }
         }
-        findings.measurements.extend(overhead_measurements(&named.name, &contestants, &overheads));
         findings.extend(tables::run(self, &named.name, &sets, rows));
         findings.extend(size::run(self, &setup, &contestants)?);
         if !self.part.threads.is_empty() {
             say("answering on several threads");
             findings.extend(threads::run(self, &setup, &sets)?);
         }
-        let versions = contestants.iter().filter_map(|one| Some((one.engine.to_string(), one.version()?))).collect();
+        let version = |one: &Contestant| Some((one.engine.to_string(), one.about()?.version.clone()));
+        let versions = contestants.iter().filter_map(version).collect();
         Ok((findings, versions))
     }
 
-    fn query_sets(&self, setup: &Setup) -> Result<Vec<QuerySet>, BenchError> {
+    fn query_sets(&self, setup: &Setup) -> Result<Vec<QuerySet>> {
         let index = Index::open(&setup.lanner.default)?;
         let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
         let read = |log: &LogPart| {
@@ -143,19 +146,4 @@ impl<'a> Race<'a> {
         };
         self.part.logs.iter().filter(|log| self.context.keeps("log", &log.name)).map(read).collect()
     }
-}
-
-fn overhead_measurements(
-    collection: &str,
-    contestants: &[Contestant],
-    overheads: &BTreeMap<(usize, usize), Overhead>,
-) -> Vec<Measurement> {
-    let of_pisa = overheads.iter().filter(|((at, _), _)| contestants[*at].engine == RaceEngine::Pisa);
-    let measurement = |(&(at, k), overhead): (&(usize, usize), &Overhead)| {
-        let (engine, k) = (contestants[at].engine.to_string(), k.to_string());
-        Measurement::new("overhead", &[("collection", collection), ("engine", &engine), ("k", &k)])
-            .with("empty_us", overhead.empty_us)
-            .with("row_us", overhead.row_us)
-    };
-    of_pisa.map(measurement).collect()
 }

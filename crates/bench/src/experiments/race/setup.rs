@@ -4,7 +4,7 @@ use super::Race;
 use crate::cache::Cache;
 use crate::collection;
 use crate::engines::{self, BuildTask, LannerVariant};
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::peers::write_postings;
 use crate::suite::{BuildEngine, CollectionPart, NamedCollection, RaceEngine};
 use lanner_index::open::Index;
@@ -39,7 +39,7 @@ pub struct LannerIndexes {
 
 impl Setup {
     /// Makes the documents and indexes that are not cached.
-    pub fn prepare(race: &Race<'_>, named: &NamedCollection) -> Result<Setup, BenchError> {
+    pub fn prepare(race: &Race<'_>, named: &NamedCollection) -> Result<Setup> {
         let cache = race.context.cache(&named.name);
         let (input, stamp) = documents(race, named, &cache)?;
         let collection = &race.context.suite.collection;
@@ -66,18 +66,21 @@ impl Setup {
             let build = |folder: &Path| build(BuildEngine::TantivySingle, folder, &LannerVariant::Default);
             cache.folder("tantivy", &stamp, |folder| build(folder).map(drop))
         });
-        let postings_stamp = postings_stamp(&Index::open(&lanner.default)?, &stamp);
-        let postings = wants(&[RaceEngine::Pisa, RaceEngine::Bm25s]).then(|| {
-            let write = |folder: &Path| write_postings(&Index::open(&lanner.default)?, folder);
-            cache.folder("postings", &postings_stamp, write)
-        });
+        let index = Index::open(&lanner.default)?;
+        let header = index.segment().header();
+        // Postings are identified by counts, so that a new version of the program does not invalidate them.
+        let counts = [u64::from(header.documents), header.terms, header.postings, header.tokens];
+        let postings_stamp = format!("{stamp}\n{}", counts.map(|count| count.to_string()).join(" "));
+        let write = |folder: &Path| write_postings(&index, folder);
+        let is_written = race.engines().any(RaceEngine::is_python);
+        let postings = is_written.then(|| cache.folder("postings", &postings_stamp, write));
         let (name, tantivy, postings) = (named.name.clone(), tantivy.transpose()?, postings.transpose()?);
         Ok(Setup { name, input, lanner, tantivy, postings, cache, postings_stamp })
     }
 }
 
 /// Returns the documents, scaled if the collection is, and the text that identifies them.
-fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<(PathBuf, String), BenchError> {
+fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<(PathBuf, String)> {
     let (collection, data) = (&race.context.suite.collection, &race.context.options.data);
     let part = CollectionPart { scale: named.scale.or(collection.scale), ..collection.clone() };
     let stamp = collection::stamp(&part, data)?;
@@ -93,10 +96,4 @@ fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<
     let note = folder.join("path");
     let path = std::fs::read_to_string(&note).map_err(BenchError::io(&note))?;
     Ok((PathBuf::from(path), stamp))
-}
-
-/// Identifies the postings of an index by its counts, so that a new version of the program does not invalidate them.
-fn postings_stamp(index: &Index, stamp: &str) -> String {
-    let header = index.segment().header();
-    format!("{stamp}\n{} {} {} {}", header.documents, header.terms, header.postings, header.tokens)
 }

@@ -5,7 +5,7 @@ use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, Race};
 use crate::engines;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::suite::QueryEngine;
 use crate::table::{DASH, Table, count, number};
@@ -13,7 +13,7 @@ use lanner_index::open::Index;
 use std::path::Path;
 
 /// Compares the sizes of lists.
-pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result<Findings, BenchError> {
+pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result<Findings> {
     let lanner = &setup.lanner;
     let indexes = [
         ("lanner", Some(&lanner.default)),
@@ -29,10 +29,10 @@ pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result
         sizes.push(("tantivy".to_owned(), lists_of(QueryEngine::Tantivy, folder, |part| part == "idx")?));
     }
     for contestant in contestants {
-        if let Some((lists, bounds)) = contestant.list_bytes() {
-            sizes.push((contestant.engine.to_string(), lists));
-            if bounds > 0 {
-                sizes.push((format!("{}-with-bounds", contestant.engine), lists + bounds));
+        if let Some(about) = contestant.about() {
+            sizes.push((contestant.engine.to_string(), about.list_bytes));
+            if about.bound_bytes > 0 {
+                sizes.push((format!("{}-with-bounds", contestant.engine), about.list_bytes + about.bound_bytes));
             }
         }
     }
@@ -41,7 +41,7 @@ pub fn run(race: &Race<'_>, setup: &Setup, contestants: &[Contestant]) -> Result
 }
 
 /// Returns the bytes of the parts of an index that hold lists.
-fn lists_of(engine: QueryEngine, folder: &Path, is_list: fn(&str) -> bool) -> Result<u64, BenchError> {
+fn lists_of(engine: QueryEngine, folder: &Path, is_list: fn(&str) -> bool) -> Result<u64> {
     let parts = engines::parts(engine, folder)?;
     Ok(parts.iter().filter(|(part, _)| is_list(part)).map(|(_, bytes)| bytes).sum())
 }
@@ -60,7 +60,7 @@ fn findings(race: &Race<'_>, collection: &str, postings: u64, sizes: &[(String, 
             ("x_pisa_with_bounds", *bytes as f64 / bytes_of("pisa-with-bounds")),
             ("x_tantivy", *bytes as f64 / bytes_of("tantivy")),
         ];
-        let measurement = Measurement::new("lists", &[("collection", collection), ("engine", engine)]);
+        let measurement = Measurement::new("lists", &[("collection", &collection), ("engine", engine)]);
         let measurement = measurement.with("bytes", *bytes as f64);
         let known = values.iter().filter(|(_, value)| !value.is_nan());
         let measurement = known.fold(measurement, |row, (name, value)| row.with(name, *value));
@@ -69,19 +69,18 @@ fn findings(race: &Race<'_>, collection: &str, postings: u64, sizes: &[(String, 
         let figures = limits.map(|(value, limit)| (value.replace("x_", ""), measurement.value(value), limit));
         let cells = values.iter().map(|(_, value)| number(*value));
         let holds = holds(&figures);
-        table.row([engine.clone(), count(*bytes)].into_iter().chain(cells).chain([limit, holds]).collect());
+        table.row([engine.clone(), count(*bytes)].into_iter().chain(cells).chain([limit, holds]));
         measurements.push(measurement);
     }
     let codecs = race.part.smallest_codecs;
-    table.notes = vec![
-        format!(
+    let table = table.notes(&[
+        &format!(
             "lanner has dense lists; lanner-smallest has none and packs documents by {} and frequencies by {}.",
             codecs.documents, codecs.weights
         ),
-        "Lanner's lists contain documents, frequencies, directories and bounds; Tantivy's are its files of postings (.idx), \
-         with bounds; PISA's are block_simdbp without bounds, which are in another file; bm25s stores a score and a document \
-         with four bytes each. The limits are for the ratios to PISA without bounds and to Tantivy."
-            .to_owned(),
-    ];
+        "Lanner's lists contain documents, frequencies, directories and bounds; Tantivy's are its files of postings \
+         (.idx), with bounds; PISA's are block_simdbp without bounds, which are in another file; bm25s stores a score \
+         and a document with four bytes each. The limits are for the ratios to PISA without bounds and to Tantivy.",
+    ]);
     Findings::new(measurements).table(table)
 }

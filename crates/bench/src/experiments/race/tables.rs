@@ -3,6 +3,7 @@
 use super::{Cell, Findings, QuerySet, Race};
 use crate::plot::{Bar, Chart, Group};
 use crate::result::Measurement;
+use crate::statistics::mean;
 use crate::suite::RaceEngine;
 use crate::table::{DASH, Table, number};
 
@@ -81,16 +82,15 @@ fn ratio_table(race: &Race<'_>, collection: &str, rows: &[Measurement], ratios: 
         cells.push(holds(&limits));
         table.row(cells);
     }
-    table.notes = vec![
-        "pisa-net is the best of PISA's algorithms minus the overhead of its Python binding. PISA has the documents in the \
-         given order, also where Lanner's are bisected. tantivy is the faster of its two sources of external ids."
-            .to_owned(),
-    ];
-    table
+    table.notes(&[
+        "pisa-net is the best of PISA's algorithms minus the overhead of its Python binding. PISA has the documents in \
+         the given order, also where Lanner's are bisected. tantivy is the faster of its two sources of external \
+         ids.",
+    ])
 }
 
-/// Returns whether all values (name, value, limit) meet their limits, with the names of those that do not; a dash if there
-/// is no limit or no value.
+/// Returns whether all values (name, value, limit) meet their limits, with the names of those that do not; a dash if
+/// there is no limit or no value.
 pub fn holds(figures: &[(String, f64, Option<f64>)]) -> String {
     let known = figures.iter().filter_map(|(name, value, limit)| Some((name, *value, (*limit)?)));
     let limits: Vec<(&String, bool)> =
@@ -114,14 +114,11 @@ fn time_table(race: &Race<'_>, collection: &str, set: &QuerySet, rows: &[&Measur
         cells[8] = row.value("runs").to_string();
         table.row(cells);
     }
-    let terms = set.terms.iter().map(Vec::len).sum::<usize>() as f64 / set.terms.len().max(1) as f64;
-    table.notes = vec![format!(
-        "{} queries with {} terms on average, exact, up to {} alternating runs of each engine.",
-        set.terms.len(),
-        number(terms),
-        race.part.repetitions
-    )];
-    table
+    let terms = number(mean(set.terms.iter().map(|terms| terms.len() as f64)));
+    let (queries, runs) = (set.terms.len(), race.part.repetitions);
+    table.notes(&[&format!(
+        "{queries} queries with {terms} terms on average, exact, up to {runs} alternating runs of each engine."
+    )])
 }
 
 fn chart(collection: &str, set: &QuerySet, cells: &[Cell], rows: &[&Measurement]) -> Chart {

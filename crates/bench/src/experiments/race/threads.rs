@@ -3,8 +3,8 @@
 use super::setup::Setup;
 use super::tables::holds;
 use super::{Findings, QuerySet, Race};
-use crate::error::BenchError;
-use crate::result::Measurement;
+use crate::error::Result;
+use crate::result::{Label, Measurement};
 use crate::statistics::Spread;
 use crate::table::{DASH, Table, number};
 use lanner::{Mode, Query, Searcher};
@@ -13,12 +13,12 @@ use std::time::Instant;
 
 /// Minimal duration of a run: shorter ones are repeated within it.
 const MIN_SECONDS: f64 = 0.1;
-/// Runs of each number of threads per repetition of the suite. Short runs alternate and each is compared with its neighbour,
-/// so that other load affects both.
+/// Runs of each number of threads per repetition of the suite. Short runs alternate and each is compared with its
+/// neighbour, so that other load affects both.
 const ROUNDS: usize = 3;
 
 /// Measures batches of every log and mode for the smallest k.
-pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings, BenchError> {
+pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings> {
     let searcher = Searcher::open(&setup.lanner.default)?;
     let k = race.part.k.iter().copied().min().unwrap_or(10);
     let counts = &race.part.threads;
@@ -31,22 +31,20 @@ pub fn run(race: &Race<'_>, setup: &Setup, sets: &[QuerySet]) -> Result<Findings
     for set in sets {
         for mode in race.modes() {
             let rates = rates(race, &searcher, set, (mode, k))?;
-            let mode = mode.to_string();
-            let labels = [("collection", setup.name.as_str()), ("log", &set.name), ("mode", &mode)];
+            let labels: [Label<'_>; 3] = [("collection", &setup.name), ("log", &set.name), ("mode", &mode)];
             let mut measurement = Measurement::new("threads", &labels).with("k", k as f64);
             for (threads, rate) in &rates.rates {
                 measurement = measurement.with(&format!("queries_a_second_{threads}"), *rate);
             }
             let of = |threads: usize| rates.rates.get(&threads).copied().unwrap_or(f64::NAN);
-            if counts.contains(&1) && counts.contains(&2) {
-                measurement = measurement.with("one_of_two", 1.0 / rates.gain(2));
-            }
+            let has_both = counts.contains(&1) && counts.contains(&2);
+            measurement = measurement.with("one_of_two", has_both.then(|| 1.0 / rates.gain(2)));
             let cells = counts.iter().map(|&threads| number(of(threads)));
             let gain = number(counts.iter().max().map_or(f64::NAN, |&most| rates.gain(most)));
             let limit = race.context.suite.limit(&measurement, "one_of_two");
             let judged = holds(&[("two threads".to_owned(), measurement.value("one_of_two"), limit)]);
             let gains = [gain, limit.map_or(DASH.to_owned(), |limit| number(1.0 / limit)), judged];
-            table.row([set.name.clone(), mode].into_iter().chain(cells).chain(gains).collect());
+            table.row([set.name.clone(), mode.to_string()].into_iter().chain(cells).chain(gains));
             rows.push(measurement);
         }
     }
@@ -69,7 +67,7 @@ impl Rates {
 }
 
 /// Measures each number of threads; the numbers alternate.
-fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates, BenchError> {
+fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates> {
     let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
     let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for _ in 0..race.part.repetitions * ROUNDS {

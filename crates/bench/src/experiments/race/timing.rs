@@ -2,11 +2,12 @@
 
 use super::contestant::Contestant;
 use super::{Cell, QuerySet};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::peers::{Overhead, Times};
-use crate::result::Measurement;
+use crate::result::{Label, Measurement};
 use crate::statistics::{Spread, Summary, mean};
 use crate::suite::{PeersPart, RaceEngine};
+use std::fmt::Display;
 
 /// Algorithms are preselected on every tenth query.
 const PILOT_STEP: usize = 10;
@@ -20,7 +21,7 @@ pub struct Timed {
     engine: String,
     algorithm: String,
     runs: usize,
-    /// Summary over queries, each with the median of its runs. With several algorithms, the lowest value of each figure.
+    /// Summary over queries, each with the median of its runs; the lowest of each figure with several algorithms.
     summary: Summary,
     /// Means of the runs.
     means: Spread,
@@ -39,7 +40,7 @@ pub fn run(
     contestants: &mut [Contestant],
     (set, cell): (&QuerySet, Cell),
     overhead: &dyn Fn(usize) -> Overhead,
-) -> Result<Vec<Timed>, BenchError> {
+) -> Result<Vec<Timed>> {
     let mut entries = Vec::new();
     for (at, contestant) in contestants.iter_mut().enumerate() {
         let algorithms = finalists(contestant, set, cell)?.into_iter();
@@ -68,14 +69,14 @@ pub fn run(
 }
 
 /// Returns the algorithms that are worth a full run.
-fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<Vec<String>, BenchError> {
+fn finalists(contestant: &mut Contestant, set: &QuerySet, cell: Cell) -> Result<Vec<String>> {
     let algorithms = contestant.algorithms(cell.0);
     if algorithms.len() < 2 {
         return Ok(algorithms);
     }
     let mut means = Vec::new();
     for algorithm in &algorithms {
-        means.push(mean(&contestant.pass(set, cell, algorithm, PILOT_STEP)?.us));
+        means.push(mean(contestant.pass(set, cell, algorithm, PILOT_STEP)?.us));
     }
     let least = means.iter().copied().fold(f64::INFINITY, f64::min);
     let pairs = algorithms.into_iter().zip(means);
@@ -93,7 +94,7 @@ fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
     };
     let figures = |entry: &&Entry| {
         let runs = net(entry);
-        let means = Spread::of(runs.iter().map(|run| mean(run)));
+        let means = Spread::of(runs.iter().map(|run| mean(run.iter().copied())));
         let queries = runs.first().map_or(0, Vec::len);
         let of_query = |at: usize| Spread::of(runs.iter().map(|run| run[at])).median;
         let summary = Summary::of((0..queries).map(of_query));
@@ -112,16 +113,14 @@ fn best(entries: &[&Entry], engine: &str, overhead: Overhead) -> Option<Timed> {
 
 impl Timed {
     pub fn measurement(&self, collection: &str, log: &str, (mode, k): Cell) -> Measurement {
-        let (mode, k) = (mode.to_string(), k.to_string());
-        let labels = [("collection", collection), ("log", log), ("mode", &mode), ("k", &k), ("engine", &self.engine)];
-        let algorithm = [("algorithm", self.algorithm.as_str())];
-        let labels = if self.algorithm.is_empty() { labels.to_vec() } else { [&labels[..], &algorithm].concat() };
+        let mut labels: Vec<Label<'_>> = vec![("collection", &collection), ("log", &log), ("mode", &mode), ("k", &k)];
+        labels.push(("engine", &self.engine));
+        labels.extend((!self.algorithm.is_empty()).then_some(("algorithm", &self.algorithm as &dyn Display)));
+        let mean = Spread { median: self.summary.mean, ..self.means };
         Measurement::new("race", &labels)
             .with("queries", self.summary.count as f64)
             .with("runs", self.runs as f64)
-            .with("mean_us", self.summary.mean)
-            .with("mean_least_us", self.means.least)
-            .with("mean_most_us", self.means.most)
+            .with_spread(["mean_us", "mean_least_us", "mean_most_us"], mean)
             .with("p50_us", self.summary.p50)
             .with("p95_us", self.summary.p95)
             .with("p99_us", self.summary.p99)

@@ -1,12 +1,12 @@
 //! Batches of intersections: cut by their amount of work, run by PARA and PART, checked and timed.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::Say;
 use crate::experiments::gpu::decode::STREAM;
-use crate::reproduce::setup::{Setup, Timed, bytes_of, check};
+use crate::reproduce::setup::{Setup, Timed, bytes_of, check, list_numbers};
 use crate::result::Measurement;
 use crate::statistics::{Spread, mean};
-use crate::table::{count, number};
+use crate::table::number;
 use lanner::internals::papers::batched_intersection::{Batch, Threshold, batches};
 use lanner::internals::papers::compaction::{DeviceList, THREADS};
 use lanner::internals::papers::{binary_intersection, merge_path};
@@ -16,7 +16,7 @@ use lanner_gpu::device::{Address, Command};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Memory, Pinned};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ struct Query {
 struct Work<'a> {
     setup: &'a Setup,
     queries: Vec<Query>,
-    _lists: Vec<Memory>,
+    _lists: BTreeMap<u64, Memory>,
 }
 
 /// Scratch buffers for the largest batch of a pass.
@@ -66,7 +66,7 @@ struct BatchTime {
 }
 
 /// Measures PARA, PART with the same mean batch size, and Lanner's executor, for every threshold.
-pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>, BenchError> {
+pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>> {
     say("decoding and uploading the lists of the queries");
     let work = Work::prepare(setup)?;
     let loads: Vec<u32> = work.queries.iter().map(|query| query.load).collect();
@@ -90,71 +90,64 @@ pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>, BenchErr
 
 /// Describes the measurement, for the notes of tables.
 pub fn note(setup: &Setup, rows: &[Measurement]) -> String {
-    let queries = rows.first().map_or(0.0, |row| row.value("queries"));
-    let load = rows.first().map_or(f64::NAN, |row| row.value("shortest"));
+    let (note, multiprocessors) = (setup.note(), setup.gpu.limits().multiprocessors);
+    let (queries, load) = (rows[0].count("queries"), number(rows[0].value("shortest")));
     format!(
-        "{} {} queries of the log with at least two terms; their shortest lists have {} documents on average. PARA and PART \
-         find all documents that are in all lists, which are plain numbers on the device, and download them; memory is \
-         allocated before. A threshold is S x T x B documents of shortest lists, here {} x {THREADS} x B. PART has as many \
-         queries per batch as PARA on average, sorted by the magnitude of their shortest lists. Ours is Lanner's executor with \
-         the same number of queries per batch: it reads packed lists, scores, and returns the best 10.",
-        setup.note(),
-        count(queries as u64),
-        number(load),
-        setup.gpu.limits().multiprocessors
+        "{note} {queries} queries of the log with at least two terms; their shortest lists have {load} documents on \
+         average. PARA and PART find all documents that are in all lists, which are plain numbers on the device, and \
+         download them; memory is allocated before. A threshold is S x T x B documents of shortest lists, here \
+         {multiprocessors} x {THREADS} x B. PART has as many queries per batch as PARA on average, sorted by the \
+         magnitude of their shortest lists. Ours is Lanner's executor with the same number of queries per batch: it \
+         reads packed lists, scores, and returns the best 10."
     )
 }
 
 impl Work<'_> {
-    fn prepare(setup: &Setup) -> Result<Work<'_>, BenchError> {
+    fn prepare(setup: &Setup) -> Result<Work<'_>> {
         let texts: Vec<String> = setup.work.texts.iter().filter(|text| text.contains(' ')).cloned().collect();
         let plans = setup.plan(&texts, Mode::And, 10)?;
         let hits = setup.hits(&plans)?;
-        let numbers: BTreeSet<u64> = plans.iter().flat_map(|plan| plan.lists.iter().map(|list| list.id.0)).collect();
-        let numbers: Vec<u64> = numbers.into_iter().collect();
-        let documents = setup.decode(&numbers)?;
-        let upload = |list: &Arc<Vec<u32>>| setup.upload(&bytes_of(list));
-        let memories = documents.iter().map(upload).collect::<Result<Vec<Memory>, GpuError>>()?;
-        // The positions of the lists of a plan in `documents`, the shortest first.
-        let positions = |plan: &Plan| {
-            let position = |id: u64| numbers.binary_search(&id).expect("every list was decoded");
-            let mut positions: Vec<usize> = plan.lists.iter().map(|list| position(list.id.0)).collect();
-            positions.sort_by_key(|&position| documents[position].len());
-            positions
+        let documents = setup.decode(plans.iter().flat_map(list_numbers))?;
+        let upload = |(&number, list): (&u64, &Arc<Vec<u32>>)| Ok((number, setup.upload(&bytes_of(list))?));
+        let memories = documents.iter().map(upload).collect::<Result<BTreeMap<u64, Memory>, GpuError>>()?;
+        // The numbers of the lists of a plan, the shortest first.
+        let sorted = |plan: &Plan| {
+            let mut numbers: Vec<u64> = list_numbers(plan).collect();
+            numbers.sort_by_key(|number| documents[number].len());
+            numbers
         };
         let intersect = |plan: &Plan| {
-            let lists = positions(plan).into_iter().map(|position| documents[position].as_slice());
-            intersection_of(&lists.collect::<Vec<_>>())
+            let lists: Vec<&[u32]> = sorted(plan).iter().map(|number| documents[number].as_slice()).collect();
+            intersection_of(&lists)
         };
         let expected: Vec<Vec<u32>> = plans.par_iter().map(intersect).collect();
         let mut queries = Vec::new();
         for ((plan, hits), expected) in plans.into_iter().zip(hits).zip(expected) {
-            let list = |position: usize| DeviceList {
-                documents: memories[position].address(),
-                length: documents[position].len() as u32,
+            let list = |number: &u64| DeviceList {
+                documents: memories[number].address(),
+                length: documents[number].len() as u32,
             };
             // Not sorted: sorting is the CPU's share of a batch.
-            let lists: Vec<DeviceList> = positions(&plan).into_iter().rev().map(list).collect();
+            let lists: Vec<DeviceList> = sorted(&plan).iter().rev().map(list).collect();
             let load = lists.iter().map(|list| list.length).min().unwrap_or(0);
             queries.push(Query { lists, load, expected, plan, hits });
         }
         if queries.is_empty() {
-            return Err(BenchError::Usage(
-                "no query of the log has two terms; take more queries with --count".to_owned(),
-            ));
+            let what = "no query of the log has two terms; take more queries with --count";
+            return Err(BenchError::Usage(what.to_owned()));
         }
         Ok(Work { setup, queries, _lists: memories })
     }
 
     /// Runs all batches several times, and describes the median run.
-    fn rows(&self, algorithm: &str, b: u32, batches: &[Range<usize>]) -> Result<Vec<Measurement>, BenchError> {
+    fn rows(&self, algorithm: &str, b: u32, batches: &[Range<usize>]) -> Result<Vec<Measurement>> {
         let scratch = if algorithm == OURS { None } else { Some(self.scratch(batches)?) };
         let pass = || {
             let run = |batch: &Range<usize>| match &scratch {
                 Some(scratch) => self.run(algorithm, &self.queries[batch.clone()], scratch),
                 None => self.answer(&self.queries[batch.clone()]),
             };
-            batches.iter().map(run).collect::<Result<Vec<BatchTime>, BenchError>>()
+            batches.iter().map(run).collect::<Result<Vec<BatchTime>>>()
         };
         // The first pass is a warm-up, unless it is slow.
         let start = Instant::now();
@@ -167,7 +160,7 @@ impl Work<'_> {
         let middle = &runs[runs.len() / 2];
         let mut rows = vec![self.summary(algorithm, b, middle, (seconds, runs.len()))];
         let single = |(number, batch): (usize, &BatchTime)| {
-            Measurement::new("response", &[("algorithm", algorithm)])
+            Measurement::new("response", &[("algorithm", &algorithm)])
                 .with("threshold", f64::from(b))
                 .with("batch", number as f64)
                 .with("queries", batch.queries as f64)
@@ -180,12 +173,12 @@ impl Work<'_> {
     fn summary(&self, algorithm: &str, b: u32, run: &[BatchTime], (seconds, runs): (Spread, usize)) -> Measurement {
         let (queries, count) = (self.queries.len() as f64, run.len() as f64);
         let ms: Vec<f64> = run.iter().map(|batch| batch.whole * 1e3).collect();
-        let mean = mean(&ms);
+        let mean = mean(ms.iter().copied());
         let spread = Spread { median: mean, ..Spread::of(ms.iter().copied()) };
         let deviation = (ms.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count).sqrt();
         let mean_of = |value: fn(&BatchTime) -> f64| run.iter().map(value).sum::<f64>() * 1e3 / count;
         let shortest = self.queries.iter().map(|query| f64::from(query.load)).sum::<f64>() / queries;
-        Measurement::new("batches", &[("algorithm", algorithm)])
+        Measurement::new("batches", &[("algorithm", &algorithm)])
             .with("threshold", f64::from(b))
             .with("queries", queries)
             .with("shortest", shortest)
@@ -203,7 +196,7 @@ impl Work<'_> {
             .with("transfer_ms", mean_of(|batch| (batch.whole - batch.kernel - batch.cpu).max(0.0)))
     }
 
-    fn scratch(&self, batches: &[Range<usize>]) -> Result<Scratch, BenchError> {
+    fn scratch(&self, batches: &[Range<usize>]) -> Result<Scratch> {
         let (mut device, mut host) = (16, 16);
         for batch in batches {
             let queries = &self.queries[batch.clone()];
@@ -215,7 +208,7 @@ impl Work<'_> {
     }
 
     /// Runs a batch by PARA or PART, and checks its results.
-    fn run(&self, algorithm: &str, queries: &[Query], scratch: &Scratch) -> Result<BatchTime, BenchError> {
+    fn run(&self, algorithm: &str, queries: &[Query], scratch: &Scratch) -> Result<BatchTime> {
         let start = Instant::now();
         let mut order: Vec<usize> = (0..queries.len()).collect();
         if algorithm == PART {
@@ -231,11 +224,8 @@ impl Work<'_> {
             self.copy(found.counts, scratch, 0, count)?;
             self.copy(found.results, scratch, count, documents)?;
             let kernel = self.wait()?;
-            let firsts = order.iter().scan(0, |next, &query| {
-                let first = *next;
-                *next += queries[query].load as usize;
-                Some(first)
-            });
+            let load = |query: usize| queries[query].load as usize;
+            let firsts = order.iter().scan(0, |next, &query| Some(std::mem::replace(next, *next + load(query))));
             (kernel, firsts.collect::<Vec<usize>>(), numbers_at(scratch, 0, count))
         } else {
             let found = batch.para(&self.setup.gpu, STREAM, &scratch.device)?;
@@ -274,7 +264,7 @@ impl Work<'_> {
     }
 
     /// Runs a batch by Lanner's executor.
-    fn answer(&self, queries: &[Query]) -> Result<BatchTime, BenchError> {
+    fn answer(&self, queries: &[Query]) -> Result<BatchTime> {
         let plans: Vec<Plan> = queries.iter().map(|query| query.plan.clone()).collect();
         let hits: Vec<Vec<Scored>> = queries.iter().map(|query| query.hits.clone()).collect();
         let Timed { host, device } = self.setup.time_on_gpu(&plans, &hits)?;

@@ -9,7 +9,7 @@ use super::{Entry, Run};
 use crate::experiments::Findings;
 use crate::plot::{Bar, Chart, Group, Line, LineChart};
 use crate::result::Measurement;
-use crate::table::{DASH, Table, count, number};
+use crate::table::{DASH, Table, number};
 use batches::{OURS, PARA, PART};
 
 /// The threshold of Figure 7; in the paper it has 513 queries per batch.
@@ -79,7 +79,8 @@ const THROUGHPUT: Y = Y {
     title: "Queries per second",
     unit: "/s",
     suffix: "throughput",
-    paper: "The paper: PARA reaches about 30,000 queries per second on a Tesla C1060, and grows slowly from a B of 128 on.",
+    paper: "The paper: PARA reaches about 30,000 queries per second on a Tesla C1060, and grows slowly from a B of 128 \
+            on.",
 };
 const RESPONSE: Y = Y {
     value: "response_ms",
@@ -89,8 +90,8 @@ const RESPONSE: Y = Y {
     paper: "The paper: at most 10 ms below a B of 256, and much more above.",
 };
 /// What the paper says of curves over the batch size.
-const PAPER_ON_SIZES: &str = "The text of the paper gives no numbers; it says that PARA is far ahead of PART, and that PART still \
-    grows with batches of more than 513 queries, where PARA does not.";
+const PAPER_ON_SIZES: &str = "The text of the paper gives no numbers; it says that PARA is far ahead of PART, and that \
+    PART still grows with batches of more than 513 queries, where PARA does not.";
 
 fn row_of<'a>(rows: &'a [Measurement], algorithm: &str, threshold: f64) -> Option<&'a Measurement> {
     rows.iter().find(|row| row.label("algorithm") == algorithm && row.value("threshold") == threshold)
@@ -112,13 +113,13 @@ fn curve(setup: &Setup, rows: &[Measurement], x: X, y: Y) -> Findings {
         row_of(&rows, algorithm, para.value("threshold")).map_or(f64::NAN, |row| row.value(y.value))
     };
     for para in &of_para {
-        let counts = ["threshold", "batches"].map(|name| count(para.value(name) as u64));
+        let counts = ["threshold", "batches"].map(|name| para.count(name));
         let values = x.algorithms.iter().map(|algorithm| value(para, algorithm));
         let numbers = [para.value("batch_size")].into_iter().chain(values).map(number);
-        table.row(counts.into_iter().chain(numbers).collect());
+        table.row(counts.into_iter().chain(numbers));
     }
     let paper = if x.value == "threshold" { y.paper } else { PAPER_ON_SIZES };
-    table.notes = vec![paper.to_owned(), batches::note(setup, &rows)];
+    let table = table.notes(&[paper, &batches::note(setup, &rows)]);
     let line = |algorithm: &&'static str| {
         let point = |para: &&Measurement| (para.value(x.value).max(1.0), value(para, algorithm));
         let mut points: Vec<(f64, f64)> = of_para.iter().map(point).collect();
@@ -126,9 +127,8 @@ fn curve(setup: &Setup, rows: &[Measurement], x: X, y: Y) -> Findings {
         Line::new(*algorithm, points)
     };
     let subtitle = "host to host; the table describes what each algorithm does";
-    let chart = LineChart::new(title, subtitle, [x.label, y.unit])
-        .logarithmic(y.unit == "ms")
-        .lines(x.algorithms.iter().map(line));
+    let new = if y.unit == "ms" { LineChart::logarithmic } else { LineChart::new };
+    let chart = new(title, subtitle, [x.label, y.unit]).lines(x.algorithms.iter().map(line));
     Findings::new(rows).table(table).chart(y.suffix, chart)
 }
 
@@ -154,15 +154,15 @@ fn figure_7(setup: &Setup, rows: &[Measurement]) -> Findings {
         let bar = Bar::with_range(series, row, ["response_ms", "response_least_ms", "response_most_ms"]);
         groups.push(Group::new(row.label("algorithm"), [bar]));
     }
-    let threshold = rows.first().map_or(f64::NAN, |row| row.value("threshold"));
-    table.notes = vec![
-        format!(
-            "B of {}; the result file has the time of each batch. The last column is the standard deviation divided by the \
-             mean. The text of the paper gives no numbers; it says that PARA is steady and PART fluctuates violently.",
-            count(threshold as u64)
+    let threshold = rows[0].count("threshold");
+    let table = table.notes(&[
+        &format!(
+            "B of {threshold}; the result file has the time of each batch. The last column is the standard deviation \
+             divided by the mean. The text of the paper gives no numbers; it says that PARA is steady and PART \
+             fluctuates violently."
         ),
-        batches::note(setup, &rows),
-    ];
+        &batches::note(setup, &rows),
+    ]);
     let subtitle = "milliseconds: mean, minimum and maximum of all batches";
     let chart = Chart::new("Response times of batches", subtitle, "ms").groups(groups);
     Findings::new(rows).table(table).chart("spread", chart)
@@ -172,16 +172,8 @@ fn figure_8(setup: &Setup, rows: &[Measurement]) -> Findings {
     let mut rows = at_threshold(rows, SHARES_B);
     rows.retain(|row| row.kind == "batches" && row.label("algorithm") != OURS);
     let shares_of = |times: [f64; 3]| times.map(|time| time / times.iter().sum::<f64>() * 100.0);
-    let columns = [
-        "algorithm",
-        "queries per batch",
-        "kernel, %",
-        "transfer, %",
-        "CPU, %",
-        "kernel, ms",
-        "transfer, ms",
-        "CPU, ms",
-    ];
+    let heads = ["%", "ms"].map(|unit| SHARES.map(|share| format!("{share}, {unit}"))).concat();
+    let columns = [vec!["algorithm".to_owned(), "queries per batch".to_owned()], heads].concat();
     let mut table = Table::new("Shares of the steps of a batch", 1, &columns);
     let mut groups = Vec::new();
     for row in &rows {
@@ -192,15 +184,15 @@ fn figure_8(setup: &Setup, rows: &[Measurement]) -> Findings {
     }
     let cells = [PAPER_BATCH].into_iter().chain(shares_of(TABLE_II)).map(number);
     let label = ["PARA, paper, Table II".to_owned()].into_iter();
-    table.row(label.chain(cells).chain([DASH; 3].map(str::to_owned)).collect());
+    table.row(label.chain(cells).chain([DASH; 3].map(str::to_owned)));
     groups.push(Group::of_series("PARA, paper", shares_of(TABLE_II)));
-    table.notes = vec![
-        "Transfer is the time of a batch that is neither the CPU's before it nor the kernel's: upload of queries, download of \
-         results, and their calls. The text of the paper gives no numbers for the figure; its Table II has, for PARA on all of \
-         its 33,337 queries with a B of 128, which is half of the one that gives batches of 513."
-            .to_owned(),
-        batches::note(setup, &rows),
-    ];
+    let table = table.notes(&[
+        "Transfer is the time of a batch that is neither the CPU's before it nor the kernel's: upload of queries, \
+         download of results, and their calls. The text of the paper gives no numbers for the figure; its Table II \
+         has, for PARA on all of its 33,337 queries with a B of 128, which is half of the one that gives batches of \
+         513.",
+        &batches::note(setup, &rows),
+    ]);
     let chart = Chart::new("Shares of the steps of a batch", "percent of the time of a batch", "%").series(&SHARES);
     Findings::new(rows).table(table).chart("shares", chart.groups(groups))
 }

@@ -1,13 +1,13 @@
 //! Figure 6: intersection of two lists of the same length by Parallel Merge Find, with zero to four levels.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{LineChart, lines_by};
 use crate::query_log::spread;
-use crate::reproduce::setup::{Average, Download, Resident, Setup, check, time_cpu};
+use crate::reproduce::setup::{Average, Download, Resident, Setup, Term, check, time_cpu};
 use crate::result::{Measurement, groups};
-use crate::table::{Table, count, number};
+use crate::table::{Table, number};
 use lanner::internals::papers::compaction::{Found, Origins};
 use lanner::internals::papers::merge_path::{self, Partitions};
 use lanner::internals::papers::parallel_merge_find::MOST_LEVELS;
@@ -21,15 +21,15 @@ const LENGTHS: [u64; 8] = [5_000, 16_000, 64_000, 256_000, 1_000_000, 4_000_000,
 const MERGE_PATH: &str = "MergePath";
 const CPU_MERGE: &str = "merge, CPU";
 
-pub fn figure_6(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_6(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
     for in_paper in LENGTHS {
         let length = setup.length(in_paper);
         if let Some(terms) = setup.lists.two_of_at_least(length) {
-            let lists = setup.decode(&terms.map(|term| term.number))?;
+            let lists = setup.decode(terms.iter().map(|term| term.number))?;
             // Postings at equal distances keep the distribution of the list.
-            let cut = |list: &Arc<Vec<u32>>| setup.upload_list(Arc::new(spread(list, length as usize)));
-            rows.extend(measure(setup, &[cut(&lists[0])?, cut(&lists[1])?], in_paper)?);
+            let cut = |term: &Term| setup.upload_list(Arc::new(spread(&lists[&term.number], length as usize)));
+            rows.extend(measure(setup, &[cut(&terms[0])?, cut(&terms[1])?], in_paper)?);
         }
     }
     Ok(findings(&setup.note(), rows))
@@ -52,7 +52,7 @@ fn launch(setup: &Setup, lists: &[Resident; 2], method: u32, scratch: &Memory) -
     }
 }
 
-fn measure(setup: &Setup, lists: &[Resident; 2], in_paper: u64) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, lists: &[Resident; 2], in_paper: u64) -> Result<Vec<Measurement>> {
     let (a, b) = (&lists[0].documents, &lists[1].documents);
     let expected = merge_path::cpu(a, b);
     let both = [lists[0].list, lists[1].list];
@@ -61,7 +61,7 @@ fn measure(setup: &Setup, lists: &[Resident; 2], in_paper: u64) -> Result<Vec<Me
     let scratch = setup.gpu.allocate(levels.chain(others).max().unwrap_or(16))?;
     let row = |method: &str, average: &Average, kernel_us: f64| {
         let ns = 1e3 / a.len() as f64;
-        let row = Measurement::new("intersect", &[("method", method), ("length", &in_paper.to_string())])
+        let row = Measurement::new("intersect", &[("method", &method), ("length", &in_paper)])
             .with("postings", a.len() as f64)
             .with("results", expected.len() as f64)
             .with("ns_an_element", kernel_us * ns)
@@ -89,28 +89,26 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
         let mut table = Table::new(title, 1, &columns);
         for group in groups(&rows, "length") {
             let times = group.iter().map(|row| number(row.value(value)));
-            table.row([count(group[0].value("postings") as u64)].into_iter().chain(times).collect());
+            table.row([group[0].count("postings")].into_iter().chain(times));
         }
         table
     };
     let title = "Nanoseconds per element of one of two lists of the same length, kernels alone";
-    let mut kernels = table(title, "ns_an_element");
+    let kernels = table(title, "ns_an_element");
     let title = "The same from the call until the host knows how many documents are in both";
     let host = table(title, "host_ns_an_element");
-    kernels.notes = vec![
-        format!(
-            "{note} Both lists are cut to the length by taking postings at equal distances, and are plain numbers on the \
-             device; results are written in order. MergePath is griffin's; the CPU is one core."
+    let kernels = kernels.notes(&[
+        &format!(
+            "{note} Both lists are cut to the length by taking postings at equal distances, and are plain numbers on \
+             the device; results are written in order. MergePath is griffin's; the CPU is one core."
         ),
-        "The text of the paper says only that two or three levels take less than 4 ns per element for the longer lists, where \
-         direct search is much slower."
-            .to_owned(),
-    ];
+        "The text of the paper says only that two or three levels take less than 4 ns per element for the longer \
+         lists, where direct search is much slower.",
+    ]);
     let point = |row: &Measurement| (row.value("postings").max(1000.0) / 1e3, row.value("ns_an_element"));
     let subtitle = "nanoseconds of kernels per element of one list; lower is better";
     let axes = ["thousand postings in each list", "ns"];
-    let chart = LineChart::new("Two lists of the same length by Parallel Merge Find", subtitle, axes)
-        .logarithmic(true)
-        .lines(lines_by(&rows, "method", &names, point));
+    let chart = LineChart::logarithmic("Two lists of the same length by Parallel Merge Find", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names, point));
     Findings::new(rows).table(kernels).table(host).chart("time", chart)
 }

@@ -1,6 +1,6 @@
-//! Ding et al., *Using Graphics Processors for High Performance IR Query Processing*: Figure 3, bytes per document; Table 1,
-//! decode speeds, with an entry for the CPU alone; Figure 4, decode speed by length; Figure 6, intersection; Tables 2 and 3,
-//! queries.
+//! Ding et al., *Using Graphics Processors for High Performance IR Query Processing*: Figure 3, bytes per document;
+//! Table 1, decode speeds, with an entry for the CPU alone; Figure 4, decode speed by length; Figure 6, intersection;
+//! Tables 2 and 3, queries.
 
 mod decoding;
 mod merge_find;
@@ -51,16 +51,17 @@ fn figure_3(rows: Vec<Measurement>) -> Findings {
     let mut table = Table::new("Bytes per document number", 3, &columns);
     let bytes = |codec: &str| bits_per_posting(&rows, (codec, "documents"), AT_LEAST) / 8.0;
     for (codec, method, words) in FIGURE_3 {
-        table.row(vec![codec.to_owned(), method.to_owned(), words.to_owned(), number(bytes(codec))]);
+        table.row([codec.to_owned(), method.to_owned(), words.to_owned(), number(bytes(codec))]);
     }
     let in_paper = FIGURE_3.map(|(codec, _, _)| codec);
     let codecs = CodecName::ALL.map(|codec| codec.to_string());
     for codec in codecs.iter().filter(|codec| !in_paper.contains(&codec.as_str())) {
-        table.row(vec![codec.clone(), DASH.to_owned(), DASH.to_owned(), number(bytes(codec))]);
+        table.row([codec.clone(), DASH.to_owned(), DASH.to_owned(), number(bytes(codec))]);
     }
-    table.notes = vec![format!(
-        "The paper: GOV2; its text gives no numbers. Ours: all lists of the Wikipedia passages with at least {AT_LEAST} postings."
-    )];
+    let table = table.notes(&[&format!(
+        "The paper: GOV2; its text gives no numbers. Ours: all lists of the Wikipedia passages with at least \
+         {AT_LEAST} postings."
+    )]);
     let group = |codec: &String| {
         let series = usize::from(!in_paper.contains(&codec.as_str()));
         Group::new(codec, [Bar::new(series, bytes(codec))])
@@ -80,20 +81,19 @@ fn table_1(rows: Vec<Measurement>) -> Findings {
     for (algorithm, cpu, gpu, codec) in TABLE_1 {
         let (codec, ours) = (codec.to_string(), speed(&codec.to_string()));
         let cells = [cpu, gpu, ours, ours / cpu].map(number);
-        table.row([algorithm.to_owned(), codec.clone()].into_iter().chain(cells).collect());
+        table.row([algorithm.to_owned(), codec.clone()].into_iter().chain(cells));
         groups.push(Group::of_series(codec, [cpu, gpu, ours]));
     }
     let in_paper = TABLE_1.map(|(.., codec)| codec);
     for codec in CodecName::ALL.iter().filter(|codec| !in_paper.contains(codec)).map(CodecName::to_string) {
         let (dash, ours) = (|| DASH.to_owned(), speed(&codec));
-        table.row(vec![dash(), codec.clone(), dash(), dash(), number(ours), dash()]);
+        table.row([dash(), codec.clone(), dash(), dash(), number(ours), dash()]);
         groups.push(Group::new(codec, [Bar::new(2, ours)]));
     }
-    table.notes = vec![
-        "The paper: a core at 2.66 GHz, which decodes gaps, and a GPU with 96 stream processors, which decodes documents. Ours \
-         decodes documents; gpu-ir/table1-gpu measures the GPU."
-            .to_owned(),
-    ];
+    let table = table.notes(&[
+        "The paper: a core at 2.66 GHz, which decodes gaps, and a GPU with 96 stream processors, which decodes \
+         documents. Ours decodes documents; gpu-ir/table1-gpu measures the GPU.",
+    ]);
     let subtitle = format!("lists of at least {AT_LEAST} postings; longer is better");
     let chart = Chart::new("Millions of integers decoded per second", subtitle, "M/s")
         .series(&["the paper's CPU", "the paper's GPU", "ours, one core"])
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn tables_have_the_numbers_of_the_paper_and_ours() {
-        let row = Measurement::new("codec", &[("codec", "rice"), ("stream", "documents"), ("at_least", "1024")])
+        let row = Measurement::new("codec", &[("codec", &"rice"), ("stream", &"documents"), ("at_least", &"1024")])
             .with("postings", 4000.0)
             .with("stream_bytes", 4000.0)
             .with("values_a_ns", 0.62126);

@@ -1,11 +1,11 @@
 //! Table 2: AND, OR and AND+OR for the best ten, on GPU and CPU, by Lanner's executors.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::plot::{Chart, Group};
 use crate::reproduce::setup::{Average, Setup};
 use crate::result::{Measurement, find_value};
-use crate::table::{Table, count};
+use crate::table::Table;
 use lanner::internals::query::answer::Scored;
 use lanner::{Algorithm, Mode, Plan};
 use std::slice::from_ref;
@@ -22,7 +22,7 @@ struct Asked {
     hits: Vec<Scored>,
 }
 
-pub fn table_2(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn table_2(setup: &Setup) -> Result<Findings> {
     let mut rows = Vec::new();
     for (mode, ..) in TABLE_2 {
         rows.extend(measure(setup, mode)?);
@@ -30,7 +30,7 @@ pub fn table_2(setup: &Setup) -> Result<Findings, BenchError> {
     Ok(findings(&setup.note(), rows))
 }
 
-fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>> {
     let plans = setup.plan(&setup.work.texts, mode, K)?;
     let hits = setup.hits(&plans)?;
     let numbers = setup.work.spread_by_postings(setup.count(QUERIES, 3));
@@ -39,7 +39,7 @@ fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>, BenchError> {
     };
     let row = |how: &str, average: &Average, numbers: &[usize]| {
         let postings = setup.work.mean_postings(numbers.iter().copied());
-        let row = Measurement::new("query", &[("mode", &mode.to_string()), ("how", how)])
+        let row = Measurement::new("query", &[("mode", &mode), ("how", &how)])
             .with("queries", numbers.len() as f64)
             .with("postings", postings)
             .with("ms", average.us.median / 1e3);
@@ -63,7 +63,7 @@ fn measure(setup: &Setup, mode: Mode) -> Result<Vec<Measurement>, BenchError> {
 }
 
 /// Times single queries on the GPU. Each is answered once before, since buffers of the device grow on demand.
-fn time_single(setup: &Setup, some: &[Asked]) -> Result<Average, BenchError> {
+fn time_single(setup: &Setup, some: &[Asked]) -> Result<Average> {
     let time = |asked: &Asked| setup.time_on_gpu(from_ref(&asked.plan), from_ref(&asked.hits));
     some.iter().try_for_each(|asked| time(asked).map(drop))?;
     setup.average(some, time)
@@ -78,7 +78,7 @@ pub fn algorithm_of(mode: Mode) -> Algorithm {
 }
 
 fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
-    let ms = |mode: Mode, how: &str| find_value(&rows, &[("mode", &mode.to_string()), ("how", how)], "ms");
+    let ms = |mode: Mode, how: &str| find_value(&rows, &[("mode", &mode), ("how", &how)], "ms");
     let ours = [
         ("ours, CPU, one thread", "cpu"),
         ("the paper's algorithms here, GPU, single queries", "steps"),
@@ -95,19 +95,17 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     for (name, how) in [("ours, single queries, GPU x CPU", "alone"), ("ours, in batches, GPU x CPU", "batch")] {
         table.numbers(name, TABLE_2.map(|(mode, ..)| ms(mode, "cpu") / ms(mode, how)));
     }
-    let (queries, postings) = rows.first().map_or((0.0, 0.0), |row| (row.value("queries"), row.value("postings")));
-    table.notes = vec![
-        format!(
-            "{note} Single queries: {} queries of the log with {} postings on average (the paper: 1,000 with 3.74 million). From \
-             plan to answer on the host, with lists in the memory of CPU or GPU, as in the paper. The paper's GPU is a GeForce \
-             8800 GTS, its CPU one core at 2.66 GHz.",
-            count(queries as u64),
-            count(postings as u64)
+    let [queries, postings] = ["queries", "postings"].map(|name| rows[0].count(name));
+    let table = table.notes(&[
+        &format!(
+            "{note} Single queries: {queries} queries of the log with {postings} postings on average (the paper: 1,000 \
+             with 3.74 million). From plan to answer on the host, with lists in the memory of CPU or GPU, as in the \
+             paper. The paper's GPU is a GeForce 8800 GTS, its CPU one core at 2.66 GHz."
         ),
-        "Ours are Lanner's executors. The paper's algorithms here are AND by Parallel Merge Find, term at a time, and OR with \
-         an accumulator for each document, on the same lists, some of which are bitmaps; gpu-ir/table3 shows their steps."
-            .to_owned(),
-    ];
+        "Ours are Lanner's executors. The paper's algorithms here are AND by Parallel Merge Find, term at a time, and \
+         OR with an accumulator for each document, on the same lists, some of which are bitmaps; gpu-ir/table3 shows \
+         their steps.",
+    ]);
     let group = |(mode, cpu, gpu): (Mode, f64, f64)| {
         let values = [cpu, gpu].into_iter().chain(ours.map(|(_, how)| ms(mode, how)));
         Group::of_series(mode.to_string().to_uppercase(), values)

@@ -1,15 +1,15 @@
-//! Table 3: the steps of an AND on the GPU, as in the paper: lists are decoded, intersected by Parallel Merge Find, and the
-//! best are selected by a tree. `traced.rs` has the steps of whole queries, with scoring.
+//! Table 3: the steps of an AND on the GPU, as in the paper: lists are decoded, intersected by Parallel Merge Find, and
+//! the best are selected by a tree. `traced.rs` has the steps of whole queries, with scoring.
 
 use super::traced;
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{Chart, Group};
 use crate::query_log::spread;
-use crate::reproduce::setup::{Average, Coded, Download, Ranked, Setup, Timed, check};
+use crate::reproduce::setup::{Average, Coded, Download, Ranked, Setup, Timed, check, list_numbers};
 use crate::result::{Measurement, find_value};
-use crate::table::{DASH, Table, count, number};
+use crate::table::{DASH, Table, number};
 use lanner::internals::device::decode::DecodeKind;
 use lanner::internals::papers::compaction::{DeviceList, Origins, read_numbers};
 use lanner::internals::papers::parallel_merge_find;
@@ -18,7 +18,7 @@ use lanner::internals::query::answer::Scored;
 use lanner::{Mode, Plan};
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::CodecName;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::slice::from_ref;
 
 /// Table 3, AND: shares in percent of decompression, intersection, and scoring with selection.
@@ -32,8 +32,8 @@ const LEVELS: u32 = 3;
 
 /// An AND.
 struct Conjunction {
-    /// Its lists as positions in [`Work::packed`], the shortest first.
-    lists: Vec<usize>,
+    /// The numbers of its lists, the shortest first.
+    lists: Vec<u64>,
     /// All matching documents.
     expected: Vec<u32>,
     ranked: Ranked,
@@ -44,14 +44,15 @@ struct Conjunction {
 
 struct Work<'a> {
     setup: &'a Setup,
-    packed: Vec<Coded>,
+    /// Lists by their numbers.
+    packed: BTreeMap<u64, Coded>,
     queries: Vec<Conjunction>,
     /// One holds the results of a step while the next step writes to the other.
     scratch: [Memory; 2],
     tree: Memory,
 }
 
-pub fn table_3(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn table_3(setup: &Setup) -> Result<Findings> {
     let texts = texts(setup);
     let work = Work::prepare(setup, &texts)?;
     for query in &work.queries {
@@ -84,17 +85,16 @@ fn texts(setup: &Setup) -> Vec<String> {
 }
 
 impl Work<'_> {
-    fn prepare<'a>(setup: &'a Setup, texts: &[String]) -> Result<Work<'a>, BenchError> {
+    fn prepare<'a>(setup: &'a Setup, texts: &[String]) -> Result<Work<'a>> {
         let all = setup.plan(texts, Mode::And, setup.index.documents() as usize)?;
         let best = setup.plan(texts, Mode::And, K)?;
-        let numbers: BTreeSet<u64> = all.iter().flat_map(|plan| plan.lists.iter().map(|list| list.id.0)).collect();
-        let numbers: Vec<u64> = numbers.into_iter().collect();
-        let packed = Coded::all(setup, CodecName::Pfor, &setup.decode(&numbers)?)?;
-        let position = |id: u64| numbers.binary_search(&id).expect("every list was decoded");
+        let lists = setup.decode(all.iter().flat_map(list_numbers))?;
+        let packed = Coded::all(setup, CodecName::Pfor, &lists.values().cloned().collect::<Vec<_>>())?;
+        let packed: BTreeMap<u64, Coded> = lists.into_keys().zip(packed).collect();
         let mut queries = Vec::new();
         for ((plan, best), hits) in all.iter().zip(best).zip(setup.hits(&all)?) {
-            let mut lists: Vec<usize> = plan.lists.iter().map(|list| position(list.id.0)).collect();
-            lists.sort_by_key(|&list| packed[list].postings());
+            let mut lists: Vec<u64> = list_numbers(plan).collect();
+            lists.sort_by_key(|list| packed[list].postings());
             let mut expected: Vec<u32> = hits.iter().map(|hit| hit.document.0).collect();
             expected.sort_unstable();
             let ranked = Ranked::upload(setup, &hits, K)?;
@@ -102,7 +102,7 @@ impl Work<'_> {
             queries.push(Conjunction { lists, expected, ranked, plan: best, hits });
         }
         let intersected =
-            |query: &Conjunction| parallel_merge_find::scratch_bytes(packed[query.lists[0]].list(), LEVELS);
+            |query: &Conjunction| parallel_merge_find::scratch_bytes(packed[&query.lists[0]].list(), LEVELS);
         let selected = |query: &Conjunction| query.ranked.selection().scratch_bytes(Method::Tree);
         let allocate = |bytes: &dyn Fn(&Conjunction) -> usize| {
             setup.gpu.allocate(queries.iter().map(bytes).max().unwrap_or(0).max(16))
@@ -112,14 +112,14 @@ impl Work<'_> {
     }
 
     /// Decodes all lists and intersects them; returns the result and the time of both steps.
-    fn intersect(&self, query: &Conjunction) -> Result<(DeviceList, [Timed; 2]), BenchError> {
+    fn intersect(&self, query: &Conjunction) -> Result<(DeviceList, [Timed; 2])> {
         let gpu = &self.setup.gpu;
         let decoding = self.setup.time(|| {
-            query.lists.iter().try_for_each(|&list| self.packed[list].launch(DecodeKind::Documents))?;
-            Ok(Download { from: self.packed[query.lists[0]].list().documents, bytes: 4 })
+            query.lists.iter().try_for_each(|list| self.packed[list].launch(DecodeKind::Documents))?;
+            Ok(Download { from: self.packed[&query.lists[0]].list().documents, bytes: 4 })
         })?;
-        let (mut common, mut intersecting) = (self.packed[query.lists[0]].list(), Timed::default());
-        for (turn, &list) in query.lists[1..].iter().enumerate() {
+        let (mut common, mut intersecting) = (self.packed[&query.lists[0]].list(), Timed::default());
+        for (turn, list) in query.lists[1..].iter().enumerate() {
             let (lists, mut found) = ([common, self.packed[list].list()], None);
             intersecting += self.setup.time(|| {
                 let scratch = &self.scratch[turn % 2];
@@ -132,7 +132,7 @@ impl Work<'_> {
         Ok((common, [decoding, intersecting]))
     }
 
-    fn steps(&self, query: &Conjunction) -> Result<[Timed; 3], BenchError> {
+    fn steps(&self, query: &Conjunction) -> Result<[Timed; 3]> {
         let (_, [decoding, intersecting]) = self.intersect(query)?;
         let selecting = self.setup.time(|| {
             let best = query.ranked.selection().gpu(&self.setup.gpu, STREAM, Method::Tree, &self.tree)?;
@@ -141,9 +141,9 @@ impl Work<'_> {
         Ok([decoding, intersecting, selecting])
     }
 
-    fn check(&self, query: &Conjunction) -> Result<(), BenchError> {
+    fn check(&self, query: &Conjunction) -> Result<()> {
         let gpu = &self.setup.gpu;
-        query.lists.iter().try_for_each(|&list| self.packed[list].check(self.setup, &[DecodeKind::Documents]))?;
+        query.lists.iter().try_for_each(|list| self.packed[list].check(self.setup, &[DecodeKind::Documents]))?;
         let (common, _) = self.intersect(query)?;
         let found = read_numbers(gpu, STREAM, common.documents, common.length as usize)?;
         check("an AND by Parallel Merge Find", &found, &query.expected)?;
@@ -156,13 +156,13 @@ impl Work<'_> {
     fn row(&self, step: &str, average: &Average) -> Measurement {
         let queries = self.queries.len() as f64;
         let lists = self.queries.iter().flat_map(|query| &query.lists);
-        let postings = lists.map(|&list| self.packed[list].postings()).sum::<usize>() as f64 / queries;
-        average.add_to(Measurement::new("step", &[("step", step)]).with("queries", queries).with("postings", postings))
+        let postings = lists.map(|list| self.packed[list].postings()).sum::<usize>() as f64 / queries;
+        average.add_to(Measurement::new("step", &[("step", &step)]).with("queries", queries).with("postings", postings))
     }
 }
 
 fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
-    let device_us = |step: &str| find_value(&rows, &[("step", step)], "device_us");
+    let device_us = |step: &str| find_value(&rows, &[("step", &step)], "device_us");
     let sum: f64 = STEPS.map(device_us).iter().sum();
     let columns = ["step of an AND", "paper, %", "here, %", "us of kernels"];
     let mut and = Table::new("Steps of an AND on the GPU", 1, &columns);
@@ -171,18 +171,17 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     }
     and.numbers("sum", [100.0, 100.0, sum]);
     let dash = || DASH.to_owned();
-    and.row(vec!["ours: one kernel for all steps, with scoring".to_owned(), dash(), dash(), number(device_us("ours"))]);
-    let (queries, postings) = rows.first().map_or((0.0, 0.0), |row| (row.value("queries"), row.value("postings")));
-    and.notes = vec![
-        format!(
-            "{note} {} ANDs of the log with {} postings on average. The paper's steps: all lists are decoded from PForDelta, \
-             then intersected two by two, the shortest first, by Parallel Merge Find with three levels, then a tree selects the \
-             best ten. Times are those of the device only; ours is the AND of Lanner's executor.",
-            count(queries as u64),
-            count(postings as u64)
+    and.row(["ours: one kernel for all steps, with scoring".to_owned(), dash(), dash(), number(device_us("ours"))]);
+    let [queries, postings] = ["queries", "postings"].map(|name| rows[0].count(name));
+    let and = and.notes(&[
+        &format!(
+            "{note} {queries} ANDs of the log with {postings} postings on average. The paper's steps: all lists are \
+             decoded from PForDelta, then intersected two by two, the shortest first, by Parallel Merge Find with \
+             three levels, then a tree selects the best ten. Times are those of the device only; ours is the AND of \
+             Lanner's executor."
         ),
-        "Scoring is not in these times: the tree gets scores of the CPU. The next table has whole queries.".to_owned(),
-    ];
+        "Scoring is not in these times: the tree gets scores of the CPU. The next table has whole queries.",
+    ]);
     let [whole, or] = traced::tables(&rows);
     let group = |(step, paper)| Group::of_series(step, [paper, device_us(step) / sum * 100.0]);
     let subtitle = "percent of the time of the device; only the paper's top-k includes scoring";

@@ -2,9 +2,9 @@
 
 use super::queries::algorithm_of;
 use super::steps::{AND, K};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::reproduce::setup::{Setup, check_answers};
-use crate::result::{Measurement, find};
+use crate::result::{Measurement, find, find_value};
 use crate::table::{Table, count};
 use lanner::internals::query::answer::Scored;
 use lanner::{Answer, Mode};
@@ -24,7 +24,7 @@ const OR_STEPS: [(&str, f64, &[&str]); 3] = [
 ];
 
 /// Checks the answers, and measures the mean microseconds of each step of a query by their traces.
-pub fn measure(setup: &Setup, texts: &[String]) -> Result<Vec<Measurement>, BenchError> {
+pub fn measure(setup: &Setup, texts: &[String]) -> Result<Vec<Measurement>> {
     let mut rows = Vec::new();
     for mode in [Mode::And, Mode::Or] {
         let plans = setup.plan_by(algorithm_of(mode), texts, mode, K)?;
@@ -34,7 +34,7 @@ pub fn measure(setup: &Setup, texts: &[String]) -> Result<Vec<Measurement>, Benc
         let answers = setup.executor()?.answer(&plans)?;
         check_answers("Lanner's GPU executor, step by step", &answers, &expected)?;
         for (step, us) in sums(&answers) {
-            let row = Measurement::new("traced", &[("operation", &mode.to_string()), ("step", step)]);
+            let row = Measurement::new("traced", &[("operation", &mode), ("step", &step)]);
             rows.push(row.with("queries", plans.len() as f64).with("us", us / plans.len() as f64));
         }
     }
@@ -53,8 +53,7 @@ fn sums(answers: &[Answer<Scored>]) -> BTreeMap<&'static str, f64> {
 /// Makes the tables of whole ANDs and ORs.
 pub fn tables(rows: &[Measurement]) -> [Table; 2] {
     [("AND", Mode::And, AND_STEPS), ("OR", Mode::Or, OR_STEPS)].map(|(name, mode, steps)| {
-        let operation = mode.to_string();
-        let row_of = |step: &&str| find(rows, &[("operation", &operation), ("step", step)]);
+        let row_of = |step: &&str| find(rows, &[("operation", &mode), ("step", step)]);
         let us = |ours: &[&str]| ours.iter().filter_map(row_of).map(|row| row.value("us")).sum::<f64>();
         let sum = steps.iter().map(|(.., ours)| us(ours)).sum::<f64>();
         let columns = [&format!("step of an {name}"), "paper, %", "here, %", "us"];
@@ -63,13 +62,12 @@ pub fn tables(rows: &[Measurement]) -> [Table; 2] {
             table.numbers(step, [paper, us(ours) / sum * 100.0, us(ours)]);
         }
         table.numbers("sum", [100.0, 100.0, sum]);
-        let queries = find(rows, &[("operation", &operation)]).map_or(0.0, |row| row.value("queries"));
-        table.notes = vec![format!(
-            "{} queries answered by `{}` on the lists of the index, which are packed by bitpack, not by PForDelta, and some of \
-             which are bitmaps. If there are few keys, the CPU selects; its time is in the last step.",
-            count(queries as u64),
-            algorithm_of(mode)
-        )];
-        table
+        let queries = count(find_value(rows, &[("operation", &mode)], "queries") as u64);
+        let algorithm = algorithm_of(mode);
+        table.notes(&[&format!(
+            "{queries} queries answered by `{algorithm}` on the lists of the index, which are packed by bitpack, not \
+             by PForDelta, and some of which are bitmaps. If there are few keys, the CPU selects; its time is in the \
+             last step."
+        )])
     })
 }

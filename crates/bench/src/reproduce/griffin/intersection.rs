@@ -1,12 +1,13 @@
 //! Figures 8 and 13: intersection of two lists on GPU and CPU, by the ratio of their lengths and by their lengths.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{LineChart, lines_by};
 use crate::reproduce::setup::{Average, Coded, Download, Resident, Setup, Term, Timed, check, time_cpu};
-use crate::result::{Measurement, find, find_value, groups};
-use crate::table::{DASH, Table, count, number};
+use crate::result::{Label, Measurement, find, find_value, groups};
+use crate::statistics::mean;
+use crate::table::{DASH, Table, number};
 use lanner::internals::device::decode::DecodeKind::Documents;
 use lanner::internals::papers::binary_intersection;
 use lanner::internals::papers::compaction::{DeviceList, Found, Origins};
@@ -17,13 +18,13 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::codec::{BLOCK, CodecName};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-/// Figure 8: ranges of the ratio of both lengths, and which side is faster in the paper. The text says only that the GPU is
-/// faster up to 128.
+/// Figure 8: ranges of the ratio of both lengths, and which side is faster in the paper. The text says only that the
+/// GPU is faster up to 128.
 const RATIOS: [(Range<u32>, &str); 7] = [
     (1..16, "GPU"),
     (16..32, "GPU"),
@@ -38,8 +39,8 @@ const PAIRS: usize = 100;
 const LONGER: Range<u64> = 1_000_000..2_000_000;
 /// Figure 13: lengths of the longer lists.
 const LENGTHS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// Figure 13: ratios of lengths, a quarter of the pairs in each range. Pairs drawn from all lists within a factor of 16 would
-/// mostly be close to 16, because short lists are more frequent.
+/// Figure 13: ratios of lengths, a quarter of the pairs in each range. Pairs drawn from all lists within a factor of 16
+/// would mostly be close to 16, because short lists are more frequent.
 const FACTORS: [Range<u32>; 4] = [1..2, 2..4, 4..8, 8..16];
 /// Figure 13: maximal sum of the longer lists of one length, to limit the time on one core to seconds.
 const MAX_POSTINGS: u64 = 20_000_000;
@@ -57,39 +58,28 @@ enum Method {
     GpuBinary,
     GpuSkips,
     GpuMerge,
-    GpuSent,
+    GpuUploaded,
     OurCpu,
     OurGpu,
 }
 
-impl Method {
-    /// All methods, in the order of columns.
-    const ALL: [Method; 10] = [
-        Method::CpuMerge,
-        Method::CpuBinary,
-        Method::CpuSkips,
-        Method::CpuPacked,
-        Method::GpuBinary,
-        Method::GpuSkips,
-        Method::GpuMerge,
-        Method::GpuSent,
-        Method::OurCpu,
-        Method::OurGpu,
-    ];
+/// The names of the methods, in the order of columns; `sent` stands for uploaded lists in results.
+const METHODS: [(Method, &str); 10] = [
+    (Method::CpuMerge, "merge, CPU"),
+    (Method::CpuBinary, "binary search, CPU"),
+    (Method::CpuSkips, "binary search by skips, CPU"),
+    (Method::CpuPacked, "PForDelta, merge or skips, CPU"),
+    (Method::GpuBinary, "binary search, GPU"),
+    (Method::GpuSkips, "binary search by skips, GPU"),
+    (Method::GpuMerge, "MergePath, GPU"),
+    (Method::GpuUploaded, "sent, Para-EF, MergePath, GPU"),
+    (Method::OurCpu, "ours, top 10, CPU"),
+    (Method::OurGpu, "ours, top 10, GPU"),
+];
 
+impl Method {
     fn name(self) -> &'static str {
-        match self {
-            Method::CpuMerge => "merge, CPU",
-            Method::CpuBinary => "binary search, CPU",
-            Method::CpuSkips => "binary search by skips, CPU",
-            Method::CpuPacked => "PForDelta, merge or skips, CPU",
-            Method::GpuBinary => "binary search, GPU",
-            Method::GpuSkips => "binary search by skips, GPU",
-            Method::GpuMerge => "MergePath, GPU",
-            Method::GpuSent => "sent, Para-EF, MergePath, GPU",
-            Method::OurCpu => "ours, top 10, CPU",
-            Method::OurGpu => "ours, top 10, GPU",
-        }
+        METHODS.iter().find(|(method, _)| *method == self).expect("every method has a name").1
     }
 }
 
@@ -97,7 +87,7 @@ impl Method {
 struct Pair {
     shorter: Arc<Resident>,
     longer: Arc<Resident>,
-    /// `None` unless [`Method::GpuSent`] is measured.
+    /// `None` unless [`Method::GpuUploaded`] is measured.
     packed: Option<Packed>,
     expected: Vec<u32>,
     plan: Plan,
@@ -120,11 +110,11 @@ struct Pairs {
     scratch: Memory,
 }
 
-pub fn figure_8(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_8(setup: &Setup) -> Result<Findings> {
     let longer = setup.length(LONGER.start)..setup.length(LONGER.end);
     let mut rows = Vec::new();
     for (ratio, _) in RATIOS {
-        let methods = [Method::CpuMerge, Method::CpuPacked, Method::GpuMerge, Method::GpuSkips, Method::GpuSent];
+        let methods = [Method::CpuMerge, Method::CpuPacked, Method::GpuMerge, Method::GpuSkips, Method::GpuUploaded];
         // With lists of similar lengths, one core would search for seconds, and merging is better.
         let skips = (ratio.start > 1).then_some(Method::CpuSkips);
         let methods = methods.into_iter().chain(skips).chain([Method::OurCpu, Method::OurGpu]);
@@ -134,23 +124,16 @@ pub fn figure_8(setup: &Setup) -> Result<Findings, BenchError> {
     Ok(ratio_findings(&setup.note(), rows))
 }
 
-pub fn figure_13(setup: &Setup) -> Result<Findings, BenchError> {
-    let methods = [
-        Method::CpuMerge,
-        Method::CpuBinary,
-        Method::GpuBinary,
-        Method::GpuMerge,
-        Method::GpuSkips,
-        Method::OurCpu,
-        Method::OurGpu,
-    ];
+pub fn figure_13(setup: &Setup) -> Result<Findings> {
+    use Method::{CpuBinary, CpuMerge, GpuBinary, GpuMerge, GpuSkips, OurCpu, OurGpu};
+    let methods = [CpuMerge, CpuBinary, GpuBinary, GpuMerge, GpuSkips, OurCpu, OurGpu];
     let mut rows = Vec::new();
     for length in LENGTHS {
         let longer = setup.length(length * 7 / 10)..setup.length(length * 14 / 10) + 1;
         let most = setup.count(5, 1) as u64;
         let wanted = (MAX_POSTINGS / length / FACTORS.len() as u64).clamp(1, most) as usize;
         let terms = FACTORS.map(|factor| setup.lists.pairs(longer.clone(), factor, wanted)).concat();
-        rows.extend(measure(setup, &terms, ("length", &length.to_string()), &methods)?);
+        rows.extend(measure(setup, &terms, ("length", &length), &methods)?);
     }
     Ok(length_findings(&setup.note(), rows))
 }
@@ -160,61 +143,49 @@ fn range_name(ratio: &Range<u32>) -> String {
 }
 
 /// Checks and times each method on some pairs.
-fn measure(
-    setup: &Setup,
-    terms: &[[Term; 2]],
-    group: (&str, &str),
-    methods: &[Method],
-) -> Result<Vec<Measurement>, BenchError> {
+fn measure(setup: &Setup, terms: &[[Term; 2]], group: Label<'_>, methods: &[Method]) -> Result<Vec<Measurement>> {
     if terms.is_empty() {
         return Ok(Vec::new());
     }
-    let pairs = Pairs::prepare(setup, terms, methods.contains(&Method::GpuSent))?;
-    let mean = |value: &dyn Fn(&Pair) -> usize| {
-        pairs.pairs.iter().map(|pair| value(pair) as f64).sum::<f64>() / pairs.pairs.len() as f64
-    };
-    let sent =
-        |pair: &Pair| pair.packed.iter().flat_map(|packed| &packed.elias_fano).map(|list| list.sent_bytes()).sum();
+    let pairs = Pairs::prepare(setup, terms, methods.contains(&Method::GpuUploaded))?;
+    let mean = |value: &dyn Fn(&Pair) -> usize| mean(pairs.pairs.iter().map(|pair| value(pair) as f64));
+    let uploaded = |pair: &Pair| pair.packed().elias_fano.iter().map(|list| list.bytes_to_upload()).sum();
     let mut rows = Vec::new();
     for &method in methods {
         let average = pairs.average(setup, method)?;
-        let row = Measurement::new("intersect", &[("method", method.name()), group])
+        let row = Measurement::new("intersect", &[("method", &method.name()), group])
             .with("pairs", pairs.pairs.len() as f64)
             .with("shorter", mean(&|pair| pair.shorter.documents.len()))
             .with("longer", mean(&|pair| pair.longer.documents.len()))
-            .with("results", mean(&|pair| pair.expected.len()));
-        let row = if method == Method::GpuSent { row.with("bytes_sent", mean(&sent)) } else { row };
+            .with("results", mean(&|pair| pair.expected.len()))
+            .with("bytes_sent", (method == Method::GpuUploaded).then(|| mean(&uploaded)));
         rows.push(average.add_to(row));
     }
     Ok(rows)
 }
 
 impl Pairs {
-    fn prepare(setup: &Setup, terms: &[[Term; 2]], is_sent: bool) -> Result<Pairs, BenchError> {
-        let numbers: BTreeSet<u64> = terms.iter().flatten().map(|term| term.number).collect();
-        let numbers: Vec<u64> = numbers.into_iter().collect();
-        let lists = setup.decode(&numbers)?;
-        let codecs = if is_sent { &[CodecName::EliasFano, CodecName::PforBlock][..] } else { &[] };
-        let mut packed: Vec<Vec<Arc<Coded>>> = Vec::new();
-        for &codec in codecs {
-            packed.push(Coded::all(setup, codec, &lists)?.into_iter().map(Arc::new).collect());
-        }
-        let position = |term: &Term| numbers.binary_search(&term.number).expect("the list of every term was decoded");
+    fn prepare(setup: &Setup, terms: &[[Term; 2]], is_uploaded: bool) -> Result<Pairs> {
+        let lists = setup.decode(terms.iter().flatten().map(|term| term.number))?;
+        let pack = |codec| -> Result<BTreeMap<u64, Arc<Coded>>> {
+            let packed = Coded::all(setup, codec, &lists.values().cloned().collect::<Vec<_>>())?;
+            Ok(lists.keys().copied().zip(packed.into_iter().map(Arc::new)).collect())
+        };
+        let packed = if is_uploaded { Some((pack(CodecName::EliasFano)?, pack(CodecName::PforBlock)?)) } else { None };
         let texts: Vec<String> = terms.iter().map(|[one, other]| format!("{} {}", one.text, other.text)).collect();
         let plans = setup.plan(&texts, Mode::And, K)?;
         let hits = setup.hits(&plans)?;
-        let intersect =
-            |[shorter, longer]: &[Term; 2]| merge_path::cpu(&lists[position(shorter)], &lists[position(longer)]);
+        let intersect = |[one, other]: &[Term; 2]| merge_path::cpu(&lists[&one.number], &lists[&other.number]);
         let expected: Vec<Vec<u32>> = terms.par_iter().map(intersect).collect();
-        let upload = |list: &Arc<Vec<u32>>| setup.upload_list(Arc::clone(list)).map(Arc::new);
-        let lists = lists.iter().map(upload).collect::<Result<Vec<_>, GpuError>>()?;
+        let upload = |(&number, list)| Ok((number, Arc::new(setup.upload_list(Arc::clone(list))?)));
+        let resident = lists.iter().map(upload).collect::<Result<BTreeMap<_, _>, GpuError>>()?;
         let mut pairs = Vec::new();
         for (((terms, plan), hits), expected) in terms.iter().zip(plans).zip(hits).zip(expected) {
-            let [shorter, longer] = [0, 1].map(|at| Arc::clone(&lists[position(&terms[at])]));
-            let of = |lists: &Vec<Arc<Coded>>| [0, 1].map(|at: usize| Arc::clone(&lists[position(&terms[at])]));
-            let packed = is_sent.then(|| Packed {
-                elias_fano: of(&packed[0]),
-                pfor: of(&packed[1]),
+            let [shorter, longer] = [0, 1].map(|at: usize| Arc::clone(&resident[&terms[at].number]));
+            let of = |lists: &BTreeMap<_, Arc<Coded>>| [0, 1].map(|at: usize| Arc::clone(&lists[&terms[at].number]));
+            let packed = packed.as_ref().map(|(elias_fano, pfor)| Packed {
+                elias_fano: of(elias_fano),
+                pfor: of(pfor),
                 lasts: binary_intersection::last_documents(&longer.documents),
             });
             pairs.push(Pair { shorter, longer, packed, expected, plan, hits });
@@ -229,7 +200,7 @@ impl Pairs {
     }
 
     /// Checks the results of all pairs, then measures the mean time of a pair.
-    fn average(&self, setup: &Setup, method: Method) -> Result<Average, BenchError> {
+    fn average(&self, setup: &Setup, method: Method) -> Result<Average> {
         for pair in &self.pairs {
             if let Some(found) = pair.launch(setup, method, &self.scratch)? {
                 check(method.name(), &found.read(&setup.gpu, STREAM)?, &pair.expected)?;
@@ -260,10 +231,10 @@ impl Pair {
             Method::GpuMerge => merge(gpu, lists, scratch)?,
             Method::GpuBinary => binary(None)?,
             Method::GpuSkips => binary(Some(self.longer.lasts.address()))?,
-            Method::GpuSent => {
+            Method::GpuUploaded => {
                 let lists = &self.packed().elias_fano;
                 for list in lists {
-                    list.send()?;
+                    list.upload()?;
                     list.launch(Documents)?;
                 }
                 merge(gpu, [lists[0].list(), lists[1].list()], scratch)?
@@ -272,7 +243,7 @@ impl Pair {
         }))
     }
 
-    fn time(&self, setup: &Setup, method: Method, scratch: &Memory) -> Result<Timed, BenchError> {
+    fn time(&self, setup: &Setup, method: Method, scratch: &Memory) -> Result<Timed> {
         let (a, b) = (&self.shorter.documents, &self.longer.documents);
         let name = method.name();
         match method {
@@ -285,7 +256,7 @@ impl Pair {
             Method::CpuPacked => time_cpu(name, &self.expected, || self.packed().intersect_on_cpu()),
             Method::OurCpu => setup.time_on_cpu(from_ref(&self.plan), from_ref(&self.hits)),
             Method::OurGpu => setup.time_on_gpu(from_ref(&self.plan), from_ref(&self.hits)),
-            Method::GpuBinary | Method::GpuSkips | Method::GpuMerge | Method::GpuSent => setup.time(|| {
+            Method::GpuBinary | Method::GpuSkips | Method::GpuMerge | Method::GpuUploaded => setup.time(|| {
                 let found = self.launch(setup, method, scratch)?.expect("the method has a kernel");
                 Ok(Download { from: found.count, bytes: 4 })
             }),
@@ -294,8 +265,8 @@ impl Pair {
 }
 
 impl Packed {
-    /// Intersects as the paper's CPU does: lists of similar lengths are decoded and merged; if one is much longer, only its
-    /// blocks that may contain a document of the other list are decoded.
+    /// Intersects as the paper's CPU does: lists of similar lengths are decoded and merged; if one is much longer, only
+    /// its blocks that may contain a document of the other list are decoded.
     fn intersect_on_cpu(&self) -> Vec<u32> {
         let [shorter, longer] = &self.pfor;
         let documents = shorter.decoded();
@@ -319,9 +290,10 @@ impl Packed {
     }
 }
 
-const HOW_TIMED: &str = "Lists are plain numbers on host and device; the CPU is one core. A time on the GPU is from the call until \
-    the host knows the number of documents found, which stay on the device; memory is allocated before. Ours is the executor \
-    with the same two terms as a ranked AND: it reads packed lists and bitmaps, scores, and returns the best 10.";
+const HOW_TIMED: &str = "Lists are plain numbers on host and device; the CPU is one core. A time on the GPU is from \
+    the call until the host knows the number of documents found, which stay on the device; memory is allocated before. \
+    Ours is the executor with the same two terms as a ranked AND: it reads packed lists and bitmaps, scores, and \
+    returns the best 10.";
 
 /// Makes a table with a row for each group, and columns for the measured methods and further values.
 fn group_table(
@@ -331,43 +303,42 @@ fn group_table(
     (heads, further): (&[&str], impl Fn(&[Measurement]) -> Vec<String>),
 ) -> (Table, Vec<&'static str>) {
     let is_measured = |name: &&str| find(rows, &[("method", name)]).is_some();
-    let names: Vec<&'static str> = Method::ALL.map(Method::name).into_iter().filter(is_measured).collect();
+    let names: Vec<&'static str> = METHODS.map(|(_, name)| name).into_iter().filter(is_measured).collect();
     let head = [if label == "length" { "about" } else { label }, "pairs", "shorter", "longer", "in both"];
     let mut table = Table::new(title, 1, &[&head[..], &names, heads].concat());
     for group in groups(rows, label) {
-        let counts = ["pairs", "shorter", "longer", "results"].map(|name| count(group[0].value(name) as u64));
+        let counts = ["pairs", "shorter", "longer", "results"].map(|name| group[0].count(name));
         let times = names.iter().map(|name| number(find_value(group, &[("method", name)], "us")));
         let cells = [group[0].label(label).to_owned()].into_iter().chain(counts).chain(times);
-        table.row(cells.chain(further(group)).collect());
+        table.row(cells.chain(further(group)));
     }
     (table, names)
 }
 
 fn value(group: &[Measurement], method: Method, name: &str) -> f64 {
-    find_value(group, &[("method", method.name())], name)
+    find_value(group, &[("method", &method.name())], name)
 }
 
 fn ratio_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let faster = |group: &[Measurement]| {
-        let is_gpu = value(group, Method::GpuSent, "us") < value(group, Method::CpuPacked, "us");
+        let is_gpu = value(group, Method::GpuUploaded, "us") < value(group, Method::CpuPacked, "us");
         let paper = RATIOS.iter().find(|(ratio, _)| group[0].label("ratio") == range_name(ratio));
         vec![if is_gpu { "GPU" } else { "CPU" }.to_owned(), paper.map_or(DASH, |(_, faster)| faster).to_owned()]
     };
     let title = "Microseconds to intersect two lists, by the ratio of their lengths";
-    let (mut table, names) = group_table(title, "ratio", &rows, (&["faster, sent", "faster, paper"], faster));
-    table.notes = vec![
-        format!("{note} {HOW_TIMED}"),
-        "Sent, as in the paper: both lists, packed by Elias-Fano, are copied to the device from pageable host memory, decoded \
-         and merged. The CPU has both lists packed by PForDelta with a width for each block; from a ratio of 16 on it decodes \
-         only blocks that may match. Faster compares these two. The text of the paper gives no numbers; it says that the GPU \
-         is faster up to a ratio of 128."
-            .to_owned(),
-    ];
+    let (table, names) = group_table(title, "ratio", &rows, (&["faster, sent", "faster, paper"], faster));
+    let table = table.notes(&[
+        &format!("{note} {HOW_TIMED}"),
+        "Sent, as in the paper: both lists, packed by Elias-Fano, are copied to the device from pageable host memory, \
+         decoded and merged. The CPU has both lists packed by PForDelta with a width for each block; from a ratio of \
+         16 on it decodes only blocks that may match. Faster compares these two. The text of the paper gives no \
+         numbers; it says that the GPU is faster up to a ratio of 128.",
+    ]);
     let point = |row: &Measurement| (row.value("longer") / row.value("shorter"), row.value("us"));
     let axes = ["length of the longer list divided by that of the shorter", "us"];
-    let chart = LineChart::new("Two lists, by the ratio of their lengths", "microseconds; lower is better", axes)
-        .logarithmic(true)
-        .lines(lines_by(&rows, "method", &names, point));
+    let subtitle = "microseconds; lower is better";
+    let chart = LineChart::logarithmic("Two lists, by the ratio of their lengths", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names, point));
     Findings::new(rows).table(table).chart("time", chart)
 }
 
@@ -379,25 +350,22 @@ fn length_findings(note: &str, rows: Vec<Measurement>) -> Findings {
     };
     let heads = ["MergePath x CPU merge", "x GPU binary", "x GPU binary, on the device"];
     let title = "Microseconds to intersect two lists of comparable lengths";
-    let (mut table, names) = group_table(title, "length", &rows, (&heads, speedups));
-    table.notes = vec![
-        format!("{note} {HOW_TIMED} A quarter of the pairs each has lengths within a factor of 2, 4, 8 and 16."),
-        "On the device: the time that the device records from the start of the work, which clears some counters, to its end. \
-         For short lists, most of the time of a call is overhead of the call."
-            .to_owned(),
-        "The text of the paper gives only maximal speedups: its MergePath is up to 87.35 times as fast as merging on its CPU, \
-         and up to 2.29 times as fast as binary search on its GPU, which is up to 102 times as fast as binary search on its \
-         CPU."
-            .to_owned(),
-    ];
+    let (table, names) = group_table(title, "length", &rows, (&heads, speedups));
+    let table = table.notes(&[
+        &format!("{note} {HOW_TIMED} A quarter of the pairs each has lengths within a factor of 2, 4, 8 and 16."),
+        "On the device: the time that the device records from the start of the work, which clears some counters, to \
+         its end. For short lists, most of the time of a call is overhead of the call.",
+        "The text of the paper gives only maximal speedups: its MergePath is up to 87.35 times as fast as merging on \
+         its CPU, and up to 2.29 times as fast as binary search on its GPU, which is up to 102 times as fast as binary \
+         search on its CPU.",
+    ]);
     let point = |row: &Measurement| {
         let postings = row.value("shorter") + row.value("longer");
         (row.value("longer").max(1000.0) / 1e3, postings / row.value("us"))
     };
     let subtitle = "postings of both lists per microsecond; higher is better";
     let axes = ["thousand postings in the longer list", "1/us"];
-    let chart = LineChart::new("Two lists of comparable lengths", subtitle, axes)
-        .logarithmic(true)
-        .lines(lines_by(&rows, "method", &names, point));
+    let chart = LineChart::logarithmic("Two lists of comparable lengths", subtitle, axes);
+    let chart = chart.lines(lines_by(&rows, "method", &names, point));
     Findings::new(rows).table(table).chart("rate", chart)
 }

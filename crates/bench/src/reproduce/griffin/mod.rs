@@ -42,19 +42,19 @@ fn table_1(rows: Vec<Measurement>) -> Findings {
     let mut groups = Vec::new();
     for (scheme, paper, codec) in TABLE_1 {
         let ratio = 32.0 / bits(codec);
-        table.row(vec![scheme.to_owned(), number(paper), codec.to_owned(), number(bits(codec)), number(ratio)]);
+        table.row([scheme.to_owned(), number(paper), codec.to_owned(), number(bits(codec)), number(ratio)]);
         groups.push(Group::of_series(format!("{codec} ({scheme})"), [paper, ratio]));
     }
     let is_other = |codec: &String| TABLE_1.iter().all(|(_, _, of_paper)| of_paper != codec);
     for codec in CodecName::ALL.map(|codec| codec.to_string()).into_iter().filter(is_other) {
         let ratio = 32.0 / bits(&codec);
-        table.row(vec![DASH.to_owned(), DASH.to_owned(), codec.clone(), number(bits(&codec)), number(ratio)]);
+        table.row([DASH.to_owned(), DASH.to_owned(), codec.clone(), number(bits(&codec)), number(ratio)]);
         groups.push(Group::new(codec, [Bar::new(1, ratio)]));
     }
-    table.notes = vec![format!(
-        "The paper: lists of a web crawl. Ours: all lists of the Wikipedia passages with at least {AT_LEAST} postings; gaps \
-         depend on the collection. A dash: the paper has no such scheme, or this version no such codec."
-    )];
+    let table = table.notes(&[&format!(
+        "The paper: lists of a web crawl. Ours: all lists of the Wikipedia passages with at least {AT_LEAST} postings; \
+         gaps depend on the collection. A dash: the paper has no such scheme, or this version no such codec."
+    )]);
     let subtitle = format!("lists of at least {AT_LEAST} postings; longer is better");
     let chart = Chart::new("Compression ratio of document numbers", subtitle, "x")
         .series(&["the paper, a web crawl", "ours, the Wikipedia passages"])
@@ -73,13 +73,12 @@ fn figure_12(rows: Vec<Measurement>) -> Findings {
             number(same.map_or(f64::NAN, average_list_us))
         };
         let paper = FIGURE_12.iter().rev().find(|(from, _)| *from <= class_start(row)).map_or(DASH, |(_, words)| words);
-        table.row([class_name(row)].into_iter().chain(codecs.iter().map(of)).chain([paper.to_owned()]).collect());
+        table.row([class_name(row)].into_iter().chain(codecs.iter().map(of)).chain([paper.to_owned()]));
     }
-    table.notes = vec![
-        "The text of the paper gives only these speedups of its GPU over PForDelta on its CPU, for lists of 1 K to 10 M; \
-         griffin/figure12-gpu measures the GPU."
-            .to_owned(),
-    ];
+    let table = table.notes(&[
+        "The text of the paper gives only these speedups of its GPU over PForDelta on its CPU, for lists of 1 K to 10 \
+         M; griffin/figure12-gpu measures the GPU.",
+    ]);
     let point = |row| (class_start(row) as f64, average_list_us(row));
     let subtitle = "microseconds for the documents of an average list of the class; lower is better";
     let chart = LineChart::new("Decoding a list, one core", subtitle, ["postings in the list, at least", "us"])
@@ -104,7 +103,7 @@ mod tests {
     #[test]
     fn tables_have_the_numbers_of_the_paper_and_ours() {
         let row = |codec: &str, bytes: f64| {
-            Measurement::new("codec", &[("codec", codec), ("stream", "documents"), ("at_least", "1024")])
+            Measurement::new("codec", &[("codec", &codec), ("stream", &"documents"), ("at_least", &"1024")])
                 .with("lists", 2.0)
                 .with("postings", 4000.0)
                 .with("stream_bytes", bytes)

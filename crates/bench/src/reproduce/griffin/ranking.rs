@@ -1,13 +1,14 @@
 //! Figure 7: selecting the best ten of all results of a query, on the GPU and on the CPU.
 
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::gpu::decode::STREAM;
 use crate::plot::{Bar, Chart, Group};
 use crate::query_log::spread;
 use crate::reproduce::setup::{Average, Download, Ranked, Setup, check, time_cpu};
 use crate::result::{Measurement, groups};
-use crate::table::{Table, count, number};
+use crate::statistics::mean;
+use crate::table::{Table, number};
 use lanner::Mode;
 use lanner::internals::papers::selection::{self, Method};
 use lanner_gpu::memory::Memory;
@@ -33,7 +34,7 @@ struct Results {
     scratch: Memory,
 }
 
-pub fn figure_7(setup: &Setup) -> Result<Findings, BenchError> {
+pub fn figure_7(setup: &Setup) -> Result<Findings> {
     let results = results(setup)?;
     let mut rows = Vec::new();
     for (number, &from) in CLASSES.iter().enumerate() {
@@ -49,7 +50,7 @@ pub fn figure_7(setup: &Setup) -> Result<Findings, BenchError> {
 }
 
 /// Uploads all hits of ANDs.
-fn results(setup: &Setup) -> Result<Vec<Results>, BenchError> {
+fn results(setup: &Setup) -> Result<Vec<Results>> {
     let several: Vec<String> = setup.work.texts.iter().filter(|text| text.contains(' ')).cloned().collect();
     let plans = setup.plan(&spread(&several, 2 * QUERIES), Mode::And, setup.index.documents() as usize)?;
     let mut results = Vec::new();
@@ -61,10 +62,10 @@ fn results(setup: &Setup) -> Result<Vec<Results>, BenchError> {
     Ok(results)
 }
 
-fn measure(setup: &Setup, class: &[&Results], name: &str) -> Result<Vec<Measurement>, BenchError> {
-    let results = class.iter().map(|query| query.ranked.keys.len() as f64).sum::<f64>() / class.len() as f64;
+fn measure(setup: &Setup, class: &[&Results], name: &str) -> Result<Vec<Measurement>> {
+    let results = mean(class.iter().map(|query| query.ranked.keys.len() as f64));
     let row = |method: &str, average: &Average| {
-        let row = Measurement::new("select", &[("method", method), ("at_least", name)]);
+        let row = Measurement::new("select", &[("method", &method), ("at_least", &name)]);
         average.add_to(row.with("queries", class.len() as f64).with("results", results).with("k", K as f64))
     };
     let mut rows = Vec::new();
@@ -97,20 +98,19 @@ fn findings(note: &str, rows: Vec<Measurement>) -> Findings {
     let columns = [&["results, from", "queries", "results"], &names[..]].concat();
     let mut table = Table::new("Microseconds to select the best ten of all results of a query", 1, &columns);
     for class in groups(&rows, "at_least") {
-        let counts = ["queries", "results"].map(|name| count(class[0].value(name) as u64));
+        let counts = ["queries", "results"].map(|name| class[0].count(name));
         let times = class.iter().map(|row| number(row.value("us")));
-        table.row([class[0].label("at_least").to_owned()].into_iter().chain(counts).chain(times).collect());
+        table.row([class[0].label("at_least").to_owned()].into_iter().chain(counts).chain(times));
     }
-    table.notes = vec![
-        format!(
-            "All matches of up to {QUERIES} ANDs of the log, scored by BM25. {note} GPU: from the call until the best are on \
-             the host; keys are on the device, and memory is allocated before. CPU: one core, on a copy of the keys that is \
-             made before."
+    let table = table.notes(&[
+        &format!(
+            "All matches of up to {QUERIES} ANDs of the log, scored by BM25. {note} GPU: from the call until the best \
+             are on the host; keys are on the device, and memory is allocated before. CPU: one core, on a copy of the \
+             keys that is made before."
         ),
-        "The paper has bucket select, radix sort and partial sort. Its text gives no numbers; it says that the partial sort of \
-         the CPU was fastest, because most queries have at most several thousand matches."
-            .to_owned(),
-    ];
+        "The paper has bucket select, radix sort and partial sort. Its text gives no numbers; it says that the partial \
+         sort of the CPU was fastest, because most queries have at most several thousand matches.",
+    ]);
     let group = |class: &[Measurement]| {
         let label = match class[0].label("at_least") {
             "all" => "all queries".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::variants::{PaperRow, variants};
 use super::workload::{Phase, Workload};
-use crate::error::BenchError;
+use crate::error::Result;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use crate::table::{Table, bytes, number};
@@ -23,15 +23,12 @@ pub struct Phases {
 
 impl Phases {
     /// Measures the parts; the times of whole queries are given.
-    pub fn measure(
-        workload: &Workload,
-        runs: usize,
-        [baseline, best, default]: [f64; 3],
-    ) -> Result<Phases, BenchError> {
-        let median = |phase| -> Result<f64, BenchError> {
+    pub fn measure(workload: &Workload, runs: usize, [baseline, best, default]: [f64; 3]) -> Result<Phases> {
+        let median = |phase| -> Result<f64> {
             let times = (0..runs).map(|_| workload.phase_ms(phase)).collect::<Result<Vec<f64>, _>>()?;
             Ok(Spread::of(times).median)
         };
+        let [ordered_postings, list_bytes] = workload.ordered_lists()?;
         Ok(Phases {
             decode: median(Phase::Decode)?,
             decode_and_add: median(Phase::DecodeAndAdd)?,
@@ -39,8 +36,8 @@ impl Phases {
             best,
             default,
             postings: workload.postings(),
-            ordered_postings: workload.ordered_postings()?,
-            list_bytes: workload.list_bytes()?,
+            ordered_postings,
+            list_bytes,
         })
     }
 
@@ -69,13 +66,12 @@ impl Phases {
         ] {
             table.numbers(part, [ms, self.ns(ms), self.postings / ms / 1e3, self.list_bytes / ms / 1e3]);
         }
-        table.notes = vec![format!(
-            "Impact-ordered lists have {:.1} % of the postings, with {} bits per posting. The first two rows leave the other \
-             lists out, and neither reset accumulators nor select hits.",
+        table.notes(&[&format!(
+            "Impact-ordered lists have {:.1} % of the postings, with {} bits per posting. The first two rows leave the \
+             other lists out, and neither reset accumulators nor select hits.",
             100.0 * self.ordered_postings / self.postings,
             number(8.0 * self.list_bytes / self.ordered_postings)
-        )];
-        table
+        )])
     }
 
     /// Explains by the measurements why the reduction is not the paper's 37 %.
@@ -85,21 +81,17 @@ impl Phases {
         let (paper_saved, paper_left) = (paper(0) - paper(5), paper(5));
         let accumulators = bytes(2 * u64::from(workload.documents()));
         let caches = caches().map_or(String::new(), |caches| format!("; caches of the CPU: {caches}"));
+        let reduction = 100.0 * saved / (saved + left);
+        let (decoding, adding) = (self.ns(self.decode), self.ns(self.decode_and_add - self.decode));
+        let [x_saved, x_left] = [saved / paper_saved, left / paper_left].map(number);
+        let [paper_whole, whole] = [paper_saved + paper_left, saved + left].map(number);
+        let [paper_saved, saved, left, decoding, adding] = [paper_saved, saved, left, decoding, adding].map(number);
         format!(
-            "Reduction from the first row to the paper's best: 37 % there, {:.0} % here. The changes save {} of {} ns per posting \
-             there, and {} of {} here: {} x as much is saved, and {} x as much is left. Of the {} ns left here, decoding takes {} \
-             and adding {}; the rest are flags of pages, the heap, and the setup of queries. The accumulators take \
-             {accumulators}{caches}.",
-            100.0 * saved / (saved + left),
-            number(paper_saved),
-            number(paper_saved + paper_left),
-            number(saved),
-            number(saved + left),
-            number(saved / paper_saved),
-            number(left / paper_left),
-            number(left),
-            number(self.ns(self.decode)),
-            number(self.ns(self.decode_and_add - self.decode)),
+            "Reduction from the first row to the paper's best: 37 % there, {reduction:.0} % here. The changes save \
+             {paper_saved} of {paper_whole} ns per posting there, and {saved} of {whole} here: {x_saved} x as much is \
+             saved, and {x_left} x as much is left. Of the {left} ns left here, decoding takes {decoding} and adding \
+             {adding}; the rest are flags of pages, the heap, and the setup of queries. The accumulators take \
+             {accumulators}{caches}."
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use super::variants::{How, variants};
 use crate::agreement::Asked;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::table::count;
 use lanner::SearchError;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
@@ -49,7 +49,7 @@ struct Runner<'a> {
 
 impl Workload {
     /// Plans queries for the best [`K`] documents; queries without known terms are left out.
-    pub fn new(index: Index, queries: Vec<String>) -> Result<Workload, BenchError> {
+    pub fn new(index: Index, queries: Vec<String>) -> Result<Workload> {
         let planner = Planner::new(&index);
         let plan = |text: &String| {
             let query = Query::new(text).k(K).score(ScoreModel::Impact).algorithm(Algorithm::ScoreAtATime);
@@ -81,13 +81,6 @@ impl Workload {
         postings.sum::<u64>() as f64 / self.plans.len() as f64
     }
 
-    /// Mean bytes of the impact-ordered lists of a query.
-    pub fn list_bytes(&self) -> Result<f64, IndexError> {
-        let mut bytes = 0;
-        self.for_each_segment(|_, payload, _| bytes += payload.len())?;
-        Ok(bytes as f64 / self.plans.len() as f64)
-    }
-
     /// Describes queries and collection, for the notes of tables.
     pub fn note(&self) -> String {
         let (queries, documents) = (count(self.queries() as u64), count(u64::from(self.documents())));
@@ -95,7 +88,7 @@ impl Workload {
     }
 
     /// Compares the answers of all variants with document-at-a-time.
-    pub fn check(&self) -> Result<(), BenchError> {
+    pub fn check(&self) -> Result<()> {
         let check = |runner: &mut Runner<'_>, (plan, query): (&Plan, &String)| {
             let expected = runner.answer(plan, How::Exhaustive)?;
             variants().iter().try_for_each(|variant| {
@@ -111,7 +104,8 @@ impl Workload {
         Runner { index: &self.index, workspace: Workspace::default(), memory: saat_variants::Memory::default() }
     }
 
-    /// Returns the milliseconds per query of each way and run. The ways alternate, so that other load affects all of them.
+    /// Returns the milliseconds per query of each way and run. The ways alternate, so that other load affects all of
+    /// them.
     pub fn times(&self, ways: &[How], runs: usize) -> Result<Vec<Vec<f64>>, IndexError> {
         let (mut runner, mut times) = (self.runner(), vec![Vec::new(); ways.len()]);
         for _ in 0..runs {
@@ -157,11 +151,11 @@ impl Workload {
         self.ms_a_query(|| self.for_each_segment(&mut segment))
     }
 
-    /// Mean postings of a query in impact-ordered lists.
-    pub fn ordered_postings(&self) -> Result<f64, IndexError> {
-        let mut postings = 0;
-        self.for_each_segment(|_, _, count| postings += count)?;
-        Ok(postings as f64 / self.plans.len() as f64)
+    /// Mean postings and bytes of the impact-ordered lists of a query.
+    pub fn ordered_lists(&self) -> Result<[f64; 2], IndexError> {
+        let mut sums = [0, 0];
+        self.for_each_segment(|_, payload, count| sums = [sums[0] + count, sums[1] + payload.len()])?;
+        Ok(sums.map(|sum| sum as f64 / self.plans.len() as f64))
     }
 
     /// Calls `process` with impact, payload and number of postings of every segment of all queries.
@@ -177,18 +171,18 @@ impl Workload {
     }
 
     /// Returns the seconds for all queries on `threads` threads, which take queries from a lock-free queue.
-    pub fn seconds(&self, threads: usize, how: How) -> Result<f64, BenchError> {
+    pub fn seconds(&self, threads: usize, how: How) -> Result<f64> {
         let once = self.seconds_of(1, threads, how)?;
         let rounds = (MIN_SECONDS / once).ceil() as usize;
         if rounds <= 1 { Ok(once) } else { Ok(self.seconds_of(rounds, threads, how)? / rounds as f64) }
     }
 
-    /// Returns the seconds for all queries, `rounds` times. The threads are started here, not taken from a pool, so that their
-    /// number is exact; a barrier starts the clock when all of them have their memory.
-    fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64, BenchError> {
+    /// Returns the seconds for all queries, `rounds` times. The threads are started here, not taken from a pool, so
+    /// that their number is exact; a barrier starts the clock when all of them have their memory.
+    fn seconds_of(&self, rounds: usize, threads: usize, how: How) -> Result<f64> {
         let queries = rounds * self.plans.len();
         let (next, ready) = (AtomicUsize::new(0), Barrier::new(threads + 1));
-        let work = || -> Result<(), BenchError> {
+        let work = || -> Result<()> {
             let mut runner = self.runner();
             let first = runner.answer(&self.plans[0], how);
             ready.wait();

@@ -1,8 +1,8 @@
 //! A list packed by a codec on host and device: decodes it on either, and compares the result.
 
 use super::{Download, Setup, Timed, check, time_cpu};
-use crate::error::BenchError;
-use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded, kernel};
+use crate::error::Result;
+use crate::experiments::gpu::decode::{Encoded, STREAM, Uploaded};
 use lanner::internals::device::decode::{DecodeKind, DecodeOutput, DecodeRow};
 use lanner::internals::papers::compaction::{DeviceList, read_numbers};
 use lanner_gpu::error::GpuError;
@@ -19,12 +19,23 @@ pub struct Coded {
     uploaded: Uploaded,
 }
 
+/// How a list is decoded.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Way {
+    /// On the GPU, with the upload.
+    Uploaded,
+    /// On the GPU, without the upload.
+    Resident,
+    /// On one core.
+    Cpu,
+}
+
 impl Coded {
     /// Packs and uploads lists.
-    pub fn all(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>]) -> Result<Vec<Coded>, BenchError> {
+    pub fn all(setup: &Setup, codec: CodecName, lists: &[Arc<Vec<u32>>]) -> Result<Vec<Coded>> {
         let encoded: Vec<Encoded> = lists.par_iter().map(|documents| Encoded::list(codec, documents)).collect();
         let upload = |(documents, encoded): (&Arc<Vec<u32>>, Encoded)| {
-            let (rows, uploaded) = (encoded.row_bytes(), Uploaded::new(&setup.gpu, &encoded)?);
+            let (rows, uploaded) = (encoded.row_bytes(), Uploaded::new(&setup.gpu, codec, &encoded)?);
             Ok(Coded { codec, documents: Arc::clone(documents), encoded, rows, uploaded })
         };
         lists.iter().zip(encoded).map(upload).collect()
@@ -35,7 +46,7 @@ impl Coded {
     }
 
     /// Bytes to upload.
-    pub fn sent_bytes(&self) -> usize {
+    pub fn bytes_to_upload(&self) -> usize {
         self.encoded.bytes.len() + self.rows.len()
     }
 
@@ -45,17 +56,17 @@ impl Coded {
     }
 
     /// Uploads the list again.
-    pub fn send(&self) -> Result<(), GpuError> {
-        self.uploaded.send(&self.rows, &self.encoded.bytes)
+    pub fn upload(&self) -> Result<(), GpuError> {
+        self.uploaded.upload(&self.rows, &self.encoded.bytes)
     }
 
     /// Launches the kernel that decodes documents or gaps.
     pub fn launch(&self, kind: DecodeKind) -> Result<(), GpuError> {
-        self.uploaded.launch(kernel(self.codec), kind, DecodeOutput::Numbers)
+        self.uploaded.launch(kind, DecodeOutput::Numbers)
     }
 
     /// Decodes on the device and on the CPU, and compares.
-    pub fn check(&self, setup: &Setup, kinds: &[DecodeKind]) -> Result<(), BenchError> {
+    pub fn check(&self, setup: &Setup, kinds: &[DecodeKind]) -> Result<()> {
         for &kind in kinds {
             let gaps = (kind != DecodeKind::Documents).then(|| gaps_of(&self.documents));
             let expected = gaps.as_ref().unwrap_or(&self.documents);
@@ -69,11 +80,14 @@ impl Coded {
         Ok(())
     }
 
-    /// Times decoding on the device of a list that is resident or uploaded first.
-    pub fn time(&self, setup: &Setup, kind: DecodeKind, is_sent: bool) -> Result<Timed, BenchError> {
+    /// Times decoding; the CPU decodes into a buffer.
+    pub fn time(&self, setup: &Setup, kind: DecodeKind, way: Way, buffer: &mut Vec<u32>) -> Result<Timed> {
+        if way == Way::Cpu {
+            return self.time_on_cpu(kind, buffer);
+        }
         setup.time(|| {
-            if is_sent {
-                self.send()?;
+            if way == Way::Uploaded {
+                self.upload()?;
             }
             self.launch(kind)?;
             Ok(Download { from: self.list().documents, bytes: 4 })
@@ -81,7 +95,7 @@ impl Coded {
     }
 
     /// Times decoding on one core into a buffer.
-    pub fn time_on_cpu(&self, kind: DecodeKind, buffer: &mut Vec<u32>) -> Result<Timed, BenchError> {
+    fn time_on_cpu(&self, kind: DecodeKind, buffer: &mut Vec<u32>) -> Result<Timed> {
         // Only the last number is compared here; `check` has compared all.
         let expected = match (kind, self.documents.as_slice()) {
             (_, []) => 0,

@@ -1,18 +1,20 @@
 //! Lists of an index: selected by length, decoded on the host, and uploaded as plain numbers.
 
 use super::Setup;
-use crate::error::BenchError;
+use crate::error::Result;
+use crate::experiments::gpu::decode::documents_of;
 use crate::query_log::spread;
 use crate::scale::random::Random;
-use lanner::Index;
 use lanner::internals::papers::binary_intersection::last_documents;
 use lanner::internals::papers::compaction::DeviceList;
 use lanner::internals::papers::selection::Selection;
 use lanner::internals::query::answer::Scored;
+use lanner::{Index, Plan};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Memory;
 use lanner_index::codec::BLOCK;
 use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,6 +32,9 @@ pub struct Lists {
     terms: Vec<Term>,
 }
 
+/// The documents of lists, by the number of their term.
+pub type Decoded = BTreeMap<u64, Arc<Vec<u32>>>;
+
 /// A list as plain numbers on host and device.
 pub struct Resident {
     pub documents: Arc<Vec<u32>>,
@@ -42,7 +47,7 @@ pub struct Resident {
 
 impl Lists {
     /// Reads the terms with at least `at_least` postings, except for those that the analyzer would change.
-    pub fn read(index: &Index, at_least: u32) -> Result<Lists, BenchError> {
+    pub fn read(index: &Index, at_least: u32) -> Result<Lists> {
         let (segment, mut lists) = (index.segment(), Lists::default());
         let mut terms = segment.terms();
         while let Some((number, text)) = terms.read()? {
@@ -70,7 +75,8 @@ impl Lists {
         spread(self.within(lengths), wanted)
     }
 
-    /// Draws up to `wanted` random pairs: the length of the longer list and the ratio of both lengths are in given ranges.
+    /// Draws up to `wanted` random pairs: the length of the longer list and the ratio of both lengths are in given
+    /// ranges.
     pub fn pairs(&self, longer: Range<u32>, ratio: Range<u32>, wanted: usize) -> Vec<[Term; 2]> {
         let mut random = Random::new(u64::from(longer.start), u64::from(ratio.start));
         let all = self.within(longer);
@@ -100,10 +106,12 @@ impl Lists {
 }
 
 impl Setup {
-    /// Decodes lists.
-    pub fn decode(&self, numbers: &[u64]) -> Result<Vec<Arc<Vec<u32>>>, BenchError> {
+    /// Decodes lists, each of them once.
+    pub fn decode(&self, numbers: impl IntoIterator<Item = u64>) -> Result<Decoded> {
+        let numbers: BTreeSet<u64> = numbers.into_iter().collect();
         let index = &*self.index;
-        numbers.par_iter().map(|&number| decode(index, number).map(Arc::new)).collect()
+        let decode = |number| Ok((number, Arc::new(documents_of(index, number, usize::MAX)?)));
+        numbers.into_par_iter().map(decode).collect()
     }
 
     /// Uploads a list as plain numbers.
@@ -143,16 +151,9 @@ impl Ranked {
     }
 }
 
-/// Returns all documents of a list.
-fn decode(index: &Index, number: u64) -> Result<Vec<u32>, BenchError> {
-    let list = index.segment().list(number)?;
-    let mut documents = Vec::with_capacity(list.postings() as usize);
-    let mut buffer = [0; BLOCK];
-    for block in 0..list.blocks() {
-        let count = list.decode_documents(block, &mut buffer);
-        documents.extend_from_slice(&buffer[..count]);
-    }
-    Ok(documents)
+/// Returns the numbers of the lists of a plan.
+pub fn list_numbers(plan: &Plan) -> impl Iterator<Item = u64> {
+    plan.lists.iter().map(|list| list.id.0)
 }
 
 /// Returns numbers as little-endian bytes.

@@ -6,20 +6,21 @@
 mod coded;
 mod lists;
 
-pub use coded::Coded;
-pub use lists::{Lists, Ranked, Resident, Term, bytes_of};
+pub use crate::experiments::gpu::device::Timed;
+pub use coded::{Coded, Way};
+pub use lists::{Lists, Ranked, Resident, Term, bytes_of, list_numbers};
 
 use super::Reproduction;
-use crate::error::BenchError;
+use crate::error::{BenchError, Result};
 use crate::experiments::gpu::decode::STREAM;
-use crate::experiments::gpu::device::{OnDevice, kernel_seconds};
+use crate::experiments::gpu::device::OnDevice;
 use crate::experiments::gpu::workload::Workload;
-use crate::experiments::gpu::{GpuRun, plan_all};
+use crate::experiments::gpu::{GpuRun, plan_all, repeat};
 use crate::experiments::{Context, RunOptions};
 use crate::machine::cores;
 use crate::only::Only;
 use crate::result::Measurement;
-use crate::statistics::Spread;
+use crate::statistics::{Spread, timed};
 use crate::table::{count, number};
 use lanner::internals::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::internals::query::answer::Scored;
@@ -68,21 +69,6 @@ pub struct Download {
     pub bytes: usize,
 }
 
-/// The time of something in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Timed {
-    /// From the call to the result on the host.
-    pub host: f64,
-    /// The share of the device; 0 on the CPU.
-    pub device: f64,
-}
-
-impl std::ops::AddAssign for Timed {
-    fn add_assign(&mut self, other: Timed) {
-        *self = Timed { host: self.host + other.host, device: self.device + other.device };
-    }
-}
-
 /// The mean time of an item in microseconds, over several items and runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {
@@ -95,13 +81,13 @@ pub struct Average {
 
 impl Setup {
     /// Opens the device and the index, which is built if it is not cached.
-    pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Setup, BenchError> {
+    pub fn prepare(reproduction: &Reproduction<'_>) -> Result<Setup> {
         let (choice, say) = (reproduction.choice, reproduction.say);
         let suite = choice.gpu_suite()?;
         let Some(part) = &suite.gpu else {
             return Err(BenchError::Usage(format!("suite {} has no section [gpu]; give gpu", suite.name)));
         };
-        let options = RunOptions { only: Only::max_queries(choice.count), ..reproduction.options.clone() };
+        let options = RunOptions { only: Only::parse(&[], Some(choice.count))?, ..reproduction.options.clone() };
         let context = Context { suite: &suite, options: &options, say };
         let (device, work) = GpuRun { context, part }.prepare()?;
         let index = Arc::clone(&work.index);
@@ -159,7 +145,7 @@ impl Setup {
     }
 
     /// Times work on the stream until its download has finished.
-    pub fn time(&self, work: impl FnOnce() -> Result<Download, GpuError>) -> Result<Timed, BenchError> {
+    pub fn time(&self, work: impl FnOnce() -> Result<Download, GpuError>) -> Result<Timed> {
         let start = Instant::now();
         self.gpu.submit(STREAM, Command::Mark)?;
         let download = work()?;
@@ -174,21 +160,12 @@ impl Setup {
     }
 
     /// Repeats work as often as there is time for.
-    pub fn repeat<T>(&self, mut work: impl FnMut() -> Result<T, BenchError>) -> Result<Vec<T>, BenchError> {
-        let (start, mut runs) = (Instant::now(), Vec::new());
-        let (least, most) = (self.count(RUNS.start, 1), self.count(RUNS.end, 1));
-        while runs.len() < least || (runs.len() < most && start.elapsed().as_secs_f64() < SECONDS) {
-            runs.push(work()?);
-        }
-        Ok(runs)
+    pub fn repeat<T>(&self, work: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+        repeat(if self.is_simulated() { 1..1 } else { RUNS }, SECONDS, work)
     }
 
     /// Measures the mean time of an item.
-    pub fn average<T>(
-        &self,
-        items: &[T],
-        mut time: impl FnMut(&T) -> Result<Timed, BenchError>,
-    ) -> Result<Average, BenchError> {
+    pub fn average<T>(&self, items: &[T], mut time: impl FnMut(&T) -> Result<Timed>) -> Result<Average> {
         let runs = self.repeat(|| {
             let mut sum = Timed::default();
             for item in items {
@@ -200,7 +177,7 @@ impl Setup {
     }
 
     /// Returns the executor with resident lists. It records the time of kernels in all batches.
-    pub fn executor(&self) -> Result<&OnDevice, BenchError> {
+    pub fn executor(&self) -> Result<&OnDevice> {
         super::get_or_try_init(&self.executor, || {
             let marked = |executor: GpuExecutor| executor.small_batches(SmallBatches::Marked);
             OnDevice::connect(&self.index, &self.device, marked)
@@ -208,45 +185,34 @@ impl Setup {
     }
 
     /// Plans queries with BM25.
-    pub fn plan(&self, texts: &[String], mode: Mode, k: usize) -> Result<Vec<Plan>, BenchError> {
+    pub fn plan(&self, texts: &[String], mode: Mode, k: usize) -> Result<Vec<Plan>> {
         self.plan_by(Algorithm::Auto, texts, mode, k)
     }
 
     /// Plans queries with BM25 for an algorithm.
-    pub fn plan_by(
-        &self,
-        algorithm: Algorithm,
-        texts: &[String],
-        mode: Mode,
-        k: usize,
-    ) -> Result<Vec<Plan>, BenchError> {
+    pub fn plan_by(&self, algorithm: Algorithm, texts: &[String], mode: Mode, k: usize) -> Result<Vec<Plan>> {
         let query =
             |text: &String| Query::new(text.as_str()).mode(mode).k(k).score(ScoreModel::Bm25).algorithm(algorithm);
         plan_all(&self.index, &texts.iter().map(query).collect::<Vec<_>>(), cores())
     }
 
     /// Returns the hits of plans, computed by the CPU on all threads.
-    pub fn hits(&self, plans: &[Plan]) -> Result<Vec<Vec<Scored>>, BenchError> {
+    pub fn hits(&self, plans: &[Plan]) -> Result<Vec<Vec<Scored>>> {
         Ok(self.all_threads.run(plans)?.into_iter().map(|answer| answer.hits).collect())
     }
 
     /// Times a call on one thread of the CPU, and compares the hits.
-    pub fn time_on_cpu(&self, plans: &[Plan], expected: &[Vec<Scored>]) -> Result<Timed, BenchError> {
-        let start = Instant::now();
-        let answers = self.one_thread.run(plans)?;
-        let host = start.elapsed().as_secs_f64();
+    pub fn time_on_cpu(&self, plans: &[Plan], expected: &[Vec<Scored>]) -> Result<Timed> {
+        let (answers, host) = timed(|| self.one_thread.run(plans))?;
         check_answers("Lanner's CPU executor", &answers, expected)?;
         Ok(Timed { host, device: 0.0 })
     }
 
     /// Times a call on the device, and compares the hits.
-    pub fn time_on_gpu(&self, plans: &[Plan], expected: &[Vec<Scored>]) -> Result<Timed, BenchError> {
-        let executor = self.executor()?;
-        let start = Instant::now();
-        let answers = executor.answer(plans)?;
-        let host = start.elapsed().as_secs_f64();
+    pub fn time_on_gpu(&self, plans: &[Plan], expected: &[Vec<Scored>]) -> Result<Timed> {
+        let (answers, time) = self.executor()?.time(plans)?;
         check_answers("Lanner's GPU executor", &answers, expected)?;
-        Ok(Timed { host, device: kernel_seconds(&answers) })
+        Ok(time)
     }
 }
 
@@ -259,22 +225,21 @@ impl Average {
 
     /// Adds the times to a measurement.
     pub fn add_to(&self, row: Measurement) -> Measurement {
-        let row = row.with_spread(["us", "us_least", "us_most"], self.us).with("runs", self.runs as f64);
-        if self.device_us.most > 0.0 { row.with("device_us", self.device_us.median) } else { row }
+        row.with_spread(["us", "us_least", "us_most"], self.us)
+            .with("runs", self.runs as f64)
+            .with("device_us", (self.device_us.most > 0.0).then_some(self.device_us.median))
     }
 }
 
 /// Times work of the CPU, and compares its result.
-pub fn time_cpu<T: PartialEq>(what: &str, expected: &T, work: impl FnOnce() -> T) -> Result<Timed, BenchError> {
-    let start = Instant::now();
-    let found = std::hint::black_box(work());
-    let host = start.elapsed().as_secs_f64();
+pub fn time_cpu<T: PartialEq>(what: &str, expected: &T, work: impl FnOnce() -> T) -> Result<Timed> {
+    let (found, host) = timed(|| Ok::<_, BenchError>(std::hint::black_box(work())))?;
     check(what, &found, expected)?;
     Ok(Timed { host, device: 0.0 })
 }
 
 /// Returns an error unless the result is the expected one.
-pub fn check<T: PartialEq + ?Sized>(what: &str, found: &T, expected: &T) -> Result<(), BenchError> {
+pub fn check<T: PartialEq + ?Sized>(what: &str, found: &T, expected: &T) -> Result<()> {
     if found == expected {
         return Ok(());
     }
@@ -282,7 +247,7 @@ pub fn check<T: PartialEq + ?Sized>(what: &str, found: &T, expected: &T) -> Resu
 }
 
 /// Returns an error unless answers are exact and have the expected hits.
-pub fn check_answers(what: &str, answers: &[Answer<Scored>], expected: &[Vec<Scored>]) -> Result<(), BenchError> {
+pub fn check_answers(what: &str, answers: &[Answer<Scored>], expected: &[Vec<Scored>]) -> Result<()> {
     let is_right = answers.iter().all(|answer| answer.exact) && answers.iter().map(|answer| &answer.hits).eq(expected);
     check(what, &is_right, &true)
 }
