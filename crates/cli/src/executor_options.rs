@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::quantity::parse_bytes;
 use crate::terminal::tell;
-use lanner::Searcher;
-use lanner::internals::executors::GpuExecutor;
+use lanner::{GpuExecutor, Searcher};
 use std::sync::Arc;
 
 /// The choice of an executor.
@@ -49,7 +48,7 @@ impl ExecutorOptions {
             Some(bytes) => executor.memory(bytes as u64),
             None => executor,
         };
-        Ok(searcher.with_executor(executor))
+        Ok(searcher.with_gpu(executor))
     }
 }
 

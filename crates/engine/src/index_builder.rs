@@ -1,4 +1,4 @@
-//! Building an index: the front door of the library.
+//! Building an index: part of the public interface.
 
 use lanner_index::build::{BuildError, BuildOptions, BuildReport, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions, Document};

@@ -30,7 +30,7 @@
 //! # use lanner::{GpuExecutor, Searcher};
 //! let searcher = Searcher::open("birds")?;
 //! let gpu = GpuExecutor::on_driver(searcher.index().clone()).memory(8 << 30);
-//! let searcher = searcher.with_executor(gpu);
+//! let searcher = searcher.with_gpu(gpu);
 //! # Ok::<(), lanner::IndexError>(())
 //! ```
 //!
@@ -61,7 +61,7 @@ pub mod eval;
 
 mod percentile;
 
-pub use executors::{Executor, GpuExecutor};
+pub use executors::GpuExecutor;
 pub use explain::Explanation;
 pub use index_builder::IndexBuilder;
 pub use lanner_gpu::error::GpuError;
@@ -79,7 +79,7 @@ pub use query::{Algorithm, Mode, Query};
 pub use searcher::{SearchError, Searcher};
 pub use snippet::Snippet;
 
-/// The modules of the engine, for the benchmarks and tests of this workspace. Not part of the public interface: anything
+/// The modules of the engine, for the program, benchmarks and tests of this workspace. Not part of the public interface: anything
 /// here may change with any version.
 #[doc(hidden)]
 pub mod internals {

@@ -1,6 +1,6 @@
-//! Searching an index: the front door of the library.
+//! Searching an index: part of the public interface.
 
-use crate::executors::{Cpu, Executor, map_in_threads};
+use crate::executors::{Cpu, Executor, GpuExecutor, map_in_threads};
 use crate::explain::Explanation;
 use crate::query::Query;
 use crate::query::answer::{Answer, Hit, Place, Scored, Step};
@@ -15,6 +15,9 @@ use lanner_index::open::{Ids, Index};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// A thread that computes scores has at least this many hits; fewer take less time than starting it.
+const HITS_PER_THREAD: usize = 1 << 17;
 
 /// Answers queries over one index. It can be shared among threads.
 ///
@@ -33,7 +36,7 @@ pub struct Searcher {
     index: Arc<Index>,
     cpu: Cpu,
     /// Answers instead of the calling thread, if it is set.
-    executor: Option<Box<dyn Executor + Send + Sync>>,
+    gpu: Option<GpuExecutor>,
 }
 
 /// Why a query was not answered.
@@ -63,12 +66,12 @@ impl Searcher {
 
     /// Searches an index that is already open.
     pub fn new(index: Arc<Index>) -> Searcher {
-        Searcher { cpu: Cpu::new(Arc::clone(&index), 1), index, executor: None }
+        Searcher { cpu: Cpu::new(Arc::clone(&index), 1), index, gpu: None }
     }
 
-    /// Answers with an executor of the same index instead of the calling thread; it gets whole batches.
-    pub fn with_executor(self, executor: impl Executor + Send + Sync + 'static) -> Searcher {
-        Searcher { executor: Some(Box::new(executor)), ..self }
+    /// Answers on a GPU instead of the calling thread; the executor is one for the same index.
+    pub fn with_gpu(self, gpu: GpuExecutor) -> Searcher {
+        Searcher { gpu: Some(gpu), ..self }
     }
 
     /// The index.
@@ -81,14 +84,14 @@ impl Searcher {
         Planner::new(&self.index).plan(query)
     }
 
-    /// Answers a query, on the calling thread unless there is an executor.
+    /// Answers a query, on the calling thread unless there is a GPU.
     pub fn search(&self, query: &Query) -> Result<Answer, SearchError> {
         let start = Instant::now();
         let plan = self.plan(query)?;
         let planned = Step { name: "plan", place: Place::Cpu, duration: start.elapsed() };
         let plans = std::slice::from_ref(&plan);
-        let answers = match &self.executor {
-            Some(executor) => executor.run(plans)?,
+        let answers = match &self.gpu {
+            Some(gpu) => gpu.run(plans)?,
             None => self.cpu.run(plans)?,
         };
         let answer = answers.into_iter().next().expect("an executor answers every plan");
@@ -98,19 +101,19 @@ impl Searcher {
     }
 
     /// Answers many queries: `answers[i]` belongs to `queries[i]`. Up to `threads` threads answer a query each, or plan
-    /// queries for the executor, if there is one.
+    /// queries for the GPU, if there is one.
     pub fn search_batch(&self, queries: &[Query], threads: usize) -> Result<Vec<Answer>, SearchError> {
         let numbered: Vec<(usize, &Query)> = (1..).zip(queries).collect();
         let plan =
             |(number, query): (usize, &Query)| self.plan(query).map_err(|error| SearchError::Query { number, error });
-        if let Some(executor) = &self.executor {
+        if let Some(gpu) = &self.gpu {
             let plans = map_in_threads(&numbered, threads, || (), |(), query| plan(*query));
             let plans = plans.into_iter().collect::<Result<Vec<Plan>, SearchError>>()?;
-            return Ok(with_scores(executor.run(&plans)?, &plans));
+            return Ok(with_scores(gpu.run(&plans)?, &plans, threads));
         }
         if let [only] = numbered[..] {
             let plans = [plan(only)?];
-            return Ok(with_scores(Cpu::new(Arc::clone(&self.index), threads).run(&plans)?, &plans));
+            return Ok(with_scores(Cpu::new(Arc::clone(&self.index), threads).run(&plans)?, &plans, 1));
         }
         let answers = map_in_threads(
             &numbered,
@@ -163,6 +166,10 @@ impl Searcher {
 }
 
 /// The answers to plans, with scores.
-fn with_scores(answers: Vec<Answer<Scored>>, plans: &[Plan]) -> Vec<Answer> {
-    answers.into_iter().zip(plans).map(|(answer, plan)| answer.into_hits(plan.score)).collect()
+fn with_scores(answers: Vec<Answer<Scored>>, plans: &[Plan], threads: usize) -> Vec<Answer> {
+    assert_eq!(answers.len(), plans.len(), "an executor answers every plan");
+    let pairs: Vec<(&Answer<Scored>, &Plan)> = answers.iter().zip(plans).collect();
+    let threads = threads.min(answers.iter().map(|answer| answer.hits.len()).sum::<usize>() / HITS_PER_THREAD);
+    let hits = map_in_threads(&pairs, threads, || (), |(), (answer, plan)| answer.hits_scored_by(plan.score));
+    answers.into_iter().zip(hits).map(|(answer, hits)| answer.with_hits(hits)).collect()
 }

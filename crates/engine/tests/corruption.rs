@@ -148,7 +148,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().report(report);
-        search_all(&Searcher::new(index).with_executor(device), &STEPS)
+        search_all(&Searcher::new(index).with_gpu(device), &STEPS)
     };
     let bitpack = Some(CodecName::Bitpack);
     for (section, codec, step) in
@@ -165,7 +165,7 @@ fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().upload_lists().report(report);
-        search_all(&Searcher::new(index).with_executor(device), &[Algorithm::Exhaustive, Algorithm::SkipSearch])
+        search_all(&Searcher::new(index).with_gpu(device), &[Algorithm::Exhaustive, Algorithm::SkipSearch])
     };
     for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {
         check_each(Section::LongLists, Some(codec), step, &search);

@@ -521,7 +521,7 @@ fn without_a_driver_the_processor_answers_and_nobody_asks_for_it_again_at_once()
     assert_eq!(run.counts(), Counts { answered: 0, fallen_back, failures: 1, opened: 0 });
     assert_eq!(run.times_opened(), 1);
     let line = "no GPU driver: libcuda.so is not there; install NVIDIA's driver 580 or newer, or use the \
-                CPU; the CPU answers, and the GPU is not used for 3600s";
+                CPU; the CPU answers, and later queries may try the GPU again after 3600s";
     assert_eq!(run.lines(), [line]);
 }
 

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
 use crate::whole_file::{stdout, write_json_line};
-use lanner::internals::query::plan::{Stage, Width};
+use lanner::internals::query::plan::Stage;
 use lanner::{Explanation, Plan, Searcher};
 use serde::Serialize;
 use std::io::Write;
@@ -73,7 +73,8 @@ struct DescribedPlan<'a> {
     lists: Vec<DescribedList<'a>>,
     missing: &'a [String],
     largest_score: f64,
-    accumulator_bits: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accumulator_bits: Option<u32>,
     seed: Option<f64>,
     block_bounds_hold: bool,
     stages: Vec<DescribedStage>,
@@ -119,10 +120,7 @@ fn described(plan: &Plan) -> DescribedPlan<'_> {
         lists: lists.collect(),
         missing: &plan.missing,
         largest_score: plan.score.score(plan.largest_score),
-        accumulator_bits: match plan.width {
-            Width::Bits16 => 16,
-            Width::Bits32 => 32,
-        },
+        accumulator_bits: plan.accumulator_bits(),
         seed: plan.seed.map(|seed| plan.score.score(seed)),
         block_bounds_hold: plan.block_bounds_hold,
         stages: stages.collect(),

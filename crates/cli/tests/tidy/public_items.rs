@@ -1,4 +1,4 @@
-//! The front door: the public items of the crate `lanner` are those of a committed list.
+//! The public interface: the items of the crate `lanner` are those of a committed list.
 
 use crate::files::root;
 use std::fs;

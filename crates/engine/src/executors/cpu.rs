@@ -2,7 +2,7 @@
 
 use super::{Executor, map_in_threads};
 use crate::algorithms::topk::TopK;
-use crate::algorithms::{EarlierHits, Task, Workspace};
+use crate::algorithms::{EarlierHits, L1_WINDOW, Task, Workspace};
 use crate::query::answer::{Answer, Place, Scored, Step};
 use crate::query::cost;
 use crate::query::plan::{Plan, Stage};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Parts of a plan start at multiples of this many documents, so that no window of an algorithm is split.
-const PART_UNIT: u32 = 8192;
+const PART_UNIT: u32 = L1_WINDOW as u32;
 
 /// Answers plans on the threads of this machine.
 pub struct Cpu {

@@ -212,9 +212,11 @@ impl GpuExecutor {
     fn note_failure(&self, error: &GpuError, state: &mut State) {
         state.again = Instant::now() + state.pause;
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
-        let pause = state.pause;
-        (self.report)(&format!("{error}; the CPU answers, and the GPU is not used for {pause:?}"));
-        state.pause = (pause * 2).min(LONGEST_PAUSE);
+        (self.report)(&format!(
+            "{error}; the CPU answers, and later queries may try the GPU again after {:?}",
+            state.pause
+        ));
+        state.pause = (state.pause * 2).min(LONGEST_PAUSE);
     }
 }
 

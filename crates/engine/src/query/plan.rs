@@ -33,7 +33,7 @@ pub struct Plan {
     pub block_bounds_hold: bool,
     /// The sum of all bounds: no score is greater.
     pub largest_score: u32,
-    /// The width of accumulators that holds every score, proved by `largest_score`.
+    /// The width that holds every score, proved by `largest_score`; score-at-a-time chooses its accumulators by it.
     pub width: Width,
     /// A score that at least k documents of the whole collection reach in an OR. A document with exactly this score
     /// enters.
@@ -147,12 +147,24 @@ impl Plan {
         self.stages.iter().map(|stage| Plan { stages: vec![*stage], ..self.clone() })
     }
 
-    /// The seed of a stage; 0 for an AND, whose hits may all have lower scores.
+    /// The score that a hit of a stage must reach: the seed, or 1 without one, since every posting weighs at least 1. The
+    /// hits of an AND may all have lower scores than the seed.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
         match stage.operation {
-            Operation::And => 0,
-            Operation::Or => self.seed.unwrap_or(0),
+            Operation::And => 1,
+            Operation::Or => self.seed.unwrap_or(1),
         }
+    }
+}
+
+impl Plan {
+    /// The bits of the accumulators of score-at-a-time, if that algorithm runs; the other algorithms always use 32.
+    pub fn accumulator_bits(&self) -> Option<u32> {
+        let runs = self.stages.iter().any(|stage| stage.algorithm == Algorithm::ScoreAtATime);
+        runs.then_some(match self.width {
+            Width::Bits16 => 16,
+            Width::Bits32 => 32,
+        })
     }
 }
 
@@ -217,11 +229,8 @@ impl Plan {
 
     fn write_scores(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |units: u32| format!("{units} ({:.5})", self.score.score(units));
-        let bits = match self.width {
-            Width::Bits16 => 16,
-            Width::Bits32 => 32,
-        };
-        writeln!(f, "scores: at most {}, in accumulators of {bits} bits", shown(self.largest_score))?;
+        let accumulators = self.accumulator_bits().map(|bits| format!(", in accumulators of {bits} bits"));
+        writeln!(f, "scores: at most {}{}", shown(self.largest_score), accumulators.unwrap_or_default())?;
         if self.static_bound > 0 {
             writeln!(f, "static rank: at most {}", shown(self.static_bound))?;
         }
@@ -273,7 +282,7 @@ pub(crate) mod tests {
         let plan = plan_over(0..10);
         let staged: Vec<Plan> = plan.staged().collect();
         let seeds: Vec<u32> = staged.iter().map(|plan| plan.seed_of(&plan.stages[0])).collect();
-        assert_eq!(seeds, [0, 7]);
+        assert_eq!(seeds, [1, 7]);
     }
 
     #[test]

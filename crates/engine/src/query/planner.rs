@@ -39,10 +39,10 @@ pub enum PlanError {
     Alpha(f32),
     /// Scores do not fit in 32 bits.
     #[error(
-        "scores could reach {largest} units, beyond 32 bits; lower the weights (word^WEIGHT) or the number of terms"
+        "bounds of scores reach {largest} units, beyond 32 bits; lower the weights (word^WEIGHT) or the number of terms"
     )]
     ScoreTooLarge {
-        /// The sum of the lists' largest weights.
+        /// The sum of the lists' bounds, rounded up as those of chunks are.
         largest: u64,
     },
     /// The algorithm does not answer queries of this mode.
@@ -118,7 +118,8 @@ impl<'a> Planner<'a> {
         let largest = lists.iter().map(|list| u64::from(list.bound)).sum::<u64>() + u64::from(static_bound);
         let slack = lists.iter().map(|list| bound_slack(score.column(), list)).sum::<u64>();
         let fits = largest + slack < u64::from(u32::MAX);
-        let width = Width::for_scores(largest).filter(|_| fits).ok_or(PlanError::ScoreTooLarge { largest })?;
+        let too_large = PlanError::ScoreTooLarge { largest: largest + slack };
+        let width = Width::for_scores(largest).filter(|_| fits).ok_or(too_large)?;
         let can_run = |stage: &Stage| !lists.is_empty() && (stage.operation == Operation::Or || missing.is_empty());
         Ok(Plan {
             documents: self.index.documents(),
@@ -127,7 +128,7 @@ impl<'a> Planner<'a> {
             mode: query.mode,
             score,
             static_bound,
-            block_bounds_hold: self.weights_hold(score),
+            block_bounds_hold: self.bounds_hold(score),
             largest_score: largest as u32,
             width,
             seed: seed(query, &lists),
@@ -181,7 +182,7 @@ impl<'a> Planner<'a> {
 
     /// Returns whether stored bounds and k-th weights hold under the current statistics. Those of impacts always do: an
     /// impact is stored as it is, whatever the statistics.
-    fn weights_hold(&self, score: ScoreModel) -> bool {
+    fn bounds_hold(&self, score: ScoreModel) -> bool {
         score.column() == Column::Impact || self.index.bounds_hold()
     }
 
@@ -267,7 +268,7 @@ impl<'a> Planner<'a> {
             };
             let weight = |impact| if impact > 0 { impact_units(multiplier, impact) } else { 0 };
             Ok((impact_units(multiplier, largest), kth.map(weight)))
-        } else if self.weights_hold(score) {
+        } else if self.bounds_hold(score) {
             let largest = match summary.largest() {
                 Some(stored) => stored,
                 None => self.index.list_at(span)?.largest(self.index.norms(), self.index.length_codes()),
@@ -336,12 +337,16 @@ fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) ->
     }
 }
 
-/// Whether the bounds of chunks that `scatter` adds up fit 32 bits. A bound is an 8-bit code times a step, so it can be
-/// a whole step above the largest weight, which matters for lists of small weights. Assumes the largest code
-/// everywhere.
+/// Whether the bounds of chunks that `scatter` adds up fit 32 bits even if the bytes of the index are damaged, so that
+/// every chunk has the largest code. [`bound_slack`] proves it for the codes that a build writes.
 fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
-    let bounds = lists.iter().map(|list| 256.0 * (f64::from(list.multiplier) * f64::from(ONE) / 255.0 + 2.0));
+    let bounds = lists.iter().map(|list| 256.0 * (code_step(list) + 2.0));
     bounds.sum::<f64>() + (largest as f64) < f64::from(u32::MAX)
+}
+
+/// The units between two neighbouring codes of a chunk's bound, which is an 8-bit saturation.
+fn code_step(list: &PlannedList) -> f64 {
+    f64::from(list.multiplier) * f64::from(ONE) / 255.0
 }
 
 /// The algorithm for an OR. Scattering reads every posting of a sparse list, so frequent terms whose lists are not
@@ -358,11 +363,12 @@ fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorith
     }
 }
 
-/// How far the bounds of a list's chunks can lie above its largest weight, since they are rounded up to 8 bits: sums of
-/// bounds must fit 32 bits too.
+/// How far the bounds of a list's chunks can lie above its largest weight; sums of bounds must fit 32 bits too. A bound is
+/// rounded up to the next code. The second step, 2^-16 of the bound and 1,024 units are more than enough for the rounding
+/// of products in `f32`, whose relative error is 2^-24.
 fn bound_slack(column: Column, list: &PlannedList) -> u64 {
     let step = match column {
-        Column::Frequency => (f64::from(list.multiplier) * f64::from(ONE) / 255.0) as u64,
+        Column::Frequency => code_step(list) as u64,
         Column::Impact => 0,
     };
     u64::from(list.bound >> 16) + 2 * step + 1024

@@ -275,7 +275,7 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
 fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     let index = nasty().index(Lists::Sparse(CodecName::Bitpack));
     let executor = GpuExecutor::new(Arc::clone(&index), Box::new(|| Ok(device::open(5))));
-    let searcher = Searcher::new(index).with_executor(executor);
+    let searcher = Searcher::new(index).with_gpu(executor);
     let decoded = |algorithm| {
         let query = Query::new("rare all").mode(Mode::And).algorithm(algorithm);
         let answer = searcher.search(&query).unwrap();

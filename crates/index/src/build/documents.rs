@@ -309,12 +309,12 @@ fn each_of_block(
     row: &StoredRow,
     visit: &mut impl FnMut(u32, &[u8]) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
-    let block = zstd::bulk::decompress(block, row.size as usize).map_err(|_| BuildError::damaged_file())?;
+    let block = zstd::bulk::decompress(block, row.size as usize).map_err(|_| BuildError::DamagedFile)?;
     let mut rest = &block[..];
     let mut document = row.first;
     while !rest.is_empty() {
         let own = varint::read(&mut rest).and_then(|length| varint::take(&mut rest, length as usize));
-        visit(document, own.ok_or_else(BuildError::damaged_file)?)?;
+        visit(document, own.ok_or(BuildError::DamagedFile)?)?;
         document += 1;
     }
     Ok(())

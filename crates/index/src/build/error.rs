@@ -95,6 +95,9 @@ pub enum BuildError {
         "the list of the term {0:?} in the CIFF file has more than 268,435,455 postings; index the documents instead"
     )]
     TooLongList(String),
+    /// Another process has changed a temporary file.
+    #[error("a temporary file of the build was changed from outside; build again")]
+    DamagedFile,
     /// A CIFF file with two lists of one term.
     #[error("the CIFF file has two lists for the term {0:?}; export it again with one list per term")]
     RepeatedTerm(String),
@@ -104,11 +107,6 @@ impl BuildError {
     /// Names the file that an I/O error is about.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
         move |source| BuildError::Io { path: path.to_owned(), source }
-    }
-
-    /// Makes the error for a temporary file that another process has changed.
-    pub(super) fn damaged_file() -> BuildError {
-        BuildError::Options("a temporary file of the build was changed from outside; build again".to_owned())
     }
 }
 

@@ -58,7 +58,13 @@ const MAX_RUNS: usize = 128;
 /// The number of skipped records that a report describes.
 const REPORTED_PROBLEMS: usize = 20;
 
-/// Options of a build.
+/// Options of a build. Analyzers, codecs and orders are parsed from the names that the command line has:
+///
+/// ```
+/// use lanner_index::build::BuildOptions;
+/// let options = BuildOptions { analyzer: "simple".parse()?, order: "bisection".parse()?, ..BuildOptions::default() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// The analyzer that turns text into terms.

@@ -143,7 +143,7 @@ impl<'a> Job<'a> {
             work: |encoder: &mut ListEncoder<'_>, batch: TermBatch| {
                 let mut found = (0.0f64, true);
                 for (_, pieces, count) in batch.iter() {
-                    encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
+                    encoder.read(count, pieces).ok_or(BuildError::DamagedFile)?;
                     let (strongest, whole) = encoder.strongest();
                     found = (found.0.max(strongest), found.1 && (whole || encoder.count() == 0));
                 }
@@ -220,7 +220,7 @@ fn encode_batch(
     let impact_ordered = is_impact_ordered.then(ImpactOrderedLists::default);
     let mut encoded = EncodedBatch { impact_ordered, ..EncodedBatch::default() };
     for (text, pieces, count) in batch.iter() {
-        encoder.read(count, pieces).ok_or_else(BuildError::damaged_file)?;
+        encoder.read(count, pieces).ok_or(BuildError::DamagedFile)?;
         let terms = &mut encoded.terms;
         let list = encoder.encode(&mut terms.lists);
         if list != Encoded::Empty {

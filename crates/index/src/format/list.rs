@@ -132,9 +132,13 @@ pub fn largest_and_kth<T: Copy + Default>(
     numbers: &mut [T],
     compare: impl Fn(&T, &T) -> Ordering,
 ) -> (T, [T; STORED_K.len()]) {
-    let mut kth = |k: usize| match k <= numbers.len() {
-        true => *numbers.select_nth_unstable_by(k - 1, |a, b| compare(b, a)).1,
-        false => T::default(),
-    };
-    (kth(1), STORED_K.map(kth))
+    // From the largest k down: each among the numbers that the one before has left.
+    let (mut left, mut kth) = (numbers, [T::default(); STORED_K.len()]);
+    for (kth, k) in kth.iter_mut().zip(STORED_K).rev() {
+        if k <= left.len() {
+            *kth = *left.select_nth_unstable_by(k - 1, |a, b| compare(b, a)).1;
+            left = &mut left[..k];
+        }
+    }
+    (left.iter().copied().max_by(compare).unwrap_or_default(), kth)
 }

@@ -27,13 +27,12 @@ use crate::text::Analyzer;
 use crate::weight::Norms;
 use crate::{DocId, TermId};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// An index opened for reading.
 ///
 /// It keeps the generation that it opened, even if a build replaces the index meanwhile.
 pub struct Index {
-    folder: PathBuf,
     manifest: Manifest,
     analyzer: Analyzer,
     norms: Norms,
@@ -75,14 +74,9 @@ impl Index {
             return Err(IndexError::damaged(segment.path(), "header", "it is not the file that the manifest names"));
         }
         let norms = manifest.bm25.norms(manifest.statistics.average_length());
-        let mut index = Index { folder: folder.to_owned(), manifest, analyzer, norms, segment, bounds_hold: false };
+        let mut index = Index { manifest, analyzer, norms, segment, bounds_hold: false };
         index.set_statistics(index.statistics());
         Ok(index)
-    }
-
-    /// The folder that it was opened from.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// The manifest of the generation that was opened.

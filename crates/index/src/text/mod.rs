@@ -103,6 +103,14 @@ const FILTERS: [(&str, Filter); 4] = [
     ("porter", Filter::Porter),
 ];
 
+impl std::str::FromStr for Analyzer {
+    type Err = AnalyzerError;
+
+    fn from_str(name: &str) -> Result<Analyzer, AnalyzerError> {
+        Analyzer::parse(name)
+    }
+}
+
 impl Analyzer {
     /// Parses a known name (`english`, `simple`, `whitespace`, `pretokenized`) or a chain of steps such as
     /// `words+lowercase+stop+porter`.

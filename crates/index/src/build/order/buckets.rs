@@ -59,7 +59,7 @@ impl Records {
                 return Ok(None);
             };
             self.bytes = bucket.into_bytes()?;
-            self.spans = spans(&self.bytes).ok_or_else(BuildError::damaged_file)?.into_iter();
+            self.spans = spans(&self.bytes).ok_or(BuildError::DamagedFile)?.into_iter();
         }
         Ok(self.spans.next().map(|(_, start, end)| &self.bytes[start..end]))
     }

@@ -86,7 +86,7 @@ fn each_list(
                 let start = lists.documents.len();
                 lists.documents.reserve(count as usize);
                 let keep = |document, _| lists.documents.extend(renumber(dropped, document));
-                unpack_pieces(pieces, keep).ok_or_else(BuildError::damaged_file)?;
+                unpack_pieces(pieces, keep).ok_or(BuildError::DamagedFile)?;
                 if taken.contains(&(lists.documents.len() - start)) {
                     lists.ends.push(lists.documents.len());
                 } else {
