@@ -241,7 +241,7 @@ pub struct GpuPart {
     /// After three runs, a measurement that has taken this long is not repeated.
     pub seconds: f64,
     /// Number of queries for the latency of single queries.
-    pub alone: usize,
+    pub single: usize,
     /// Number of queries for the CPU on one thread, with short and long ones.
     pub one_thread: usize,
     /// Batch sizes for OR with the smallest k.
@@ -381,7 +381,7 @@ impl BuildPart {
 impl GpuPart {
     fn is_empty(&self) -> bool {
         let counts =
-            [self.repetitions, self.log.sample, self.alone, self.one_thread, self.uploaded, self.decoded_blocks];
+            [self.repetitions, self.log.sample, self.single, self.one_thread, self.uploaded, self.decoded_blocks];
         let is_missing = self.scores.is_empty() || self.modes.is_empty() || self.k.is_empty();
         is_missing || [&counts[..], &self.batches, &self.small].concat().contains(&0)
     }

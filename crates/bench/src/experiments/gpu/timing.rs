@@ -106,7 +106,7 @@ impl Executors {
 
     /// Measures a call for each query; each percentile is the median over the runs.
     fn latency(&self, run: &GpuRun<'_>, planned: &Planned<'_>) -> Result<Measurement> {
-        let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.alone);
+        let numbers = spread(&(0..planned.plans.len()).collect::<Vec<_>>(), run.part.single);
         for &number in &numbers {
             planned.check(number.., &self.resident.answer(planned.one(number))?)?;
         }
