@@ -233,7 +233,7 @@ struct BatchArguments {
     const unsigned *parts;
     // A length code for each document.
     const uint8_t *length_codes;
-    // The norms of the 256 length codes.
+    // The norms of the length codes.
     const float *norms;
     // A state for each query.
     QueryState *states;

@@ -6,6 +6,9 @@
 
 namespace papers {
 
+// The most threads of a thread block of `selection_sort`.
+constexpr unsigned SORT_THREADS = 1024;
+
 // Keys of a group of the tree.
 constexpr unsigned GROUP = 512;
 
