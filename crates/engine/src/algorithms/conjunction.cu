@@ -13,7 +13,7 @@
 #include "algorithms/sparse_list.cu"
 #include "algorithms/topk.cu"
 #include "algorithms/weigher.cu"
-#include "codec/lanes.cu"
+#include "codec/constants.h"
 #include "codec/packed.cu"
 #include "device/task.cu"
 #include "format/dense.h"

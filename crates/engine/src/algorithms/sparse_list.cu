@@ -1,6 +1,8 @@
 // A list in blocks of 128 postings in global memory. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
 #pragma once
 #include "codec/codec.cu"
+#include "codec/constants.h"
+#include "codec/packed.cu"
 #include "format/list.h"
 #include "kernel.h"
 #include "ptx/kernels.h"

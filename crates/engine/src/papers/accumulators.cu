@@ -14,6 +14,7 @@
 #include "papers/compaction.cu"
 #include "papers/search.cu"
 #include "papers/term_at_a_time.cu"
+#include "ptx/compaction.h"
 #include "ptx/kernels.h"
 #include "ptx/step_kernels.h"
 

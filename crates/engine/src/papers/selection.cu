@@ -5,6 +5,7 @@
 #pragma once
 #include "kernel.h"
 #include "papers/compaction.cu"
+#include "ptx/compaction.h"
 #include "ptx/selection.h"
 
 namespace papers {
