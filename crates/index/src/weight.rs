@@ -1,19 +1,22 @@
 //! The weight of a posting: one fixed sequence of operations that gives the same integer on every CPU and GPU.
 //!
-//! A score is a `u32` in fixed point with [`FRACTION_BITS`] fractional bits. The weight of a posting has two factors:
-//! its *saturation* `s = tf / (tf + norm)`, which depends only on the document and the index, and the `idf` of the
-//! query term. Every operation rounds to nearest even and is therefore monotone, so the largest saturation of a set of
-//! postings gives exactly the largest weight of the set, whatever the idf. That is why bounds and k-th weights are
-//! stored as saturations: they stay valid under any query weight and any document frequency, such as those of a larger
+//! A score is a `u32` in fixed point: [`ONE`] units are 1.0. The weight of a posting has two factors: its *saturation*
+//! `s = tf / (tf + norm)`, which depends only on the document and the index, and the `idf` of the query term. Every
+//! operation rounds to nearest even and is therefore monotone, so the largest saturation of a set of postings gives
+//! exactly the largest weight of the set, whatever the idf. That is why bounds and k-th weights are stored as
+//! saturations: they stay valid under any query weight and any document frequency, such as those of a larger
 //! collection.
 //!
 //! BM25 is that of Robertson and Zaragoza (2009) without the constant factor k1 + 1; idf and length codes are Lucene's.
 
-/// Fractional bits of a score: a score of 65,536 units is 1.0.
-pub const FRACTION_BITS: u32 = 16;
-
-/// Units in a score of 1.0.
-pub const ONE: f32 = (1u32 << FRACTION_BITS) as f32;
+crate::codec::constants! {
+    /// Units in a score of 1.0.
+    pub ONE: f32 = 65536.0;
+    /// The code of a saturation of 1.0 in 16 bits.
+    FULL_SATURATION: f32 = 65535.0;
+    /// Length codes, each of which has a norm.
+    pub LENGTH_CODES: usize = 256;
+}
 
 /// The two parameters of BM25, fixed when an index is built.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -39,7 +42,7 @@ impl Bm25 {
     /// The norm of each length code: `k1 (1 - b + b · length / average)`.
     pub fn norms(&self, average_length: f64) -> Norms {
         let average = if average_length > 0.0 { average_length } else { 1.0 };
-        let mut table = [0.0; 256];
+        let mut table = [0.0; LENGTH_CODES];
         for (code, norm) in table.iter_mut().enumerate() {
             let length = f64::from(length_of(code as u8));
             *norm = (self.k1 * (1.0 - self.b + self.b * (length / average))) as f32;
@@ -48,10 +51,10 @@ impl Bm25 {
     }
 }
 
-/// The norm of each of the 256 length codes: all that scoring needs to know about the length of a document.
+/// The norm of each length code: all that scoring needs to know about the length of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Norms {
-    table: [f32; 256],
+    table: [f32; LENGTH_CODES],
 }
 
 impl Norms {
@@ -62,7 +65,7 @@ impl Norms {
     }
 
     /// All norms, indexed by length code.
-    pub fn table(&self) -> &[f32; 256] {
+    pub fn table(&self) -> &[f32; LENGTH_CODES] {
         &self.table
     }
 }
@@ -106,7 +109,7 @@ pub fn impact_units(query_weight: f32, impact: u32) -> u32 {
 
 /// Encodes a saturation in 16 bits, rounded up so that it stays an upper bound.
 pub fn saturation_code(saturation: f32) -> u16 {
-    let code = (f64::from(saturation) * 65535.0).ceil() as u16;
+    let code = (f64::from(saturation) * f64::from(FULL_SATURATION)).ceil() as u16;
     // `saturation_of` rounds its quotient: step up until it is at least the saturation.
     (code..=u16::MAX).find(|&code| saturation_of(code) >= saturation).unwrap_or(u16::MAX)
 }
@@ -114,7 +117,7 @@ pub fn saturation_code(saturation: f32) -> u16 {
 /// Decodes a 16-bit code into a saturation, at least the one that was encoded.
 #[inline]
 pub fn saturation_of(code: u16) -> f32 {
-    f32::from(code) / 65535.0
+    f32::from(code) / FULL_SATURATION
 }
 
 /// Encodes a saturation in 8 bits, rounded up so that it stays an upper bound.

@@ -3,6 +3,7 @@
 mod documents;
 mod files;
 mod habits;
+mod includes;
 mod licences;
 mod order;
 mod programs;

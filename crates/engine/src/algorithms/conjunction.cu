@@ -13,11 +13,14 @@
 #include "algorithms/sparse_list.cu"
 #include "algorithms/topk.cu"
 #include "algorithms/weigher.cu"
-#include "codec/lanes.cu"
+#include "codec/constants.h"
 #include "codec/packed.cu"
 #include "device/task.cu"
+#include "format/dense.h"
+#include "format/list.h"
 #include "kernel.h"
 #include "ptx/kernels.h"
+#include "weight.h"
 
 struct Match {
     unsigned document, score;
@@ -28,7 +31,7 @@ struct ConjunctionShared {
     Scratch scratch[AND_WARPS];
     Match waiting[AND_WARPS][32 + BLOCK]; // without the weights of dense lists
     Match found[AND_WARPS][64];
-    float norms[256];
+    float norms[LENGTH_CODES];
 };
 static_assert(sizeof(ConjunctionShared) == CONJUNCTION_SHARED, "as kernels.rs has it");
 
@@ -58,7 +61,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
           waiting_count(0), found_count(0) {}
 
     __device__ void run() {
-        for (unsigned i = threadIdx.x; i < 256; i += AND_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        for (unsigned i = threadIdx.x; i < LENGTH_CODES; i += AND_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
         __syncthreads();
         if (query.sparse_count > 0) {
             by_blocks();
@@ -170,7 +173,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             for (unsigned i = 0; i < 4; i++) {
                 const unsigned document = mine.documents[i];
                 const bool is_alive = mine.alive >> i & 1;
-                if (is_alive && !has_bit(word_of(dense[list], document / 64), document % 64)) absent |= 1u << i;
+                if (is_alive && !has_bit(word_of(dense[list], document / CHUNK), document % CHUNK)) absent |= 1u << i;
             }
         }
         mine.alive &= ~absent;
@@ -178,7 +181,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
 
     // The score of a document that is in all dense lists and has `score` without them; 0 where it cannot enter.
     __device__ unsigned with_dense(unsigned document, unsigned score, float norm) const {
-        const unsigned chunk = document / 64, bit = document % 64, threshold = top.least(document);
+        const unsigned chunk = document / CHUNK, bit = document % CHUNK, threshold = top.least(document);
         unsigned bound = score; // the most that it can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
@@ -258,7 +261,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             }
             blocks[i] = low;
             if (list.is_short) continue;
-            PREFETCH(list.bytes + list.payload + 16ull * min(number_in(list, list.offset, low), list.end));
+            PREFETCH(list.bytes + list.payload + uint64_t(UNIT) * min(number_in(list, list.offset, low), list.end));
         }
     }
 
@@ -275,8 +278,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
 
     // All lists are dense: a warp intersects their words, 32 chunks at a time.
     __device__ void by_chunks() {
-        const unsigned end = (part.end - 1) / 64 + 1;
-        unsigned chunk = part.first / 64 + 32 * warp;
+        const unsigned end = (part.end - 1) / CHUNK + 1;
+        unsigned chunk = part.first / CHUNK + 32 * warp;
         unsigned pending = 0, mine = 0; // lanes whose chunk was not matched yet, and the lane's chunk
         uint2 word = make_uint2(0, 0);
         bool is_more = true;
@@ -312,13 +315,13 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             word = make_uint2(word.x & other.x, word.y & other.y);
             bound += bound_in(dense[list], chunk);
         }
-        return bound >= top.least(64 * chunk) ? word : make_uint2(0, 0);
+        return bound >= top.least(CHUNK * chunk) ? word : make_uint2(0, 0);
     }
 
     // Queues the documents of a chunk that are in all lists: the first half, then the second.
     __device__ void match_chunk(unsigned chunk, uint2 word) {
         for (unsigned half = 0; half < 2; half++) {
-            const unsigned document = 64 * chunk + 32 * half + lane;
+            const unsigned document = CHUNK * chunk + 32 * half + lane;
             const bool is_common = (half == 0 ? word.x : word.y) >> lane & 1;
             const bool is_match = is_common && document >= query.first && document < part.end;
             enqueue(waiting, waiting_count, is_match, Match{document, 0});

@@ -1,12 +1,13 @@
 // See dense_list.rs: bit tests, ranks and weights of a bitmap in global memory; any thread may call these functions.
 #pragma once
 #include "algorithms/weigher.cu"
+#include "format/list.h"
 #include "kernel.h"
 #include "ptx/kernels.h"
 
 // The bits of a chunk, as two words of 32.
 __device__ inline uint2 word_of(const DenseRow &list, unsigned chunk) {
-    return __ldg(reinterpret_cast<const uint2 *>(list.bytes + 16ull * list.words) + chunk);
+    return __ldg(reinterpret_cast<const uint2 *>(list.bytes + uint64_t(UNIT) * list.words) + chunk);
 }
 
 __device__ inline bool has_bit(uint2 word, unsigned bit) {
@@ -55,10 +56,10 @@ __device__ inline unsigned exception_of(const uint8_t *bytes, unsigned exception
 __device__ inline unsigned value_of(const DenseRow &list, unsigned rank) {
     if (list.value_bits == 0 || rank >= list.postings) return 1;
     const uint64_t bit = static_cast<uint64_t>(rank) * list.value_bits;
-    const unsigned byte = __ldg(list.bytes + 16ull * list.values + bit / 8);
+    const unsigned byte = __ldg(list.bytes + uint64_t(UNIT) * list.values + bit / 8);
     const unsigned value = byte >> (bit & 7) & ((1u << list.value_bits) - 1);
     if (value > 0) return value;
-    return exception_of(list.bytes + 16ull * list.exception_rank, list.exceptions, list.postings, rank);
+    return exception_of(list.bytes + uint64_t(UNIT) * list.exception_rank, list.exceptions, list.postings, rank);
 }
 
 // The weight of a posting, whose bit is set in the word of its chunk.

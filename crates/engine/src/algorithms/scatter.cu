@@ -20,15 +20,18 @@
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 #include "device/task.cu"
+#include "format/dense.h"
+#include "format/list.h"
 #include "kernel.h"
 #include "ptx/kernels.h"
+#include "weight.h"
 
 // The document of an empty bucket.
 constexpr unsigned EMPTY = ~0u;
 // The table overflows when a document finds no bucket within this distance of its own.
 constexpr unsigned LONGEST_PROBE = 64;
-// The most chunks of 64 documents in a window.
-constexpr unsigned WIDEST_CHUNKS = WIDEST_WINDOW / 64;
+// The most chunks in a window.
+constexpr unsigned WIDEST_CHUNKS = WIDEST_WINDOW / CHUNK;
 // A part reads the floor that all parts have reached once in this number of windows.
 constexpr unsigned WINDOWS_PER_FLOOR = 4;
 // Blocks to decode that are handed out to warps at once.
@@ -51,7 +54,7 @@ struct HotChunks {
 
     // Takes half a chunk of those found; returns its first document, from the start of the window on.
     __device__ unsigned take_half() {
-        const unsigned first = 64 * (next - OR_THREADS + __ffs(found) - 1) + 32 * half;
+        const unsigned first = CHUNK * (next - OR_THREADS + __ffs(found) - 1) + 32 * half;
         if (half == 1) found &= found - 1;
         half ^= 1;
         return first;
@@ -76,7 +79,7 @@ struct ScatterShared {
     Candidate queue[OR_WARPS][QUEUED];
     unsigned bounds[WIDEST_CHUNKS];        // the most that the dense lists add to a document of a chunk
     BlockRow blocks[BLOCKS_AT_ONCE];       // to decode
-    float norms[256];
+    float norms[LENGTH_CODES];
     unsigned dense_bound[2];               // the largest of `bounds`, of this window and of the next
     unsigned blocks_reserved;              // entries of `blocks`, and more where they did not fit
     unsigned blocks_valid;                 // entries from here on are reserved but not filled
@@ -109,7 +112,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         if (IS_SINGLE) prefetch_dense();
         clear_table();
         for (unsigned i = threadIdx.x; i < WIDEST_CHUNKS; i += OR_THREADS) shared.bounds[i] = 0;
-        for (unsigned i = threadIdx.x; i < 256; i += OR_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
+        for (unsigned i = threadIdx.x; i < LENGTH_CODES; i += OR_THREADS) shared.norms[i] = __ldg(arguments.norms + i);
         for (unsigned list = warp; list < query.sparse_count; list += OR_WARPS) {
             if (IS_SINGLE) {
                 const unsigned even = even_block(sparse[list], part.first, arguments.inverse_documents);
@@ -120,12 +123,12 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         }
         if (threadIdx.x == 0) shared.dense_bound[0] = 0;
         __syncthreads();
-        // A part starts at a multiple of 64; documents before the query's first are left out.
+        // A part starts at a multiple of CHUNK; documents before the query's first are left out.
         unsigned start = part.first, width = query.window;
         for (;;) {
             const unsigned end = part.end - start > width ? start + width : part.end;
             if (!pass(start, end)) {
-                width = max(width / 2 / 64 * 64, 64u);
+                width = max(width / 2 / CHUNK * CHUNK, CHUNK);
                 continue;
             }
             if (end == part.end) break;
@@ -141,11 +144,11 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
 
     // Prefetches bounds, words and ranks of the dense lists: nothing else hides the latency of a single query.
     __device__ void prefetch_dense() const {
-        const unsigned chunk = part.first / 64, chunks = (part.end - part.first + 63) / 64;
+        const unsigned chunk = part.first / CHUNK, chunks = (part.end - part.first + CHUNK - 1) / CHUNK;
         for (unsigned list = 0; list < query.dense_count; list++) {
             const DenseRow &row = dense[list];
             if (row.factor != 0) prefetch(row.bytes + row.chunk_bound + chunk, chunks);
-            prefetch(row.bytes + 16ull * row.words + 8ull * chunk, 8 * chunks);
+            prefetch(row.bytes + uint64_t(UNIT) * row.words + 8ull * chunk, 8 * chunks);
             prefetch(row.bytes + row.chunk_rank + 2 * chunk, 2 * chunks);
         }
     }
@@ -204,7 +207,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
 
     // Sums up the bounds of the dense lists in each chunk of the window, four chunks a thread.
     __device__ void add_bounds(unsigned start, unsigned end) {
-        const unsigned first = start / 64, chunks = (end - start + 63) / 64;
+        const unsigned first = start / CHUNK, chunks = (end - start + CHUNK - 1) / CHUNK;
         unsigned largest = 0;
         for (unsigned i = 4 * threadIdx.x; i < chunks; i += 4 * OR_THREADS) {
             unsigned bounds[4] = {0, 0, 0, 0};
@@ -369,7 +372,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     __device__ void collect(unsigned start, unsigned end, unsigned threshold, bool is_hot) {
         Candidate *queue = shared.queue[warp];
         unsigned bucket = warp * 64;
-        const unsigned chunks = (end - start + 63) / 64;
+        const unsigned chunks = (end - start + CHUNK - 1) / CHUNK;
         HotChunks hot{is_hot ? warp * 32 : chunks, chunks, 0, 0};
         bool is_more = true;
         while (is_more) {
@@ -431,8 +434,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             documents = make_uint2(EMPTY, EMPTY);
             scores = make_uint2(0, 0);
         }
-        const bool a = found.x != EMPTY && score.x + shared.bounds[found.x / 64] >= threshold;
-        const bool b = found.y != EMPTY && score.y + shared.bounds[found.y / 64] >= threshold;
+        const bool a = found.x != EMPTY && score.x + shared.bounds[found.x / CHUNK] >= threshold;
+        const bool b = found.y != EMPTY && score.y + shared.bounds[found.y / CHUNK] >= threshold;
         if (!__any_sync(~0u, a || b)) return;
         enqueue(queue, a, Candidate{start + found.x, score.x});
         enqueue(queue, b, Candidate{start + found.y, score.y});
@@ -441,7 +444,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     // Queues documents that no sparse list has, of a chunk in which dense lists alone can reach the threshold.
     __device__ void take_from_dense(Candidate *queue, unsigned document, unsigned start, unsigned end,
                                     unsigned threshold) {
-        const unsigned chunk = document / 64, bit = document % 64;
+        const unsigned chunk = document / CHUNK, bit = document % CHUNK;
         unsigned bound = 0; // the most that the document can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) {
@@ -463,7 +466,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     __device__ bool look_up(Candidate &candidate) {
         // The candidate may come from an earlier window.
         const unsigned threshold = top.least(candidate.document);
-        const unsigned chunk = candidate.document / 64, bit = candidate.document % 64;
+        const unsigned chunk = candidate.document / CHUNK, bit = candidate.document % CHUNK;
         const unsigned code = code_of(candidate.document);
         unsigned bound = candidate.score; // the most that the document can have
 #pragma unroll 4

@@ -1,6 +1,9 @@
 // A list in blocks of 128 postings in global memory. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
 #pragma once
 #include "codec/codec.cu"
+#include "codec/constants.h"
+#include "codec/packed.cu"
+#include "format/list.h"
 #include "kernel.h"
 #include "ptx/kernels.h"
 
@@ -110,7 +113,7 @@ __device__ inline BlockRow block_row(const SparseRow &list, unsigned number, uns
 
 // Prefetches a block that is going to be decoded.
 __device__ inline void prefetch_block(const SparseRow &list, const BlockRow &row) {
-    const uint8_t *bytes = list.bytes + (list.is_short ? row.offset : list.payload + 16ull * row.offset);
+    const uint8_t *bytes = list.bytes + (list.is_short ? row.offset : list.payload + uint64_t(UNIT) * row.offset);
     PREFETCH(bytes);
     PREFETCH(bytes + 128);
 }
@@ -133,7 +136,7 @@ __device__ inline unsigned first_document(const SparseRow &list, const BlockRow 
 __device__ inline Packed packed_of(const SparseRow &list, unsigned column, unsigned byte, unsigned block) {
     Packed packed;
     packed.bytes = nullptr;
-    packed.shared = list.shared[column] ? list.bytes + 16ull * list.shared[column] : nullptr;
+    packed.shared = list.shared[column] ? list.bytes + uint64_t(UNIT) * list.shared[column] : nullptr;
     packed.shared_bytes = list.shared_bytes[column];
     packed.byte = byte;
     packed.block = block;
@@ -152,7 +155,7 @@ __device__ inline BlockColumns columns_of(const SparseRow &list, const BlockRow 
         columns.documents.bytes = list.bytes + row.offset;
         columns.weights.bytes = list.bytes + list.payload;
     } else {
-        columns.documents.bytes = list.bytes + list.payload + 16ull * row.offset;
+        columns.documents.bytes = list.bytes + list.payload + uint64_t(UNIT) * row.offset;
     }
     return columns;
 }

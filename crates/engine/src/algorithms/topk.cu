@@ -3,7 +3,7 @@
 // Each thread pushes at most once between two calls of `make_space`, which all threads of the thread block make
 // together. Ties are part of the key; the greater key is the better one.
 #pragma once
-#include "codec/lanes.cu"
+#include "codec/constants.h"
 #include "device/task.cu"
 #include "kernel.h"
 #include "ptx/kernels.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernel.h"
 #include "ptx/kernels.h"
+#include "weight.h"
 
 // The two columns of values.
 enum Column : unsigned { FREQUENCY = 0, IMPACT = 1 };
@@ -11,7 +12,7 @@ __device__ inline unsigned at_least_one(float number) { return max(__float2uint_
 
 // The weight of a saturation.
 __device__ inline unsigned units(float multiplier, float saturation) {
-    return at_least_one(__fmul_rn(__fmul_rn(multiplier, saturation), 65536.0f));
+    return at_least_one(__fmul_rn(__fmul_rn(multiplier, saturation), ONE));
 }
 
 template <Column COLUMN> __device__ inline unsigned weigh(float multiplier, unsigned value, float norm) {
@@ -26,5 +27,5 @@ template <Column COLUMN> __device__ inline unsigned block_bound(const SparseRow 
     if (COLUMN == IMPACT) return weigh<IMPACT>(list.multiplier, __ldg(list.bytes + list.block_bound + block), 0);
     const uint8_t *code = list.bytes + list.block_bound + 2 * block;
     const unsigned number = __ldg(reinterpret_cast<const uint16_t *>(code));
-    return units(list.multiplier, __fdiv_rn(__uint2float_rn(number), 65535.0f));
+    return units(list.multiplier, __fdiv_rn(__uint2float_rn(number), FULL_SATURATION));
 }

@@ -13,6 +13,7 @@ use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
 use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
+use lanner_index::format::dense::CHUNK;
 use lanner_index::open::Index;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -232,7 +233,7 @@ impl Parts {
                 let slices = slices(shortest.blocks, share.concurrent).min(most_slices(rows));
                 (0..shortest.blocks << slices, FEWEST_SLICES, 1, slices)
             }
-            _ => (plan.range.start / 64 * 64..plan.range.end, FEWEST_DOCUMENTS, 64, 0),
+            _ => (plan.range.start / CHUNK * CHUNK..plan.range.end, FEWEST_DOCUMENTS, CHUNK, 0),
         };
         let length = part_length(over.len() as u32, share.parts, fewest, unit);
         Parts { count: (over.len() as u32).div_ceil(length), over, length, slices }
@@ -280,9 +281,9 @@ fn most_slices(rows: &Rows) -> u32 {
 fn window(postings: u64, documents: u32, part: u32) -> u32 {
     let fill = |buckets: u32| u64::from(buckets) * u64::from(documents) / postings.max(1);
     if part <= WIDEST_WINDOW && u64::from(part) <= fill(TABLE_BUCKETS / 10 * 7) {
-        return part.next_multiple_of(64);
+        return part.next_multiple_of(CHUNK);
     }
-    fill(TABLE_BUCKETS / 2).clamp(u64::from(TABLE_BUCKETS), u64::from(WIDEST_WINDOW)) as u32 / 64 * 64
+    fill(TABLE_BUCKETS / 2).clamp(u64::from(TABLE_BUCKETS), u64::from(WIDEST_WINDOW)) as u32 / CHUNK * CHUNK
 }
 
 /// Keys that a part needs in the arena: a power of two that holds k and a push of every thread, or 0 if shared memory

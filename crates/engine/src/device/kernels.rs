@@ -6,7 +6,13 @@
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
 use lanner_index::codec::Codecs;
+use lanner_index::format::{dense, list, segment};
 use lanner_index::open::Column;
+use lanner_index::weight;
+
+lanner_gpu::generated! { mod header_of_chunks = "../index/src/format/dense.h", dense::GPU_CONSTANTS }
+lanner_gpu::generated! { mod header_of_units = "../index/src/format/list.h", list::GPU_CONSTANTS }
+lanner_gpu::generated! { mod header_of_weights = "../index/src/weight.h", weight::GPU_CONSTANTS }
 
 lanner_gpu::shared! {
     mod header = "src/ptx/kernels.h";
@@ -235,7 +241,7 @@ lanner_gpu::shared! {
         parts: Address to "const unsigned",
         /// A length code for each document.
         length_codes: Address to "const uint8_t",
-        /// The norms of the 256 length codes.
+        /// The norms of the length codes.
         norms: Address to "const float",
         /// A state for each query.
         states: Address to "QueryState",
@@ -264,7 +270,7 @@ impl From<Codecs> for CodecTags {
     }
 }
 
-const _: () = assert!(CHUNKS_PER_WINDOW == lanner_index::format::segment::WINDOW / lanner_index::format::dense::CHUNK);
+const _: () = assert!(CHUNKS_PER_WINDOW == segment::WINDOW / dense::CHUNK);
 
 /// Declares a module that answers queries, and its kernels for the parts of ANDs and of ORs: those for batches, and
 /// those for a single query, whose rows lie in constant memory.

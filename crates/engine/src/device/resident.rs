@@ -49,7 +49,7 @@ impl Resident {
         self.length_codes.address()
     }
 
-    /// The norms of the 256 length codes.
+    /// The norms of the length codes.
     pub fn norms(&self) -> Address {
         self.norms.address()
     }

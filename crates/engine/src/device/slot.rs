@@ -6,7 +6,7 @@
 use super::Context;
 use super::batch::{Batch, is_bitpack};
 use super::buffers::{Buffers, address, grow};
-use super::kernels::{BatchArguments, NONE, SingleRows, WorkRow};
+use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, WorkRow};
 use super::layout::{Launch, Layout, Variant};
 use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
@@ -25,9 +25,6 @@ use lanner_index::open::Index;
 use std::mem::offset_of;
 use std::ops::Range;
 use std::time::{Duration, Instant};
-
-/// Bytes of the counters of a single query.
-const COUNTER_BYTES: usize = 64 << 10;
 
 /// The buffers of one stream. They grow on demand and are kept.
 pub struct Slot {
@@ -190,8 +187,9 @@ impl Slot {
         self.answers.grow_host(gpu, layout.answers_bytes)?;
         grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
         if self.counters.is_none() {
-            let counters = gpu.allocate(COUNTER_BYTES)?;
-            gpu.submit(self.stream, Command::Clear { at: counters.address(), bytes: COUNTER_BYTES })?;
+            let bytes = size_of::<QueryState>();
+            let counters = gpu.allocate(bytes)?;
+            gpu.submit(self.stream, Command::Clear { at: counters.address(), bytes })?;
             self.counters = Some(counters);
         }
         // The kernel overwrites the count after it has written the rest of the answer.

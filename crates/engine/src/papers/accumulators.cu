@@ -9,10 +9,12 @@
 #include "algorithms/weigher.cu"
 #include "codec/codec.cu"
 #include "codec/packed.cu"
+#include "format/dense.h"
 #include "kernel.h"
 #include "papers/compaction.cu"
 #include "papers/search.cu"
 #include "papers/term_at_a_time.cu"
+#include "ptx/compaction.h"
 #include "ptx/kernels.h"
 #include "ptx/step_kernels.h"
 
@@ -57,12 +59,12 @@ template <Column COLUMN> struct Accumulation {
     }
 
     __device__ void add_chunks() const {
-        const unsigned end = (arguments.end - 1) / 64 + 1;
-        for (unsigned chunk = arguments.first / 64 + warp; chunk < end; chunk += warps) {
+        const unsigned end = (arguments.end - 1) / CHUNK + 1;
+        for (unsigned chunk = arguments.first / CHUNK + warp; chunk < end; chunk += warps) {
             const uint2 word = word_of(arguments.dense, chunk);
 #pragma unroll
-            for (unsigned bit = lane; bit < 64; bit += 32) {
-                const unsigned document = 64 * chunk + bit;
+            for (unsigned bit = lane; bit < CHUNK; bit += 32) {
+                const unsigned document = CHUNK * chunk + bit;
                 if (!has_bit(word, bit) || !is_inside(document)) continue;
                 add(document, weigh_dense<COLUMN>(arguments.dense, chunk, word, bit, norm_of(document)));
             }
@@ -70,7 +72,7 @@ template <Column COLUMN> struct Accumulation {
     }
 };
 
-template <Column COLUMN> __device__ inline void accumulate(DecodeShared &shared, const AccumulateArguments &arguments) {
+template <Column COLUMN> __device__ inline void accumulate(StepShared &shared, const AccumulateArguments &arguments) {
     const Accumulation<COLUMN> accumulation(arguments);
     if (arguments.dense.bytes) {
         accumulation.add_chunks();
@@ -80,12 +82,12 @@ template <Column COLUMN> __device__ inline void accumulate(DecodeShared &shared,
 }
 
 BOUNDED_KERNEL(accumulators_add_frequency, THREADS, 4, AccumulateArguments, arguments) {
-    SHARED(DecodeShared, shared);
+    SHARED(StepShared, shared);
     accumulate<FREQUENCY>(shared, arguments);
 }
 
 BOUNDED_KERNEL(accumulators_add_impact, THREADS, 4, AccumulateArguments, arguments) {
-    SHARED(DecodeShared, shared);
+    SHARED(StepShared, shared);
     accumulate<IMPACT>(shared, arguments);
 }
 

@@ -7,14 +7,15 @@
 
 use super::compaction::{Lookback, ScratchLayout};
 use super::step_kernels::{
-    ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, DECODE_SHARED,
-    GatherArguments, TILE,
+    ACCUMULATORS_ADD_FREQUENCY, ACCUMULATORS_ADD_IMPACT, ACCUMULATORS_GATHER, AccumulateArguments, GatherArguments,
+    STEP_SHARED, TILE,
 };
 use super::steps::{Keys, STREAM, StepRun};
 use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::rows::ListRow;
 use lanner_gpu::device::{Address, Command, Shape};
 use lanner_gpu::error::GpuError;
+use lanner_index::format::dense::CHUNK;
 use lanner_index::open::Column;
 
 impl StepRun<'_> {
@@ -39,7 +40,7 @@ impl StepRun<'_> {
             Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
             Column::Impact => &ACCUMULATORS_ADD_IMPACT,
         };
-        let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(units_of(list, count), DECODE_SHARED)).collect();
+        let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(units_of(list, count), STEP_SHARED)).collect();
         let gpu = self.begin()?;
         for (list, &shape) in lists.iter().zip(&shapes) {
             let arguments = match *list {
@@ -82,7 +83,7 @@ impl StepRun<'_> {
 fn units_of(list: &ListRow, documents: u32) -> u32 {
     match list {
         ListRow::Sparse(row) => row.blocks,
-        ListRow::Dense(_) => documents / 64 + 2,
+        ListRow::Dense(_) => documents / CHUNK + 2,
     }
 }
 

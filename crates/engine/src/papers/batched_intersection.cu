@@ -6,6 +6,7 @@
 #include "papers/compaction.cu"
 #include "papers/search.cu"
 #include "ptx/batched_intersection.h"
+#include "ptx/compaction.h"
 
 namespace papers {
 

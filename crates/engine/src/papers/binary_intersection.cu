@@ -4,6 +4,7 @@
 #include "papers/compaction.cu"
 #include "papers/search.cu"
 #include "ptx/binary_intersection.h"
+#include "ptx/compaction.h"
 
 namespace papers {
 

@@ -8,7 +8,7 @@ use crate::papers::compaction::{DeviceList, Found, Lookback, Origins, ScratchLay
 use crate::papers::merge_path::{self, Partitions};
 use crate::papers::parallel_merge_find;
 use crate::papers::step_kernels::{
-    BitsArguments, BlocksArguments, DECODE_SHARED, DecodedBlocks, EXPANDED_TILE, TERM_AT_A_TIME_DECODE,
+    BitsArguments, BlocksArguments, DecodedBlocks, EXPANDED_TILE, STEP_SHARED, TERM_AT_A_TIME_DECODE,
     TERM_AT_A_TIME_EXPAND, TERM_AT_A_TIME_FILTER, TERM_AT_A_TIME_WEIGH_FREQUENCY, TERM_AT_A_TIME_WEIGH_IMPACT, TILE,
     WeighArguments,
 };
@@ -17,6 +17,7 @@ use crate::query::Algorithm;
 use lanner_gpu::device::{Address, Shape};
 use lanner_gpu::error::GpuError;
 use lanner_index::codec::BLOCK;
+use lanner_index::format::dense::CHUNK;
 use lanner_index::open::Column;
 
 /// The state of an AND.
@@ -136,7 +137,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
     fn expand(&mut self, row: DenseRow) -> Result<Candidates, GpuError> {
         let range = &self.run.plan.range;
         // The first chunk may begin before the range.
-        let tiles = (range.end - range.start / 64 * 64).div_ceil(EXPANDED_TILE);
+        let tiles = (range.end - range.start / CHUNK * CHUNK).div_ceil(EXPANDED_TILE);
         let most = row.postings.min(range.len() as u32);
         self.by_bits(row, DeviceList { documents: Address::NULL, length: most }, (tiles, most), "decode")
     }
@@ -196,7 +197,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
 
     /// Decodes at most `most` blocks of a list.
     pub(super) fn decode(&mut self, arguments: &BlocksArguments, most: u32) -> Result<(), GpuError> {
-        let shape = self.run.warps(most, DECODE_SHARED);
+        let shape = self.run.warps(most, STEP_SHARED);
         self.run.begin()?.launch(STREAM, &TERM_AT_A_TIME_DECODE, shape, arguments)?;
         self.run.end("decode")
     }

@@ -7,6 +7,7 @@
 #pragma once
 #include "kernel.h"
 #include "papers/compaction.cu"
+#include "ptx/compaction.h"
 #include "ptx/merge_path.h"
 
 namespace papers {

@@ -5,6 +5,7 @@
 #include "kernel.h"
 #include "papers/compaction.cu"
 #include "papers/search.cu"
+#include "ptx/compaction.h"
 #include "ptx/parallel_merge_find.h"
 
 namespace papers {

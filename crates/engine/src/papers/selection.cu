@@ -5,6 +5,7 @@
 #pragma once
 #include "kernel.h"
 #include "papers/compaction.cu"
+#include "ptx/compaction.h"
 #include "ptx/selection.h"
 
 namespace papers {
@@ -42,7 +43,7 @@ __device__ inline void sort_in_shared(Key *keys, unsigned size) {
     }
 }
 
-BOUNDED_KERNEL(selection_sort, 1024, 1, SortArguments, arguments) {
+BOUNDED_KERNEL(selection_sort, SORT_THREADS, 1, SortArguments, arguments) {
     SHARED(Key, first_key);
     Key *keys = &first_key;
     const unsigned all = arguments.count_at ? *arguments.count_at : arguments.count;

@@ -30,6 +30,8 @@ const SHIFTS: [u32; 6] = [53, 42, 31, 20, 9, 0];
 lanner_gpu::shared! {
     mod header = "src/ptx/selection.h", includes "ptx/compaction.h", in papers;
 
+    /// The most threads of a thread block of `selection_sort`.
+    const SORT_THREADS: u32 = 1024;
     /// Keys of a group of the tree.
     const GROUP: u32 = 512;
     /// Levels of the tree, enough for 2^32 keys.
@@ -434,7 +436,7 @@ fn sort_size(count: u32) -> u32 {
 fn launch_sort(gpu: &Gpu, stream: Stream, sort: &SortArguments) -> Result<(), GpuError> {
     // A count in device memory is at most the size.
     let grid = sort.count.div_ceil(sort.size).max(1);
-    let shape = Shape { grid, block: (sort.size / 2).min(1024), shared: 8 * sort.size as usize };
+    let shape = Shape { grid, block: (sort.size / 2).min(SORT_THREADS), shared: 8 * sort.size as usize };
     gpu.launch(stream, &SELECTION_SORT, shape, sort)
 }
 

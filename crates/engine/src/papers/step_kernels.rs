@@ -5,17 +5,19 @@ use super::compaction::{Lookback, Origins, SEARCHED, THREADS};
 use crate::device::kernels::{CodecTags, DenseRow, SparseRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::Module;
+use lanner_index::format::dense::CHUNK;
 
 /// Candidates, or accumulators, of a tile.
 pub const TILE: u32 = SEARCHED * THREADS;
-/// Documents of a tile where a bitmap is expanded.
-pub const EXPANDED_TILE: u32 = 64 * THREADS;
 
 lanner_gpu::shared! {
-    mod header = "src/ptx/step_kernels.h", includes "ptx/compaction.h", includes "ptx/kernels.h", in papers;
+    mod header = "src/ptx/step_kernels.h",
+        includes "format/dense.h", includes "ptx/compaction.h", includes "ptx/kernels.h", in papers;
 
     /// Bytes of shared memory of the kernels that decode.
-    const DECODE_SHARED: usize = 4096;
+    const STEP_SHARED: usize = 4096;
+    /// Documents of a tile where a bitmap is expanded: a chunk for each thread.
+    const EXPANDED_TILE: u32 = CHUNK * THREADS;
 
     /// Blocks of a list whose documents are decoded, one after the other.
     #[derive(Default)]
@@ -102,7 +104,7 @@ lanner_gpu::shared! {
         keys: Address to "unsigned long long",
         /// A length code for each document.
         length_codes: Address to "const uint8_t",
-        /// The norms of the 256 length codes.
+        /// The norms of the length codes.
         norms: Address to "const float",
         /// How many candidates there are.
         count: u32,
@@ -120,7 +122,7 @@ lanner_gpu::shared! {
         accumulators: Address to "unsigned",
         /// A length code for each document.
         length_codes: Address to "const uint8_t",
-        /// The norms of the 256 length codes.
+        /// The norms of the length codes.
         norms: Address to "const float",
         /// The first document of the range.
         first: u32,

@@ -8,10 +8,14 @@
 #include "algorithms/sparse_list.cu"
 #include "algorithms/weigher.cu"
 #include "codec/codec.cu"
+#include "codec/constants.h"
 #include "codec/packed.cu"
+#include "format/dense.h"
+#include "format/list.h"
 #include "kernel.h"
 #include "papers/compaction.cu"
 #include "papers/search.cu"
+#include "ptx/compaction.h"
 #include "ptx/kernels.h"
 #include "ptx/step_kernels.h"
 
@@ -29,19 +33,19 @@ __device__ inline BlockColumns columns_in(const SparseRow &list, const DecodedBl
     BlockColumns columns = columns_of(list, block_row(list, 0, decoded.blocks ? decoded.blocks[number] : number));
     if (decoded.uploaded) {
         const uint8_t *uploaded = reinterpret_cast<const uint8_t *>(decoded.uploaded);
-        columns.documents.bytes = uploaded + 16ull * decoded.uploaded[number];
+        columns.documents.bytes = uploaded + uint64_t(UNIT) * decoded.uploaded[number];
     }
     return columns;
 }
 
-struct DecodeShared {
+struct StepShared {
     Scratch scratch[WARPS];
 };
-static_assert(sizeof(DecodeShared) == DECODE_SHARED, "as step_kernels.rs has it");
+static_assert(sizeof(StepShared) == STEP_SHARED, "as step_kernels.rs has it");
 
 // Decodes the documents of blocks, a warp per block.
 BOUNDED_KERNEL(term_at_a_time_decode, THREADS, 4, BlocksArguments, arguments) {
-    SHARED(DecodeShared, shared);
+    SHARED(StepShared, shared);
     const SparseRow &list = arguments.list;
     const DecodedBlocks &decoded = arguments.decoded;
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x / 32;
@@ -138,7 +142,7 @@ BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
     for (unsigned i = 0; i < SEARCHED; i++) {
         const unsigned document = targets[i];
         bool is_kept = i < count && document >= arguments.first && document < arguments.end;
-        if (is_kept && list.bytes) is_kept = has_bit(word_of(list, document / 64), document % 64);
+        if (is_kept && list.bytes) is_kept = has_bit(word_of(list, document / CHUNK), document % CHUNK);
         matches |= static_cast<unsigned>(is_kept) << i;
         positions[i] = position + i;
     }
@@ -148,7 +152,7 @@ BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
 
 // The bits of a word from `first` on.
 __device__ inline uint2 bits_from(unsigned first) {
-    if (first >= 64) return make_uint2(0, 0);
+    if (first >= CHUNK) return make_uint2(0, 0);
     return first >= 32 ? make_uint2(0, ~0u << (first - 32)) : make_uint2(~0u << first, ~0u);
 }
 
@@ -156,19 +160,19 @@ __device__ inline uint2 bits_from(unsigned first) {
 BOUNDED_KERNEL(term_at_a_time_expand, THREADS, 4, BitsArguments, arguments) {
     SHARED(LookbackShared, shared);
     const unsigned tile = start_tile(shared, arguments.lookback);
-    const unsigned chunk = arguments.first / 64 + tile * THREADS + threadIdx.x;
+    const unsigned chunk = arguments.first / CHUNK + tile * (EXPANDED_TILE / CHUNK) + threadIdx.x;
     uint2 word = make_uint2(0, 0);
-    if (chunk <= (arguments.end - 1) / 64) {
+    if (chunk <= (arguments.end - 1) / CHUNK) {
         word = word_of(arguments.list, chunk);
-        const uint2 from = bits_from(max(arguments.first, 64 * chunk) - 64 * chunk);
-        const uint2 behind = bits_from(min(arguments.end - 64 * chunk, 64u));
+        const uint2 from = bits_from(max(arguments.first, CHUNK * chunk) - CHUNK * chunk);
+        const uint2 behind = bits_from(min(arguments.end - CHUNK * chunk, CHUNK));
         word = make_uint2(word.x & from.x & ~behind.x, word.y & from.y & ~behind.y);
     }
     unsigned before;
     unsigned position = position_in_order(shared, arguments.lookback, tile, __popc(word.x) + __popc(word.y), before);
     for (unsigned half = 0; half < 2; half++) {
         for (unsigned bits = half == 0 ? word.x : word.y; bits != 0; bits &= bits - 1, position++) {
-            if (position < arguments.count) arguments.results[position] = 64 * chunk + 32 * half + __ffs(bits) - 1;
+            if (position < arguments.count) arguments.results[position] = CHUNK * chunk + 32 * half + __ffs(bits) - 1;
         }
     }
 }
@@ -186,11 +190,12 @@ __device__ inline unsigned value_at_position(const WeighArguments &arguments, un
 // Adds the weights of a list to the scores of candidates, all of which it has.
 template <Column COLUMN> __device__ inline void weigh_candidates(const WeighArguments &arguments) {
     for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < arguments.count; i += gridDim.x * THREADS) {
-        const unsigned document = arguments.candidates[i], chunk = document / 64;
+        const unsigned document = arguments.candidates[i], chunk = document / CHUNK;
         const float norm = COLUMN == IMPACT ? 0.0f : __ldg(arguments.norms + __ldg(arguments.length_codes + document));
         unsigned weight;
         if (arguments.dense.bytes) {
-            weight = weigh_dense<COLUMN>(arguments.dense, chunk, word_of(arguments.dense, chunk), document % 64, norm);
+            const uint2 word = word_of(arguments.dense, chunk);
+            weight = weigh_dense<COLUMN>(arguments.dense, chunk, word, document % CHUNK, norm);
         } else {
             const unsigned value = value_at_position(arguments, arguments.origins.longer[i]);
             weight = weigh<COLUMN>(arguments.sparse.multiplier, value, norm);

@@ -7,7 +7,7 @@ use lanner_gpu::kernel::Module;
 pub static MODULE: Module = Module { name: "trial", ptx: include_str!("trial.ptx") };
 
 lanner_gpu::shared! {
-    mod header = "tests/trial/trial.h";
+    mod header = "tests/trial/trial.h" of "--test devices";
     /// The argument of all trial kernels.
     struct TrialArguments {
         /// Numbers.

@@ -2,6 +2,7 @@
 #pragma once
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
+#include "kernel.h"
 
 struct Bitpack {
     static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;

@@ -5,6 +5,7 @@
 // switches on the tag, which is uniform in a warp. Its functions are not inlined, because the code of all codecs
 // together is large.
 #pragma once
+#include "codec/packed.cu"
 #include "codec/table.h"
 #include "kernel.h"
 

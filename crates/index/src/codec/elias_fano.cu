@@ -1,10 +1,12 @@
 // See elias_fano.rs for the codec, unary.cu for the use of scratch. No sums are computed: the position of a one is a
 // sum.
 #pragma once
+#include "codec/constants.h"
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 #include "codec/raw.cu"
 #include "codec/unary.cu"
+#include "kernel.h"
 
 struct EliasFano {
     static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;

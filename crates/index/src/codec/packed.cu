@@ -18,7 +18,7 @@
 // of the shared part nothing is read after `shared_bytes`, except its header.
 #pragma once
 #include "codec/constants.h"
-#include "kernel.h"
+#include <cstdint>
 
 struct Packed {
     const uint8_t *bytes;  // the first byte of the column

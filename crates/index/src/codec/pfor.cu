@@ -8,9 +8,11 @@
 // The shared part starts at a multiple of four bytes. Except for its first eight bytes, nothing is read after its
 // length, rounded up to a multiple of four, whatever it contains.
 #pragma once
+#include "codec/constants.h"
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 #include "codec/pfor_block.cu"
+#include "kernel.h"
 
 // The words that hold an entry, and the bit at which it starts: the load may still be in flight.
 struct PforEntry {

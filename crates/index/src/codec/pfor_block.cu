@@ -1,8 +1,10 @@
 // See pfor_block.rs for the codec. The lane that reads an exception usually does not hold its number, so patches go
 // through scratch, which is zero for all other numbers.
 #pragma once
+#include "codec/constants.h"
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
+#include "kernel.h"
 
 // Zeroes scratch, before patches are written.
 __device__ inline void clear_patches(unsigned lane, Scratch &scratch) {

@@ -3,6 +3,7 @@
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
 #include "codec/unary.cu"
+#include "kernel.h"
 
 struct Rice {
     static constexpr unsigned DECODE_BLOCKS_PER_SM = 8;

@@ -5,8 +5,10 @@
 // the positions of its ones after those of the lanes before it, and reads back four. This is griffin's Algorithm 1 and
 // the bit-wise prefix sum with compaction of gpu-ir's section 6.1.
 #pragma once
+#include "codec/constants.h"
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
+#include "kernel.h"
 
 static_assert(31 * BLOCK / 8 + LONGEST_UNARY_BYTES <= LONGEST_COLUMN_BYTES,
               "unary bits follow up to 31 bits per number");

@@ -8,8 +8,10 @@
 use super::list::{LONG_HEADER_BYTES, UNIT};
 use super::segment::{WINDOW, u32_at};
 
-/// Documents in a chunk, one for each bit of a word.
-pub const CHUNK: u32 = 64;
+crate::codec::constants! {
+    /// Documents in a chunk, one for each bit of a word.
+    pub CHUNK: u32 = 64;
+}
 /// A list is dense if it has at least one in this many documents of the segment. Decision 9 has the measurements.
 pub const DENSE_SHARE: u32 = 28;
 /// The header field that holds [`DENSE_MARK`] plus the bits of a frequency; in a list in blocks it holds the windows.

@@ -15,8 +15,10 @@
 use crate::codec::BLOCK;
 use std::cmp::Ordering;
 
-/// Long lists and their blocks start at multiples of this many bytes.
-pub const UNIT: usize = 16;
+crate::codec::constants! {
+    /// Long lists and their blocks start at multiples of this many bytes.
+    pub UNIT: usize = 16;
+}
 /// Bytes of a long list's fixed header.
 pub const LONG_HEADER_BYTES: usize = 32;
 /// The header field with the start of the shared part, in units; 0 for a list without one.

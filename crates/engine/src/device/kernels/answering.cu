@@ -3,6 +3,8 @@
 #pragma once
 #include "algorithms/conjunction.cu"
 #include "algorithms/scatter.cu"
+#include "kernel.h"
+#include "ptx/kernels.h"
 
 #define ANSWERING_KERNELS(name, TAG, COLUMN, or_blocks_per_sm)                                                         \
     BOUNDED_KERNEL(scatter_##name, OR_THREADS, or_blocks_per_sm, BatchArguments, arguments) {                          \

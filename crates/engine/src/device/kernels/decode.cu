@@ -2,6 +2,9 @@
 //
 // A warp decodes a block, then the one as many blocks further on as there are warps.
 #include "codec/codec.cu"
+#include "codec/constants.h"
+#include "codec/packed.cu"
+#include "codec/table.h"
 #include "kernel.h"
 #include "ptx/decode.h"
 
