@@ -1,6 +1,5 @@
 //! Every codec with a GPU decoder decodes the same numbers as on the CPU: documents, values, single values, and where a
 //! column ends. On the simulator, or on a GPU where `LANNER_REQUIRE_GPU=1` asks for one.
-#![cfg(simulator)]
 
 mod device;
 
@@ -253,6 +252,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn every_codec_reads_on_the_gpu_what_it_reads_on_the_cpu(
         lists in prop::collection::vec(list(), 1..16), seed: u64, is_documents: bool,
     ) {
@@ -265,6 +265,7 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn a_full_block_needs_no_shared_part(lists in prop::collection::vec(list(), 1..16), seed: u64) {
         for name in [CodecName::Pfor, CodecName::PforBlock] {
             let kernel = decoder(name).unwrap();
@@ -278,6 +279,7 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn damaged_bytes_make_wrong_numbers_and_nothing_else(
         lists in prop::collection::vec(list(), 1..8), seed: u64, is_documents: bool,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
@@ -300,6 +302,7 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn any_bytes_are_read_in_bounds(
         bytes in prop::collection::vec(prop_oneof![3 => Just(0u8), 1 => any::<u8>(), 1 => 0u8..33], 64..200),
         behind in prop_oneof![2 => Just(0u8), 1 => Just(RUBBISH), 1 => any::<u8>()],
@@ -331,6 +334,7 @@ fn assert_ends_are_near(columns: &Columns, kernel: &TypedKernel<DecodeArguments>
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn words_are_read_for_what_does_not_fit_into_slots() {
     // Most numbers take a bit, one in four takes five, and of these one in ten takes 24.
     let random = |i: u32| i.wrapping_mul(0x9E37_79B9) >> 5;
@@ -370,6 +374,7 @@ fn text(document: usize) -> String {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_index_of_any_codec_is_answered_right_by_the_device_or_else_by_the_cpu() {
     let words = [("falcon", 1.0), ("heron", 2.0), ("egret", 1.0)].map(|(word, weight)| (word.to_owned(), weight));
     let mut without_decoder = Vec::new();
@@ -397,6 +402,7 @@ fn an_index_of_any_codec_is_answered_right_by_the_device_or_else_by_the_cpu() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_unknown_tag_traps() {
     for tag in [0, 6, 8, 255, u32::MAX] {
         let gpu = Gpu::new(Arc::new(Simulator::new(1)), 1 << 30);

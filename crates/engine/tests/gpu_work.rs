@@ -1,5 +1,4 @@
 //! A device reports the work done for an answer, as the CPU does.
-#![cfg(simulator)]
 
 mod device;
 
@@ -65,12 +64,14 @@ fn plan(index: &Index, words: &str, mode: Mode) -> Plan {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn every_posting_of_an_or_with_k_for_all_hits_is_decoded_once() {
     let (_folder, index) = index();
     assert_eq!(work_of(&index, &plan(&index, "falcon heron", Mode::Or)), [600, 660, 6, 0, 600]);
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_and_decodes_the_blocks_that_it_needs() {
     let (_folder, index) = index();
     // Two warps share the block of herons, 32 and 28 of them, and each needs three blocks of falcons: both decode the
@@ -80,6 +81,7 @@ fn an_and_decodes_the_blocks_that_it_needs() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_or_after_an_and_adds_to_its_work() {
     let (_folder, index) = index();
     let (and, or) = ([1, 129, 2, 4, 1], [600, 601, 6, 0, 600]);
@@ -88,6 +90,7 @@ fn an_or_after_an_and_adds_to_its_work() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn of_a_part_of_a_plan_only_its_blocks_count() {
     let (_folder, index) = index();
     // Blocks of falcons end with documents 635, 1275, 1915, 2555 and 2995.
@@ -116,6 +119,7 @@ fn bytes_of(index: &Index, words: &[&str]) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
     for codec in [CodecName::Bitpack, CodecName::Pfor, CodecName::EliasFano] {
         let (_folder, index) = index_with(codec);
@@ -137,6 +141,7 @@ fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_and_that_is_empty_sends_no_further_lists() {
     let (_folder, index) = index();
     let sent = bytes_of(&index, &["egret", "heron"]);

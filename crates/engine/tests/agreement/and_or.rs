@@ -3,8 +3,8 @@
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::Engine;
 use crate::random::sample;
+use crate::requirements::test;
 use crate::table::Agreement;
-use crate::trial::test;
 use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;

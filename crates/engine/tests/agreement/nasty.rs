@@ -4,8 +4,8 @@
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::device;
 use crate::engine::{Engine, Runs};
+use crate::requirements::test;
 use crate::table::{Agreement, device_test};
-use crate::trial::test;
 use lanner::internals::executors::GpuExecutor;
 use lanner::internals::query::LARGEST_WEIGHT;
 use lanner::internals::query::answer::Work;

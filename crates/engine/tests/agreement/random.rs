@@ -2,8 +2,8 @@
 
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::{Engine, Runs};
+use crate::requirements::test;
 use crate::table::Agreement;
-use crate::trial::test;
 use lanner::{Algorithm, DocId, DocumentSet};
 use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;
