@@ -377,7 +377,6 @@ fn text(document: usize) -> String {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_index_of_any_codec_is_answered_right_by_the_device_or_else_by_the_cpu() {
     let words = [("falcon", 1.0), ("heron", 2.0), ("egret", 1.0)].map(|(word, weight)| (word.to_owned(), weight));
-    let mut without_decoder = Vec::new();
     for codec in CodecName::ALL {
         let folder = tempfile::tempdir().unwrap();
         let documents: Vec<_> = (0..2000).map(|number| (number.to_string(), String::new(), text(number))).collect();
@@ -396,15 +395,19 @@ fn an_index_of_any_codec_is_answered_right_by_the_device_or_else_by_the_cpu() {
         }
         let counters = [&gpu.counters().answered, &gpu.counters().unsupported].map(|counter| counter.load(Relaxed));
         assert_eq!(counters, if codec.has_gpu_decoder() { [3, 0] } else { [0, 3] }, "{codec}");
-        without_decoder.extend((!codec.has_gpu_decoder()).then(|| codec.to_string()));
     }
-    assert_eq!(without_decoder, ["qmx", "varint"]);
+    let has_decoder = |codec: &CodecName| codec.has_gpu_decoder();
+    assert!(
+        CodecName::ALL.iter().any(has_decoder) && !CodecName::ALL.iter().all(has_decoder),
+        "with and without a decoder"
+    );
 }
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_unknown_tag_traps() {
-    for tag in [0, 6, 8, 255, u32::MAX] {
+    let is_known = |tag: &u32| codecs().any(|(codec, _)| codec as u32 == *tag);
+    for tag in (0..=u32::from(u8::MAX)).chain([u32::MAX]).filter(|tag| !is_known(tag)) {
         let gpu = Gpu::new(Arc::new(Simulator::new(1)), 1 << 30);
         let row = DecodeRow { count: 1, ..DecodeRow::default() };
         let (rows, bytes) = (upload(&gpu, row.bytes()).unwrap(), upload(&gpu, &[0; LONGEST_COLUMN_BYTES]).unwrap());
