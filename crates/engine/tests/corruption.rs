@@ -160,7 +160,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
 /// The same with only the blocks uploaded that a search hits.
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {
+fn uploading_damaged_lists_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().upload_lists().report(report);

@@ -176,9 +176,9 @@ fn a_result_is_a_list_for_the_next_intersection() {
     let scratch = gpu.allocate(merge_path::scratch_bytes(both, partitions)).unwrap();
     let found = merge_path::gpu(&gpu, STREAM, both, partitions, Origins::NONE, &scratch).unwrap();
     let found = found.list(&gpu, STREAM).unwrap();
-    let next_room = gpu.allocate(binary_intersection::scratch_bytes(found)).unwrap();
+    let next_scratch = gpu.allocate(binary_intersection::scratch_bytes(found)).unwrap();
     let lasts = Some(c.lasts.address());
-    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_room).unwrap();
+    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_scratch).unwrap();
     assert_eq!(found.read(&gpu, STREAM).unwrap(), intersection_of(&lists));
 }
 

@@ -46,8 +46,8 @@ fn index_with(codec: CodecName) -> (TempDir, Arc<Index>) {
 fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1))));
     let both = gpu.run(&[plan.clone(), plan.clone()]).unwrap();
-    let alone = gpu.run(std::slice::from_ref(plan)).unwrap();
-    let works = both.iter().chain(&alone).map(|answer| {
+    let single = gpu.run(std::slice::from_ref(plan)).unwrap();
+    let works = both.iter().chain(&single).map(|answer| {
         let work = answer.work;
         let hits = answer.hits.len() as u64;
         assert!(work.bytes_uploaded > 0);
@@ -99,7 +99,7 @@ fn of_a_part_of_a_plan_only_its_blocks_count() {
 }
 
 /// Bytes uploaded for an AND by one of the papers' algorithms when no list is resident, and the number of hits.
-fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
+fn uploaded_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).upload_lists();
     let query = Query::new(words).mode(Mode::And).k(DOCUMENTS).algorithm(algorithm);
     let answer = gpu.run(&[Planner::new(index).plan(&query).unwrap()]).unwrap().remove(0);
@@ -120,7 +120,7 @@ fn bytes_of(index: &Index, words: &[&str]) -> u64 {
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
+fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_uploaded() {
     for codec in [CodecName::Bitpack, CodecName::Pfor, CodecName::EliasFano] {
         let (_folder, index) = index_with(codec);
         let falcons = index.list_at(span_of(&index, "falcon")).unwrap();
@@ -129,21 +129,21 @@ fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
         let directory = falcons.directory_bytes().unwrap() - row + falcons.shared_bytes().iter().sum::<usize>();
         // A table of up to four blocks takes one unit.
         let blocks = UNIT + falcons.block_bytes(0).len();
-        let sent = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
+        let uploaded = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
         // The list of falcons is more than 128 times as long, so it is searched.
         for algorithm in [Algorithm::SkipSearch, Algorithm::TermAtATime] {
-            assert_eq!(sent_for(&index, "falcon egret", algorithm), (sent, 1), "{codec:?}");
+            assert_eq!(uploaded_for(&index, "falcon egret", algorithm), (uploaded, 1), "{codec:?}");
         }
-        assert!(sent < bytes_of(&index, &["falcon"]), "{codec:?}");
+        assert!(uploaded < bytes_of(&index, &["falcon"]), "{codec:?}");
         let whole = bytes_of(&index, &["egret", "falcon"]);
-        assert_eq!(sent_for(&index, "falcon egret", Algorithm::MergePath), (whole, 1), "{codec:?}");
+        assert_eq!(uploaded_for(&index, "falcon egret", Algorithm::MergePath), (whole, 1), "{codec:?}");
     }
 }
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn an_and_that_is_empty_sends_no_further_lists() {
+fn an_and_that_is_empty_uploads_no_further_lists() {
     let (_folder, index) = index();
-    let sent = bytes_of(&index, &["egret", "heron"]);
-    assert_eq!(sent_for(&index, "falcon heron egret", Algorithm::MergePath), (sent, 0));
+    let uploaded = bytes_of(&index, &["egret", "heron"]);
+    assert_eq!(uploaded_for(&index, "falcon heron egret", Algorithm::MergePath), (uploaded, 0));
 }

@@ -418,7 +418,7 @@ fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn any_call_may_fail_with_lists_that_are_sent() {
+fn any_call_may_fail_with_lists_that_are_uploaded() {
     let (recording, _) = walk(&Questions::mixed(KS), GpuExecutor::upload_lists);
     assert!(recording.overlaps() > 0);
 }
@@ -436,7 +436,7 @@ fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn any_call_may_fail_for_queries_that_come_alone() {
+fn any_call_may_fail_for_single_queries() {
     walk(&Questions::alone(), |executor| executor);
 }
 
@@ -486,7 +486,7 @@ fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_cpu_and_no_others()
         let is_by_device = answers.iter().map(|answer| by_device(std::slice::from_ref(answer)) == 1);
         assert_eq!(is_by_device.collect::<Vec<_>>(), [true, false, false, true]);
         assert_eq!(run.counts(), Counts { answered: 2 * round, fallen_back: 2 * round, failures: 0, opened: 1 });
-        assert_eq!(answers[2].trace.steps[0].name, "conjunction", "the processor says what it runs");
+        assert_eq!(answers[2].trace.steps[0].name, "conjunction", "the CPU says what it runs");
         assert_refusal(&run);
     }
 }
@@ -520,7 +520,7 @@ fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn without_a_driver_the_processor_answers_and_nobody_asks_for_it_again_at_once() {
+fn without_a_driver_the_cpu_answers_and_nobody_asks_for_it_again_at_once() {
     let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Err(no_driver())).with(|executor| executor.pause(Duration::from_secs(3600)));
     for _ in 0..3 {
@@ -655,7 +655,7 @@ fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
 /// Two batches fit in memory at once: otherwise all memory would be freed and allocated again for each of them.
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn what_is_sent_with_two_batches_fits_into_the_memory() {
+fn uploads_of_two_batches_fit_into_the_memory() {
     let words = ["large", "larger", "largest"];
     let queries = [ScoreModel::Bm25, ScoreModel::Impact]
         .map(|score| words.map(|words| Query::new(words).mode(Mode::Or).score(score)))

@@ -245,8 +245,8 @@ impl SumBuffers {
 
     /// Sums numbers up as `trial` does, with all addresses `further` bytes further on.
     fn run(&mut self, gpu: &Gpu, trial: &Trial<'_>, further: usize) -> Result<Outcome, GpuError> {
-        let (sent, bytes) = (bytes_of(trial.input), (trial.threads() + 1) * size_of::<u32>());
-        self.input[further..further + sent.len()].copy_from_slice(&sent);
+        let (uploaded, bytes) = (bytes_of(trial.input), (trial.threads() + 1) * size_of::<u32>());
+        self.input[further..further + uploaded.len()].copy_from_slice(&uploaded);
         self.back.fill(0xA5);
         let [from, to] = [self.input.address(), self.back.address()].map(|address| address.plus(further));
         let [input, output] = [0, SUM_BYTES].map(|start| self.memory.address().plus(start + further));
@@ -254,7 +254,7 @@ impl SumBuffers {
         let argument = TrialArguments { input, output, total, n: trial.n, reserved: 0 };
         let (kernel, shape, argument) = (&trial.kernel.kernel, trial.shape, argument.bytes());
         let commands = [
-            Command::Copy { from, to: input, bytes: sent.len() },
+            Command::Copy { from, to: input, bytes: uploaded.len() },
             Command::Clear { at: output, bytes },
             Command::Launch { kernel, shape, argument },
             Command::Copy { from: output, to, bytes },

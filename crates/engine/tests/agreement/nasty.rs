@@ -116,7 +116,7 @@ pub fn trials() -> Vec<Trial> {
         test(maxscore_skips_most_of_what_exhaustive_reads),
         test(the_work_of_exhaustive_is_every_posting),
         device_test(a_list_that_is_searched_is_decoded_only_where_candidates_can_be),
-        device_test(blocks_are_sent_as_searches_hit_them),
+        device_test(blocks_are_uploaded_as_searches_hit_them),
         device_test(frequencies_that_bitmaps_keep_apart_are_found_on_a_device),
         device_test(nasty_collection_in_steps_on_a_device),
         device_test(nasty_collection_with_more_k_than_hits_on_a_device),
@@ -201,7 +201,7 @@ fn frequencies_that_bitmaps_keep_apart_are_found_on_a_device() {
 }
 
 /// The same words in fewer documents, and ANDs whose other lists are more than 128 times as long as the first.
-fn blocks_are_sent_as_searches_hit_them() {
+fn blocks_are_uploaded_as_searches_hit_them() {
     let contents = (0..12_000).map(|document| Content::words(&words(document))).collect();
     let asks = ["rare third", "rare all half", "edge third all", "edge half", "s7 all", "s7 third half", "edge s5 all"];
     let collection = Collection::new("whitespace", Bm25::default(), contents).with_asks(asks.map(Ask::plain).to_vec());
@@ -211,7 +211,7 @@ fn blocks_are_sent_as_searches_hit_them() {
         (Algorithm::SkipSearch, CodecName::Pfor),
         (Algorithm::SkipSearch, CodecName::EliasFano),
     ] {
-        Engine::new(algorithm, Lists::Sparse(codec), Runs::Sending).check(&collection, &[1]);
+        Engine::new(algorithm, Lists::Sparse(codec), Runs::Uploading).check(&collection, &[1]);
     }
 }
 

@@ -40,15 +40,15 @@ const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Auto, DENSE, Runs::Device),
     (Algorithm::Auto, BITPACK, Runs::Device),
     (Algorithm::Auto, ELIAS_FANO, Runs::Device),
-    (Algorithm::Auto, PFOR, Runs::Sending),
+    (Algorithm::Auto, PFOR, Runs::Uploading),
     (Algorithm::Auto, RICE, Runs::Device),
     (Algorithm::TermAtATime, DENSE, Runs::Device),
-    (Algorithm::TermAtATime, BITPACK, Runs::Sending),
+    (Algorithm::TermAtATime, BITPACK, Runs::Uploading),
     (Algorithm::MergePath, ELIAS_FANO, Runs::Device),
-    (Algorithm::SkipSearch, PFOR, Runs::Sending),
+    (Algorithm::SkipSearch, PFOR, Runs::Uploading),
     (Algorithm::ParallelMergeFind, RICE, Runs::Device),
     (Algorithm::Accumulators, BITPACK, Runs::Device),
-    (Algorithm::Accumulators, DENSE, Runs::Sending),
+    (Algorithm::Accumulators, DENSE, Runs::Uploading),
 ];
 
 /// The rows of the table, and one on the CPU and one on a device for each codec that none of them tests there.
