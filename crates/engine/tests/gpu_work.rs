@@ -42,7 +42,8 @@ fn index_with(codec: CodecName) -> (TempDir, Arc<Index>) {
     (folder, index)
 }
 
-/// Hits, postings and blocks decoded, blocks skipped, documents scored: the same in a batch of two and as a single query.
+/// Hits, postings and blocks decoded, blocks skipped, documents scored: the same in a batch of two and as a single
+/// query.
 fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1))));
     let both = gpu.run(&[plan.clone(), plan.clone()]).unwrap();

@@ -343,7 +343,8 @@ impl Recording {
     }
 }
 
-/// Makes every call fail in turn, in every way. Returns how many batches were answered partly by the GPU, partly by the CPU.
+/// Makes every call fail in turn, in every way. Returns how many batches were answered partly by the GPU, partly by the
+/// CPU.
 fn walk(questions: &Questions, usage: Use) -> (Recording, usize) {
     let recording = Recording::new(questions, usage);
     assert_eq!(Recording::new(questions, usage).calls, recording.calls, "the same calls each time");
@@ -550,8 +551,8 @@ fn pauses(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.rsplit(' ').next().unwrap()).collect()
 }
 
-/// A thread that panics with two batches in flight, for example because no thread can be spawned, leaves no state that a
-/// later batch could take for its own.
+/// A thread that panics with two batches in flight, for example because no thread can be spawned, leaves no state that
+/// a later batch could take for its own.
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_panic_in_the_middle_of_a_batch_costs_no_answers_of_others() {

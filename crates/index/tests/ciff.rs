@@ -1,4 +1,5 @@
-//! The toy index that the CIFF project publishes is read, and written back to the same bytes. It is part of the test data.
+//! The toy index that the CIFF project publishes is read, and written back to the same bytes. It is part of the data
+//! that `LANNER_DATA` names.
 
 #[path = "../../engine/tests/requirements/mod.rs"]
 mod requirements;

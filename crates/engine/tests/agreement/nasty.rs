@@ -182,7 +182,8 @@ fn all_lanes_agree_on_the_nasty_collection() {
 }
 
 /// Hundreds of frequencies too large for the bits of a dense list, crowded at the start and sparse later, so that an
-/// interpolated position is always wrong. Many documents match, so that every part of a query has more hits than it keeps.
+/// interpolated position is always wrong. Many documents match, so that every part of a query has more hits than it
+/// keeps.
 fn frequencies_that_bitmaps_keep_apart_are_found_on_a_device() {
     let every = |document: usize| match document {
         ..9000 => 9,

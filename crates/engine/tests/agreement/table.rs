@@ -17,8 +17,8 @@ const PFOR: Lists = Lists::Sparse(CodecName::Pfor);
 const RICE: Lists = Lists::Sparse(CodecName::Rice);
 const QMX: Lists = Lists::Sparse(CodecName::Qmx);
 
-/// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets its
-/// rows here; a codec that is in no row gets its rows from [`engines`].
+/// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets
+/// its rows here; a codec that is in no row gets its rows from [`engines`].
 const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Exhaustive, BITPACK, Runs::Threads(1)),
     (Algorithm::Exhaustive, DENSE, Runs::Threads(2)),

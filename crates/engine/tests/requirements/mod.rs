@@ -1,5 +1,5 @@
-//! Tests that need what may be absent: real data, the simulator, a GPU. Without it they are reported as ignored, and with
-//! `LANNER_STRICT=1` they run and fail. Test programs of all crates use this file; they have `harness = false`.
+//! Tests that need what may be absent: real data, the simulator, a GPU. Without it they are reported as ignored, and
+//! with `LANNER_STRICT=1` they run and fail. Test programs of all crates use this file; they have `harness = false`.
 // Each of them uses a part of it.
 #![allow(dead_code)]
 
