@@ -31,11 +31,16 @@ struct Workplace {
 
 static WORKPLACE: OnceLock<Workplace> = OnceLock::new();
 
-/// Codecs, whether lists with many documents are bitmaps, and whether there are impacts and ranks. Every codec packs the
-/// lists of one index.
+/// Codecs, whether lists with many documents are bitmaps, and whether there are impacts and ranks. Every codec packs
+/// the lists of one index.
 fn indexes() -> Vec<(String, bool, bool)> {
     let bitpacked = [("bitpack", true, false), ("bitpack", true, true), ("bitpack", false, false)];
-    let mixed = [("documents=bitpack,weights=raw", false, true)];
+    let mixed = [
+        ("documents=bitpack,weights=raw", false, true),
+        ("documents=elias-fano,weights=pfor-block", false, true),
+        ("documents=qmx,weights=raw", false, true),
+        ("rice", false, false),
+    ];
     let given = bitpacked.into_iter().chain(mixed).map(|(codec, dense, is_rich)| (codec.to_owned(), dense, is_rich));
     given.chain(CodecName::ALL.map(|codec| (codec.to_string(), false, true))).collect()
 }
@@ -198,7 +203,7 @@ fuzz_target!(init: prepare(), |data: &[u8]| {
     if choice % 2 == 1 {
         mend(&mut manifest, &mut segment);
     }
-    std::fs::write(&path, &segment).expect("room for the segment");
-    std::fs::write(workplace.folder.join(MANIFEST), &manifest).expect("room for the manifest");
+    std::fs::write(&path, &segment).expect("space for the segment");
+    std::fs::write(workplace.folder.join(MANIFEST), &manifest).expect("space for the manifest");
     exercise(&workplace.folder, MODELS[choice / 6 % MODELS.len()]);
 });

@@ -2,9 +2,27 @@
 
 use lanner::internals::device::decode::DECODE;
 use lanner_bench::{synthetic_queries, write_synthetic};
+use lanner_index::codec::CodecName;
 use lanner_index::open::Index;
+use requirements::{needs, test};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, ExitCode, Output};
+
+#[path = "../../engine/tests/requirements/mod.rs"]
+mod requirements;
+
+fn main() -> ExitCode {
+    let has_simulator = DECODE.kernel.simulate.is_some();
+    requirements::run([
+        test(the_tiny_suite_checks_measures_and_writes_its_result),
+        needs(has_simulator, test(the_tiny_gpu_suite_runs_on_the_simulator)),
+        needs(has_simulator, test(the_papers_figures_about_a_gpu_run_on_the_simulator)),
+        test(tables_of_a_paper_are_made_without_git),
+        test(a_collection_is_scaled_to_a_file_and_to_an_index),
+        test(entries_to_reproduce_are_listed),
+        test(errors_are_one_line_and_say_what_to_do),
+    ])
+}
 
 fn lanner_bench(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lanner-bench")).args(arguments).current_dir(folder).output().unwrap()
@@ -14,21 +32,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether the simulator was compiled, which takes a C++ compiler. A test without it is skipped, or fails if strict.
-fn has_simulator() -> bool {
-    let has_simulator = DECODE.kernel.simulate.is_some();
-    assert!(has_simulator || std::env::var_os("LANNER_STRICT").is_none(), "the simulator was not compiled");
-    if !has_simulator {
-        eprintln!("SKIPPED: the simulator was not compiled");
-    }
-    has_simulator
-}
-
 fn read_json(folder: &Path, name: &str) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(folder.join(format!("{name}.json"))).unwrap()).unwrap()
 }
 
-#[test]
 fn the_tiny_suite_checks_measures_and_writes_its_result() {
     // A folder within the project, so that the commit is known if there is one.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -72,11 +79,7 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
     }
 }
 
-#[test]
 fn the_tiny_gpu_suite_runs_on_the_simulator() {
-    if !has_simulator() {
-        return;
-    }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let run = ["run", "tiny-gpu", "--device", "simulator", "--out", "results", "--cache", "cache"];
     let output = lanner_bench(folder.path(), &run);
@@ -93,9 +96,10 @@ fn the_tiny_gpu_suite_runs_on_the_simulator() {
     let rows = json["measurements"].as_array().unwrap();
     let count = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
     // Two scores, three modes and two k; one and all threads; three batch sizes; OR and AND+OR with two sizes and four
-    // ways; OR and AND; six codecs with two outputs.
+    // ways; OR and AND; every codec with a GPU decoder with two outputs.
+    let decoders = CodecName::ALL.into_iter().filter(|codec| codec.has_gpu_decoder()).count();
     let counts = ["throughput", "latency", "cpu", "batch", "small", "sent", "decode", "collection"].map(count);
-    assert_eq!(counts, [12, 12, 24, 6, 32, 4, 12, 1]);
+    assert_eq!(counts, [12, 12, 24, 6, 32, 4, 2 * decoders, 1]);
     let numbers = rows.iter().flat_map(|row| row["values"].as_object().unwrap().values());
     assert!(numbers.into_iter().all(|value| value.is_number()), "a value is not a number");
     let queries = rows.iter().find(|row| row["kind"] == "queries").unwrap();
@@ -119,11 +123,7 @@ fn the_tiny_gpu_suite_runs_on_the_simulator() {
     assert!(command.ends_with("--only score=impact --queries 2 --device simulator --label part"), "{command}");
 }
 
-#[test]
 fn the_papers_figures_about_a_gpu_run_on_the_simulator() {
-    if !has_simulator() {
-        return;
-    }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let run =
         ["reproduce", "gpu", "--suite", "tiny-gpu", "--device", "simulator", "--out", "results", "--cache", "cache"];
@@ -159,7 +159,6 @@ fn the_papers_figures_about_a_gpu_run_on_the_simulator() {
     assert!(!results.join("cooperative-figure7-again.json").exists());
 }
 
-#[test]
 fn tables_of_a_paper_are_made_without_git() {
     let folder = tempfile::tempdir().unwrap();
     write_synthetic(&folder.path().join("documents.jsonl"), 1500).unwrap();
@@ -192,7 +191,6 @@ fn tables_of_a_paper_are_made_without_git() {
     assert!(report.status.success(), "{}", text(&report.stderr));
 }
 
-#[test]
 fn a_collection_is_scaled_to_a_file_and_to_an_index() {
     let folder = tempfile::tempdir().unwrap();
     write_synthetic(&folder.path().join("source.jsonl"), 300).unwrap();
@@ -213,14 +211,12 @@ fn a_collection_is_scaled_to_a_file_and_to_an_index() {
     assert!(context.has_frequencies && context.has_impacts);
 }
 
-#[test]
 fn entries_to_reproduce_are_listed() {
     let output = lanner_bench(Path::new("."), &["reproduce", "--list"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("cooperative/figure8    gpu  shares"), "{}", text(&output.stdout));
 }
 
-#[test]
 fn errors_are_one_line_and_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [

@@ -1,7 +1,7 @@
 //! Inner loops do not allocate: the allocations of a query are counted and compared between short and long lists.
 //!
-//! Allocations may depend on the terms and the hits of a query, not on the length of its lists. So the same query runs on
-//! a small collection and on one many times larger, after a first run that lets the workspace grow.
+//! Allocations may depend on the terms and the hits of a query, not on the length of its lists. So the same query runs
+//! on a small collection and on one many times larger, after a first run that lets the workspace grow.
 #![expect(unsafe_code, reason = "a counting allocator is an implementation of an unsafe trait")]
 
 use lanner::internals::executors::{Cpu, Executor};

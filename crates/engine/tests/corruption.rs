@@ -1,7 +1,6 @@
 //! Queries over damaged lists give an answer or an error, never a panic; and the right answer if verification finds no
 //! damage.
 
-#[cfg(simulator)]
 use lanner::internals::executors::GpuExecutor;
 use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, Quiet, build};
@@ -134,8 +133,8 @@ fn searching_damaged_impact_ordered_lists_does_not_panic() {
 }
 
 /// Steps on a device stay within their buffers too, which the step `sanitize` of ./check shows.
-#[cfg(simulator)]
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
     const STEPS: [Algorithm; 6] = [
         Algorithm::Exhaustive,
@@ -159,9 +158,9 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
 }
 
 /// The same with only the blocks uploaded that a search hits.
-#[cfg(simulator)]
 #[test]
-fn sending_damaged_lists_to_a_device_block_by_block_does_not_fail() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn uploading_damaged_lists_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
         let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().upload_lists().report(report);

@@ -4,20 +4,19 @@
 //! measures named there, in an environment with `pip install ir_measures==0.4.3 pytrec-eval-terrier==0.5.11` and no
 //! other provider (with `cwl-eval` beside them, `RR@k` would come from there).
 
-mod trial;
+mod requirements;
 
 use lanner::eval::{Measure, Qrels, Run, TopicFormat, Topics, evaluate};
-use libtest_mimic::Arguments;
+use requirements::{needs_data, test};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use trial::{needs_data, test};
 
 fn main() -> ExitCode {
-    let trials = vec![
+    requirements::run([
         test(ties_are_settled_as_the_package_does),
         test(graded_and_negative_judgements_give_the_values_of_the_package),
         test(queries_without_hits_or_relevant_documents_give_the_values_of_the_package),
@@ -25,8 +24,7 @@ fn main() -> ExitCode {
         test(more_than_a_thousand_hits_give_the_values_of_the_package),
         needs_data(test(real_judgements_give_the_values_of_the_package)),
         needs_data(test(the_formats_of_real_query_logs_are_detected)),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    ])
 }
 
 /// The package adds in another order; published values have four digits.
@@ -110,7 +108,7 @@ fn synthetic_run(qrels: &Qrels) -> Run {
 }
 
 fn real_judgements_give_the_values_of_the_package() {
-    let data = trial::data_folder();
+    let data = requirements::data_folder();
     let expected = golden_values("judged.json");
     for (folder, mean) in expected.as_object().unwrap() {
         let qrels = Qrels::open(&data.join("judged").join(folder).join("qrels.txt")).unwrap();
@@ -121,7 +119,7 @@ fn real_judgements_give_the_values_of_the_package() {
 }
 
 fn the_formats_of_real_query_logs_are_detected() {
-    let data = trial::data_folder();
+    let data = requirements::data_folder();
     for (file, format, count) in [
         ("queries/tb05_efficiency.50k.txt", TopicFormat::Lines, 50_000),
         ("queries/msmarco_dev.6980.tsv", TopicFormat::Tsv, 6_980),

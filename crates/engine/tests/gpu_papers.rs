@@ -1,6 +1,5 @@
 //! The papers' algorithms agree with sets and sorted arrays, on the simulator or, with `LANNER_REQUIRE_GPU=1`, on a
 //! GPU.
-#![cfg(simulator)]
 
 mod device;
 
@@ -99,6 +98,7 @@ fn spread(count: u32, distance: u32, seed: u32) -> Vec<u32> {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn lists_of_nasty_lengths_are_intersected() {
     let lengths = [0, 1, 31, 32, 33, 127, 128, 129, 896, 1023, 1025, 2432, 3840];
     for (number, &a) in lengths.iter().enumerate() {
@@ -110,6 +110,7 @@ fn lists_of_nasty_lengths_are_intersected() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn lists_of_nasty_contents_are_intersected() {
     let gpu = open(3);
     let even: Vec<u32> = (0..5000).map(|i| 2 * i).collect();
@@ -141,6 +142,7 @@ fn lists_of_nasty_contents_are_intersected() {
 /// A damaged list may not be sorted. Its intersection is undefined, but kernels stay within their buffers, which the
 /// step `sanitize` of ./check shows, and report no more matches than documents.
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn lists_that_are_not_sorted_harm_nothing() {
     let gpu = open(10);
     let random = |i: u32| (i ^ 77).wrapping_mul(0x9E37_79B9) >> 20;
@@ -165,6 +167,7 @@ fn lists_that_are_not_sorted_harm_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_result_is_a_list_for_the_next_intersection() {
     let gpu = open(4);
     let lists = [spread(3000, 5, 1), spread(8000, 2, 2), spread(9000, 2, 3)];
@@ -173,9 +176,9 @@ fn a_result_is_a_list_for_the_next_intersection() {
     let scratch = gpu.allocate(merge_path::scratch_bytes(both, partitions)).unwrap();
     let found = merge_path::gpu(&gpu, STREAM, both, partitions, Origins::NONE, &scratch).unwrap();
     let found = found.list(&gpu, STREAM).unwrap();
-    let next_room = gpu.allocate(binary_intersection::scratch_bytes(found)).unwrap();
+    let next_scratch = gpu.allocate(binary_intersection::scratch_bytes(found)).unwrap();
     let lasts = Some(c.lasts.address());
-    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_room).unwrap();
+    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_scratch).unwrap();
     assert_eq!(found.read(&gpu, STREAM).unwrap(), intersection_of(&lists));
 }
 
@@ -205,6 +208,7 @@ fn assert_batch(gpu: &Gpu, queries: &[Vec<Vec<u32>>]) {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_batch_may_have_no_query_and_queries_without_results() {
     let gpu = open(5);
     assert_batch(&gpu, &[]);
@@ -226,11 +230,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn every_intersection_of_two_lists_is_that_of_sets(a in list(), b in list(), seed: u64) {
         assert_intersections(&open(seed), &a, &b);
     }
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn every_intersection_of_a_batch_is_that_of_sets(
         queries in prop::collection::vec(prop::collection::vec(list(), 1..5), 1..12), seed: u64,
     ) {
@@ -284,6 +290,7 @@ fn assert_selections(gpu: &Gpu, keys: &[u64], k: usize, methods: &[Method]) {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn few_keys_are_selected() {
     let gpu = open(6);
     for count in [0, 1, 32, 33, 64, 511, 513, 1025] {
@@ -300,6 +307,7 @@ fn few_keys_are_selected() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn many_keys_are_selected() {
     for (number, scores) in [Scores::Bits(32), Scores::Bits(12), Scores::Skewed].into_iter().enumerate() {
         let gpu = open(number as u64);
@@ -316,6 +324,7 @@ fn many_keys_are_selected() {
 
 /// Checks the method that `auto` chooses on both sides of every threshold, with ties.
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn every_choice_gives_the_same_answer() {
     let gpu = open(11);
     for (count, ks) in [(4096, [1, 2000]), (4097, [16, 17]), (16_384, [17, MOST_KEPT]), (16_385, [16, 17])] {
@@ -338,6 +347,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn every_selection_is_the_start_of_the_sorted_keys(
         scores in prop_oneof![
             any::<u32>().prop_map(Scores::Equal), (0u32..=32).prop_map(Scores::Bits), Just(Scores::Skewed),
@@ -351,6 +361,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn batches_follow_the_load_of_their_queries() {
     let loads = [700, 300, 5000, 10, 10];
     let threshold = batched_intersection::Threshold { multiprocessors: 2, threads: 256, blocks: 2 };

@@ -1,5 +1,4 @@
 //! A device reports the work done for an answer, as the CPU does.
-#![cfg(simulator)]
 
 mod device;
 
@@ -43,12 +42,13 @@ fn index_with(codec: CodecName) -> (TempDir, Arc<Index>) {
     (folder, index)
 }
 
-/// Hits, postings and blocks decoded, blocks skipped, documents scored: the same in a batch of two and as a single query.
+/// Hits, postings and blocks decoded, blocks skipped, documents scored: the same in a batch of two and as a single
+/// query.
 fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1))));
     let both = gpu.run(&[plan.clone(), plan.clone()]).unwrap();
-    let alone = gpu.run(std::slice::from_ref(plan)).unwrap();
-    let works = both.iter().chain(&alone).map(|answer| {
+    let single = gpu.run(std::slice::from_ref(plan)).unwrap();
+    let works = both.iter().chain(&single).map(|answer| {
         let work = answer.work;
         let hits = answer.hits.len() as u64;
         assert!(work.bytes_uploaded > 0);
@@ -65,12 +65,14 @@ fn plan(index: &Index, words: &str, mode: Mode) -> Plan {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn every_posting_of_an_or_with_k_for_all_hits_is_decoded_once() {
     let (_folder, index) = index();
     assert_eq!(work_of(&index, &plan(&index, "falcon heron", Mode::Or)), [600, 660, 6, 0, 600]);
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_and_decodes_the_blocks_that_it_needs() {
     let (_folder, index) = index();
     // Two warps share the block of herons, 32 and 28 of them, and each needs three blocks of falcons: both decode the
@@ -80,6 +82,7 @@ fn an_and_decodes_the_blocks_that_it_needs() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn an_or_after_an_and_adds_to_its_work() {
     let (_folder, index) = index();
     let (and, or) = ([1, 129, 2, 4, 1], [600, 601, 6, 0, 600]);
@@ -88,6 +91,7 @@ fn an_or_after_an_and_adds_to_its_work() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn of_a_part_of_a_plan_only_its_blocks_count() {
     let (_folder, index) = index();
     // Blocks of falcons end with documents 635, 1275, 1915, 2555 and 2995.
@@ -96,7 +100,7 @@ fn of_a_part_of_a_plan_only_its_blocks_count() {
 }
 
 /// Bytes uploaded for an AND by one of the papers' algorithms when no list is resident, and the number of hits.
-fn sent_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
+fn uploaded_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
     let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).upload_lists();
     let query = Query::new(words).mode(Mode::And).k(DOCUMENTS).algorithm(algorithm);
     let answer = gpu.run(&[Planner::new(index).plan(&query).unwrap()]).unwrap().remove(0);
@@ -116,7 +120,8 @@ fn bytes_of(index: &Index, words: &[&str]) -> u64 {
 }
 
 #[test]
-fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_uploaded() {
     for codec in [CodecName::Bitpack, CodecName::Pfor, CodecName::EliasFano] {
         let (_folder, index) = index_with(codec);
         let falcons = index.list_at(span_of(&index, "falcon")).unwrap();
@@ -125,20 +130,21 @@ fn of_a_list_that_is_searched_only_the_directory_and_the_blocks_hit_are_sent() {
         let directory = falcons.directory_bytes().unwrap() - row + falcons.shared_bytes().iter().sum::<usize>();
         // A table of up to four blocks takes one unit.
         let blocks = UNIT + falcons.block_bytes(0).len();
-        let sent = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
+        let uploaded = bytes_of(&index, &["egret"]) + (directory + blocks) as u64;
         // The list of falcons is more than 128 times as long, so it is searched.
         for algorithm in [Algorithm::SkipSearch, Algorithm::TermAtATime] {
-            assert_eq!(sent_for(&index, "falcon egret", algorithm), (sent, 1), "{codec:?}");
+            assert_eq!(uploaded_for(&index, "falcon egret", algorithm), (uploaded, 1), "{codec:?}");
         }
-        assert!(sent < bytes_of(&index, &["falcon"]), "{codec:?}");
+        assert!(uploaded < bytes_of(&index, &["falcon"]), "{codec:?}");
         let whole = bytes_of(&index, &["egret", "falcon"]);
-        assert_eq!(sent_for(&index, "falcon egret", Algorithm::MergePath), (whole, 1), "{codec:?}");
+        assert_eq!(uploaded_for(&index, "falcon egret", Algorithm::MergePath), (whole, 1), "{codec:?}");
     }
 }
 
 #[test]
-fn an_and_that_is_empty_sends_no_further_lists() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn an_and_that_is_empty_uploads_no_further_lists() {
     let (_folder, index) = index();
-    let sent = bytes_of(&index, &["egret", "heron"]);
-    assert_eq!(sent_for(&index, "falcon heron egret", Algorithm::MergePath), (sent, 0));
+    let uploaded = bytes_of(&index, &["egret", "heron"]);
+    assert_eq!(uploaded_for(&index, "falcon heron egret", Algorithm::MergePath), (uploaded, 0));
 }

@@ -1,5 +1,4 @@
 //! Losing the GPU costs speed, not answers: on the simulator, every device call fails in turn, in every way.
-#![cfg(simulator)]
 
 use lanner::internals::executors::{Counters, Cpu, Executor, GpuExecutor, SmallBatches};
 use lanner::internals::query::answer::Place;
@@ -344,7 +343,8 @@ impl Recording {
     }
 }
 
-/// Makes every call fail in turn, in every way. Returns how many batches were answered partly by the GPU, partly by the CPU.
+/// Makes every call fail in turn, in every way. Returns how many batches were answered partly by the GPU, partly by the
+/// CPU.
 fn walk(questions: &Questions, usage: Use) -> (Recording, usize) {
     let recording = Recording::new(questions, usage);
     assert_eq!(Recording::new(questions, usage).calls, recording.calls, "the same calls each time");
@@ -401,6 +401,7 @@ fn fail_at(questions: &Questions, usage: Use, recording: &Recording, fault: Faul
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn any_call_may_fail_with_lists_on_the_device() {
     let (recording, _) = walk(&Questions::mixed(KS), TOGETHER);
     // The batches of both score models were in flight at once, on one stream each.
@@ -408,6 +409,7 @@ fn any_call_may_fail_with_lists_on_the_device() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
     let questions = Questions::mixed(KS);
     let usage: Use = |executor| executor.small_batches(SmallBatches::Marked);
@@ -416,12 +418,14 @@ fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
 }
 
 #[test]
-fn any_call_may_fail_with_lists_that_are_sent() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn any_call_may_fail_with_lists_that_are_uploaded() {
     let (recording, _) = walk(&Questions::mixed(KS), GpuExecutor::upload_lists);
     assert!(recording.overlaps() > 0);
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
     let (recording, shared) =
         walk(&Questions::mixed([DOCUMENTS; 3]), |executor| TOGETHER(executor.memory(TIGHT_BYTES)));
@@ -432,11 +436,13 @@ fn any_call_may_fail_while_a_batch_goes_in_several_parts() {
 }
 
 #[test]
-fn any_call_may_fail_for_queries_that_come_alone() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn any_call_may_fail_for_single_queries() {
     walk(&Questions::alone(), |executor| executor);
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn any_call_may_fail_while_few_plans_go_apart() {
     let questions = Questions::few();
     let (recording, shared) = walk(&questions, |executor| executor);
@@ -450,6 +456,7 @@ fn any_call_may_fail_while_few_plans_go_apart() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn any_call_may_fail_between_the_steps_of_an_and_and_an_or() {
     let (recording, shared) = walk(&Questions::in_steps(), GpuExecutor::upload_lists);
     // One of them selects on the device: it has more keys than the CPU selects from.
@@ -459,6 +466,7 @@ fn any_call_may_fail_between_the_steps_of_an_and_and_an_or() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_cpu_and_no_others() {
     let documents =
         (0..60_000).map(|document: usize| if document.is_multiple_of(500) { "few many" } else { "many" }.to_owned());
@@ -479,12 +487,13 @@ fn memory_too_small_for_the_steps_of_a_plan_leaves_it_to_the_cpu_and_no_others()
         let is_by_device = answers.iter().map(|answer| by_device(std::slice::from_ref(answer)) == 1);
         assert_eq!(is_by_device.collect::<Vec<_>>(), [true, false, false, true]);
         assert_eq!(run.counts(), Counts { answered: 2 * round, fallen_back: 2 * round, failures: 0, opened: 1 });
-        assert_eq!(answers[2].trace.steps[0].name, "conjunction", "the processor says what it runs");
+        assert_eq!(answers[2].trace.steps[0].name, "conjunction", "the CPU says what it runs");
         assert_refusal(&run);
     }
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
     let questions = Questions::mixed(KS);
     let calls = Recording::new(&questions, |executor| executor).calls.len();
@@ -511,7 +520,8 @@ fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
 }
 
 #[test]
-fn without_a_driver_the_processor_answers_and_nobody_asks_for_it_again_at_once() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn without_a_driver_the_cpu_answers_and_nobody_asks_for_it_again_at_once() {
     let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Err(no_driver())).with(|executor| executor.pause(Duration::from_secs(3600)));
     for _ in 0..3 {
@@ -541,9 +551,10 @@ fn pauses(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.rsplit(' ').next().unwrap()).collect()
 }
 
-/// A thread that panics with two batches in flight, for example because no thread can be spawned, leaves no state that a
-/// later batch could take for its own.
+/// A thread that panics with two batches in flight, for example because no thread can be spawned, leaves no state that
+/// a later batch could take for its own.
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_panic_in_the_middle_of_a_batch_costs_no_answers_of_others() {
     let questions = Questions::mixed(KS);
     let recording = Recording::new(&questions, TOGETHER);
@@ -566,6 +577,7 @@ fn a_panic_in_the_middle_of_a_batch_costs_no_answers_of_others() {
 
 /// As in a process whose kernel made an illegal access: the driver does not open a device there again.
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
     let questions = Questions::mixed(KS);
     let calls = Recording::new(&questions, |executor| executor).calls.len() as u64;
@@ -591,6 +603,7 @@ fn a_device_that_is_lost_for_good_is_asked_for_after_pauses_that_double() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn pauses_are_short_again_after_a_batch_that_went_well() {
     let questions = Questions::mixed(KS);
     // Only the third attempt opens a device, which is lost in its second batch.
@@ -611,6 +624,7 @@ fn pauses_are_short_again_after_a_batch_that_went_well() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn memory_too_small_for_lengths_leaves_everything_to_the_cpu() {
     let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
@@ -624,6 +638,7 @@ fn memory_too_small_for_lengths_leaves_everything_to_the_cpu() {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
     let questions = large_and_small();
     let uploaded = |bytes: u64| {
@@ -640,7 +655,8 @@ fn memory_too_small_for_the_lists_makes_them_travel_with_each_batch() {
 
 /// Two batches fit in memory at once: otherwise all memory would be freed and allocated again for each of them.
 #[test]
-fn what_is_sent_with_two_batches_fits_into_the_memory() {
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn uploads_of_two_batches_fit_into_the_memory() {
     let words = ["large", "larger", "largest"];
     let queries = [ScoreModel::Bm25, ScoreModel::Impact]
         .map(|score| words.map(|words| Query::new(words).mode(Mode::Or).score(score)))
@@ -680,6 +696,7 @@ fn large_texts() -> Vec<String> {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn memory_too_small_for_one_list_leaves_its_plans_to_the_cpu_and_no_others() {
     let questions = large_and_small();
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));
@@ -701,6 +718,7 @@ fn assert_refusal(run: &Run<'_>) {
 }
 
 #[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_plan_that_no_device_answers_is_counted_apart() {
     let questions = Questions::mixed(KS);
     let run = questions.executor(|_| Ok(Recorder::new(Fault::Once, NEVER)));

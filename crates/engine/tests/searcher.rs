@@ -1,6 +1,9 @@
 //! The public interface of the searcher: plans as text, explanations that add up, refused queries, damaged files.
 
-use lanner::{Algorithm, DocId, Document, DocumentSet, Index, IndexBuilder, Mode, Query, ScoreModel, Searcher};
+use lanner::internals::query::answer::Place;
+use lanner::{
+    Algorithm, DocId, Document, DocumentSet, GpuExecutor, Index, IndexBuilder, Mode, Query, ScoreModel, Searcher,
+};
 use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use std::path::Path;
@@ -118,6 +121,32 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
     let bad = [Query::new("water"), Query::new("water^0")];
     let error = searcher.search_batch(&bad, 2).unwrap_err().to_string();
     assert_eq!(error, "query 2: the weight 0 of \"water\" is out of range; give one above 0 and up to 1000000");
+}
+
+/// Score models take turns, and an impact is another unit than a weight: an answer that was paired with the plan of
+/// another query would have wrong scores.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_batch_of_all_score_models_is_answered_on_a_device_as_its_queries_are_on_the_cpu() {
+    let (_folder, searcher) = full_index();
+    let gpu = GpuExecutor::on_simulator(Arc::clone(searcher.index())).expect("a simulator");
+    let on_device = Searcher::new(Arc::clone(searcher.index())).with_executor(gpu);
+    let words = ["water", "pairs dawn", "falcon^2 water pairs", "hunting dawn^3"];
+    let models = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }];
+    let modes = [Mode::And, Mode::Or, Mode::AndOr];
+    let query = |i: usize| Query::new(words[i % 4]).score(models[i % 3]).mode(modes[i / 3 % 3]).k(1 + i);
+    let queries: Vec<Query> = (0..35).map(query).collect();
+    for threads in [1, 3] {
+        let answers = on_device.search_batch(&queries, threads).unwrap();
+        assert_eq!(answers.len(), queries.len());
+        for ((query, answer), model) in queries.iter().zip(answers).zip(models.into_iter().cycle()) {
+            assert_eq!(answer.hits, searcher.search(query).unwrap().hits, "{query:?}");
+            assert!(!answer.hits.is_empty(), "{query:?}");
+            // A device knows no static ranks.
+            let place = if matches!(model, ScoreModel::RankBm25 { .. }) { Place::Cpu } else { Place::Simulator };
+            assert!(answer.trace.steps.iter().all(|step| step.place == place), "{query:?}: {:?}", answer.trace);
+        }
+    }
 }
 
 #[test]

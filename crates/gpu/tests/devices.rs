@@ -1,6 +1,7 @@
 //! One body of tests for every device: the simulator, and the driver where there is one.
 //!
-//! With `LANNER_REQUIRE_GPU=1` a driver that does not open is a failure.
+//! Tests that only a driver can run are ignored without one. With `LANNER_REQUIRE_GPU=1` they run, and a driver that
+//! does not open is a failure.
 
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::{Address, Command, Device, Shape, Side, Stream};
@@ -9,10 +10,14 @@ use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::kernel::{Argument, Kernel, Module, TypedKernel};
 use lanner_gpu::memory::{Gpu, Memory, Pinned};
 use lanner_gpu::simulator::Simulator;
+use requirements::{needs, test};
 use std::ops::Range;
+use std::process::ExitCode;
 use std::sync::Arc;
 use trial::TrialArguments;
 
+#[path = "../../engine/tests/requirements/mod.rs"]
+mod requirements;
 mod trial;
 
 const BUDGET: u64 = 1 << 30;
@@ -20,19 +25,61 @@ const FIRST: Stream = Stream(0);
 const SECOND: Stream = Stream(1);
 const SHARED_BYTES: usize = 128;
 
+fn main() -> ExitCode {
+    let has_driver = is_gpu_required() || Cuda::open(0).is_ok();
+    let on_any_device = [
+        test(numbers_are_summed_up),
+        test(lanes_of_a_warp_meet_in_parts),
+        test(commands_of_a_stream_come_one_after_the_other),
+        test(commands_given_together_do_what_they_do_one_by_one),
+        test(sequences_of_several_kinds_take_turns),
+        test(a_copy_of_a_sequence_may_go_elsewhere_the_next_time),
+        test(any_commands_may_be_given_together),
+        test(a_launch_that_is_refused_among_others_is_named),
+        test(a_fault_at_any_command_of_several_is_reported),
+        test(what_is_written_is_taken_before_submit_returns),
+        test(a_wait_returns_the_times_between_marks),
+        test(threads_share_a_device),
+        test(memory_is_counted_and_given_back_to_the_budget),
+        test(a_device_out_of_memory_refuses_and_goes_on),
+        test(a_block_may_have_more_shared_memory_than_usual),
+        test(a_shape_that_no_device_has_does_not_start),
+        test(what_a_kernel_tells_the_host_is_there_when_it_says_so),
+        test(a_kernel_that_is_not_there_does_not_start),
+        test(a_fault_at_any_call_is_reported_and_costs_no_memory),
+    ];
+    let on_simulator = [
+        test(a_kernel_that_goes_wrong_among_others_is_reported_by_the_wait),
+        test(a_lost_update_shows_for_some_seed),
+        test(a_missing_barrier_shows_for_some_seed),
+        test(a_wrong_kernel_fails_with_its_cause),
+    ];
+    let on_driver = [test(an_illegal_access_costs_one_process_its_device), test(a_graph_is_made_once_and_then_changed)];
+    // The driver may be missing even where nothing else may: most machines have no GPU.
+    let on_driver = on_driver.map(|test| test.with_ignored_flag(!has_driver));
+    let on_any_device = on_any_device.map(|test| needs(cfg!(simulator) || has_driver, test));
+    let on_simulator = on_simulator.map(|test| needs(cfg!(simulator), test));
+    let anywhere = [test(trial::the_header_is_what_rust_generates)];
+    requirements::run(on_any_device.into_iter().chain(on_simulator).chain(on_driver).chain(anywhere))
+}
+
+fn is_gpu_required() -> bool {
+    std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1")
+}
+
 /// Opens a device anew.
 type Open = Box<dyn Fn() -> Arc<dyn Device>>;
 
 /// The simulator under these seeds, and the driver.
 fn devices(seeds: Range<u64>) -> Vec<Open> {
     let mut devices = Vec::<Open>::new();
-    match cfg!(simulator) {
-        true => devices.extend(seeds.map(|seed| Box::new(move || simulator(seed)) as Open)),
-        false => eprintln!("left out: the simulator, which this build does not have"),
+    if cfg!(simulator) {
+        devices.extend(seeds.map(|seed| Box::new(move || simulator(seed)) as Open));
     }
-    if let Some(open) = driver() {
-        devices.push(Box::new(open));
+    if is_gpu_required() || Cuda::open(0).is_ok() {
+        devices.push(Box::new(|| Arc::new(driver())));
     }
+    assert!(!devices.is_empty(), "there is neither a simulator nor a GPU");
     devices
 }
 
@@ -40,15 +87,8 @@ fn simulator(seed: u64) -> Arc<dyn Device> {
     Arc::new(Simulator::new(seed))
 }
 
-/// How to open the driver's device, if there is one.
-fn driver() -> Option<fn() -> Arc<dyn Device>> {
-    let is_required = std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match Cuda::open(0) {
-        Ok(_) => return Some(|| Arc::new(Cuda::open(0).expect("a device that opened a moment ago"))),
-        Err(error) if is_required => panic!("LANNER_REQUIRE_GPU is set, and {error}"),
-        Err(error) => eprintln!("left out: the driver; {error}"),
-    }
-    None
+fn driver() -> Cuda {
+    Cuda::open(0).unwrap_or_else(|error| panic!("this test needs a GPU: {error}"))
 }
 
 fn gpu(open: &Open) -> Gpu {
@@ -146,14 +186,12 @@ fn assert_sums(gpu: &Gpu) {
     assert_eq!(outcome.total, input.iter().sum::<u32>(), "{}", gpu.limits().name);
 }
 
-#[test]
 fn numbers_are_summed_up() {
     for open in devices(0..20) {
         assert_sums(&gpu(&open));
     }
 }
 
-#[test]
 fn lanes_of_a_warp_meet_in_parts() {
     for open in devices(0..20) {
         let outcome = trial(&trial::PARTIAL, shape(1, 64), 5).run(&gpu(&open)).expect("a run");
@@ -163,7 +201,6 @@ fn lanes_of_a_warp_meet_in_parts() {
     }
 }
 
-#[test]
 fn commands_of_a_stream_come_one_after_the_other() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -208,8 +245,8 @@ impl SumBuffers {
 
     /// Sums numbers up as `trial` does, with all addresses `further` bytes further on.
     fn run(&mut self, gpu: &Gpu, trial: &Trial<'_>, further: usize) -> Result<Outcome, GpuError> {
-        let (sent, bytes) = (bytes_of(trial.input), (trial.threads() + 1) * size_of::<u32>());
-        self.input[further..further + sent.len()].copy_from_slice(&sent);
+        let (uploaded, bytes) = (bytes_of(trial.input), (trial.threads() + 1) * size_of::<u32>());
+        self.input[further..further + uploaded.len()].copy_from_slice(&uploaded);
         self.back.fill(0xA5);
         let [from, to] = [self.input.address(), self.back.address()].map(|address| address.plus(further));
         let [input, output] = [0, SUM_BYTES].map(|start| self.memory.address().plus(start + further));
@@ -217,7 +254,7 @@ impl SumBuffers {
         let argument = TrialArguments { input, output, total, n: trial.n, reserved: 0 };
         let (kernel, shape, argument) = (&trial.kernel.kernel, trial.shape, argument.bytes());
         let commands = [
-            Command::Copy { from, to: input, bytes: sent.len() },
+            Command::Copy { from, to: input, bytes: uploaded.len() },
             Command::Clear { at: output, bytes },
             Command::Launch { kernel, shape, argument },
             Command::Copy { from: output, to, bytes },
@@ -234,7 +271,6 @@ impl SumBuffers {
     }
 }
 
-#[test]
 fn commands_given_together_do_what_they_do_one_by_one() {
     for open in devices(0..3) {
         let gpu = gpu(&open);
@@ -252,7 +288,6 @@ fn commands_given_together_do_what_they_do_one_by_one() {
     }
 }
 
-#[test]
 fn sequences_of_several_kinds_take_turns() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -283,7 +318,6 @@ fn sequences_of_several_kinds_take_turns() {
     }
 }
 
-#[test]
 fn a_copy_of_a_sequence_may_go_elsewhere_the_next_time() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -310,7 +344,6 @@ fn a_copy_of_a_sequence_may_go_elsewhere_the_next_time() {
     }
 }
 
-#[test]
 fn any_commands_may_be_given_together() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -338,7 +371,6 @@ fn any_commands_may_be_given_together() {
     }
 }
 
-#[test]
 fn a_launch_that_is_refused_among_others_is_named() {
     static EMPTY: Module = Module { name: "empty", ptx: ".version 9.0\n.target sm_80\n.address_size 64\n" };
     let unknown = TypedKernel::new(Kernel { name: "trial_unknown", module: &EMPTY, simulate: None });
@@ -362,8 +394,6 @@ fn a_launch_that_is_refused_among_others_is_named() {
     }
 }
 
-#[test]
-#[cfg(simulator)]
 fn a_kernel_that_goes_wrong_among_others_is_reported_by_the_wait() {
     let gpu = Gpu::new(simulator(1), BUDGET);
     let mut buffers = SumBuffers::new(&gpu).expect("memory");
@@ -371,7 +401,6 @@ fn a_kernel_that_goes_wrong_among_others_is_reported_by_the_wait() {
     assert!(matches!(&error, GpuError::Lost { reason } if reason.contains("trial_half_barrier")), "{error:?}");
 }
 
-#[test]
 fn a_fault_at_any_command_of_several_is_reported() {
     let input = some_numbers();
     let total = input.iter().sum::<u32>();
@@ -397,7 +426,6 @@ fn a_fault_at_any_command_of_several_is_reported() {
     }
 }
 
-#[test]
 fn what_is_written_is_taken_before_submit_returns() {
     const BYTES: usize = 1 << 20;
     for open in devices(0..1) {
@@ -423,7 +451,6 @@ fn what_is_written_is_taken_before_submit_returns() {
     }
 }
 
-#[test]
 fn a_wait_returns_the_times_between_marks() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -443,7 +470,6 @@ fn a_wait_returns_the_times_between_marks() {
     }
 }
 
-#[test]
 fn threads_share_a_device() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -461,7 +487,6 @@ fn threads_share_a_device() {
     }
 }
 
-#[test]
 fn memory_is_counted_and_given_back_to_the_budget() {
     for open in devices(0..1) {
         let gpu = Gpu::new(open(), 1000);
@@ -478,7 +503,6 @@ fn memory_is_counted_and_given_back_to_the_budget() {
     }
 }
 
-#[test]
 fn a_device_out_of_memory_refuses_and_goes_on() {
     const TOO_MANY: usize = 1 << 60;
     for open in devices(0..1) {
@@ -492,7 +516,6 @@ fn a_device_out_of_memory_refuses_and_goes_on() {
     }
 }
 
-#[test]
 fn a_block_may_have_more_shared_memory_than_usual() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -504,7 +527,6 @@ fn a_block_may_have_more_shared_memory_than_usual() {
     }
 }
 
-#[test]
 fn a_shape_that_no_device_has_does_not_start() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
@@ -531,7 +553,6 @@ fn told(gpu: &Gpu, input: &Memory, pinned: &mut Pinned, n: u32) -> Result<Vec<u3
     Ok(words[2..][..n as usize].to_vec())
 }
 
-#[test]
 fn what_a_kernel_tells_the_host_is_there_when_it_says_so() {
     let numbers = some_numbers();
     for open in devices(0..2) {
@@ -558,7 +579,6 @@ fn what_a_kernel_tells_the_host_is_there_when_it_says_so() {
     }
 }
 
-#[test]
 fn a_kernel_that_is_not_there_does_not_start() {
     static BROKEN: Module = Module { name: "broken", ptx: ".version 9.0\n.target sm_80\n.address_size 64\nnonsense" };
     for open in devices(0..1) {
@@ -574,7 +594,6 @@ fn a_kernel_that_is_not_there_does_not_start() {
     }
 }
 
-#[test]
 fn a_fault_at_any_call_is_reported_and_costs_no_memory() {
     let input = some_numbers();
     let total = input.iter().sum::<u32>();
@@ -602,24 +621,18 @@ fn a_fault_at_any_call_is_reported_and_costs_no_memory() {
     }
 }
 
-#[test]
-#[cfg(simulator)]
 fn a_lost_update_shows_for_some_seed() {
     let total =
         |seed| trial(&trial::RACE, shape(8, 1), 0).run(&Gpu::new(simulator(seed), BUDGET)).expect("a run").total;
     assert!((0..50).any(|seed| total(seed) < 8));
 }
 
-#[test]
-#[cfg(simulator)]
 fn a_missing_barrier_shows_for_some_seed() {
     let expected: Vec<u32> = (0..32).rev().collect();
     let output = |seed| trial(&trial::NO_BARRIER, shape(1, 32), 0).run(&Gpu::new(simulator(seed), BUDGET));
     assert!((0..50).any(|seed| output(seed).expect("a run").output != expected));
 }
 
-#[test]
-#[cfg(simulator)]
 fn a_wrong_kernel_fails_with_its_cause() {
     let no_shared = Shape { shared: 64, ..shape(1, 64) };
     let half_barrier =
@@ -642,13 +655,11 @@ fn a_wrong_kernel_fails_with_its_cause() {
 /// Set in the process that is lost.
 const LOSE: &str = "LANNER_TRIAL_LOSES_ITS_DEVICE";
 
-#[test]
 fn an_illegal_access_costs_one_process_its_device() {
-    let Some(open) = driver() else { return };
     if std::env::var_os(LOSE).is_some() {
-        return lose_a_device(open);
+        return lose_a_device();
     }
-    let gpu = Gpu::new(open(), BUDGET);
+    let gpu = Gpu::new(Arc::new(driver()), BUDGET);
     assert_sums(&gpu);
     let test = std::env::current_exe().expect("this test");
     let mut other = std::process::Command::new(test);
@@ -661,11 +672,11 @@ fn an_illegal_access_costs_one_process_its_device() {
         String::from_utf8_lossy(&other.stderr)
     );
     assert_sums(&gpu);
-    assert_sums(&Gpu::new(open(), BUDGET));
+    assert_sums(&Gpu::new(Arc::new(driver()), BUDGET));
 }
 
-fn lose_a_device(open: fn() -> Arc<dyn Device>) {
-    let device = open();
+fn lose_a_device() {
+    let device: Arc<dyn Device> = Arc::new(driver());
     let gpu = Gpu::new(Arc::clone(&device), BUDGET);
     let memory = gpu.allocate(16).expect("memory");
     let pinned = gpu.pin(16).expect("pinned memory");
@@ -695,4 +706,24 @@ fn lose_a_device(open: fn() -> Arc<dyn Device>) {
             assert!(is_lost(Err(error)));
         }
     }
+}
+
+/// Answers do not show whether the driver accepted a graph: without one the commands are started one by one. The graphs
+/// of a device, by the handles of the driver, are in its `Debug` text.
+fn a_graph_is_made_once_and_then_changed() {
+    let cuda = driver();
+    let [device, host] = [Side::Device, Side::Host].map(|side| cuda.allocate(side, 4096).expect("memory"));
+    let mut first = None;
+    for bytes in [256, 4096, 8, 1000, 256] {
+        let commands = [
+            Command::Clear { at: device.address, bytes },
+            Command::Copy { from: device.address, to: host.address, bytes },
+        ];
+        cuda.submit(SECOND, &commands).expect("a graph");
+        cuda.wait(SECOND).expect("a wait");
+        let shown = format!("{cuda:?}");
+        assert_eq!(shown.matches("Graph {").count(), 1, "{shown}");
+        assert_eq!(*first.get_or_insert_with(|| shown.clone()), shown, "{bytes} bytes");
+    }
+    [device, host].into_iter().for_each(|piece| cuda.free(piece));
 }

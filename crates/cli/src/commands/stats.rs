@@ -202,7 +202,7 @@ mod tests {
     fn a_bar_is_as_long_as_its_share() {
         assert_eq!(bar(100, 100), "█".repeat(BAR));
         assert_eq!(bar(50, 100), "█".repeat(BAR / 2));
-        assert_eq!(bar(1, 1_000_000), "▏", "what is there can be seen");
+        assert_eq!(bar(1, 1_000_000), "▏", "the smallest share is visible");
         assert_eq!(bar(0, 100), "");
     }
 }

@@ -33,7 +33,8 @@ fn every_option_of_index_reaches_the_index() {
     place.write("in.jsonl", "{\"key\":\"a\",\"head\":\"x\",\"body\":\"The y z\"}\n{\"key\":\"b\",\"body\":\"y\"}\n");
     place.write("ranks", "a\t3\nb\t1\n");
     let options = "--id-field key --fields body,head --store head --analyzer words+lowercase --k1 1.5 --b 0.5 \
-                   --codec documents=raw,weights=bitpack --weights tf,impact --rank ranks --memory 64MiB --order bisection";
+                   --codec documents=raw,weights=bitpack --weights tf,impact --rank ranks --memory 64MiB \
+                   --order bisection";
     place.run(&format!("index --input in.jsonl --index i --quiet {options}")).succeeded();
     let stats = place.run("stats --index i --json").json();
     let manifest = &stats["manifest"];

@@ -2,8 +2,6 @@
 
 mod bad_input;
 mod commands;
-mod effectiveness;
-mod executors;
 mod full_disk;
 mod golden;
 mod identical_files;

@@ -3,12 +3,21 @@
 use std::fmt::Write;
 
 /// Five birds, as JSON lines.
-pub const BIRDS: &str = r#"{"id":"lanner","title":"Lanner falcon","text":"Lanner falcons hunt in pairs over open country. One flushes the prey, the other strikes."}
-{"id":"saker","title":"Saker falcon","text":"Sakers hunt rodents close to the ground, and sometimes other birds."}
-{"id":"heron","title":"Grey heron","text":"Herons stand in shallow water and wait for fish."}
-{"id":"kite","title":"Black kite","text":"Kites soar over open country and over towns; they seldom hunt and often scavenge."}
-{"id":"owl","title":"Barn owl","text":"Barn owls hunt by hearing, at night, over open country."}
-"#;
+pub const BIRDS: &str = concat!(
+    r#"{"id":"lanner","title":"Lanner falcon","text":"Lanner falcons hunt in pairs over open country. "#,
+    r#"One flushes the prey, the other strikes."}"#,
+    "\n",
+    r#"{"id":"saker","title":"Saker falcon","text":"Sakers hunt rodents close to the ground, "#,
+    r#"and sometimes other birds."}"#,
+    "\n",
+    r#"{"id":"heron","title":"Grey heron","text":"Herons stand in shallow water and wait for fish."}"#,
+    "\n",
+    r#"{"id":"kite","title":"Black kite","text":"Kites soar over open country and over towns; "#,
+    r#"they seldom hunt and often scavenge."}"#,
+    "\n",
+    r#"{"id":"owl","title":"Barn owl","text":"Barn owls hunt by hearing, at night, over open country."}"#,
+    "\n",
+);
 
 /// Numbers that are the same every time (xorshift64*, Vigna 2016).
 pub struct Numbers(u64);

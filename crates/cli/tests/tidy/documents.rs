@@ -1,5 +1,5 @@
-//! Documents speak of things that exist: paths, commands, flags, items and names in backticks, links, and files named in
-//! prose or comments.
+//! Documents speak of things that exist: paths, commands, flags, items and names in backticks, links, and files named
+//! in prose or comments.
 
 use crate::files::{TextFile, assert_none, text_files};
 use crate::programs::Program;
@@ -201,6 +201,9 @@ impl Project {
     fn word_problem(&self, word: &str) -> Option<String> {
         let word = word.trim_end_matches("()").trim_end_matches('!');
         let is_item = |text: &str| text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+        if word.len() > 2 && word.starts_with('_') && is_item(word) {
+            return (!self.has_ending(word)).then(|| "no name outside tests ends so".to_owned());
+        }
         if word.len() < 3 || word.starts_with(|character: char| !character.is_ascii_alphabetic()) {
             return None;
         }
@@ -214,8 +217,8 @@ impl Project {
         None
     }
 
-    /// Whether the path is that of a file or folder, or the end of one; `*` and a word in capitals stand for any name. What
-    /// git ignores is made by a command.
+    /// Whether the path is that of a file or folder, or the end of one; `*` and a word in capitals stand for any name.
+    /// What git ignores is made by a command.
     fn has_path(&self, path: &str) -> bool {
         let path = path.trim_start_matches("./").trim_end_matches('/');
         let is_ignored = |ignored: &String| path == ignored || path.starts_with(&format!("{ignored}/"));
@@ -230,6 +233,15 @@ impl Project {
         })
     }
 
+    /// Whether a name in the code ends so. Names of tests do not count: they are sentences, and end with any word.
+    fn has_ending(&self, ending: &str) -> bool {
+        let is_code = |file: &TextFile| [".rs", ".cu", ".h"].iter().any(|ending| file.path.ends_with(ending));
+        let is_test = |file: &TextFile| file.path.contains("/tests/") || file.path.ends_with("tests.rs");
+        let is_read = |file: &&TextFile| is_code(file) && !is_test(file);
+        let mut lines = self.sources.iter().filter(is_read).flat_map(TextFile::code);
+        lines.any(|(_, line)| names_in(line).any(|name| name.ends_with(ending)))
+    }
+
     /// Whether one source file has all parts of the name.
     fn has_item(&self, name: &str) -> bool {
         self.words.iter().any(|words| name.split("::").all(|part| words.contains(part)))
@@ -237,8 +249,11 @@ impl Project {
 }
 
 fn words_of(text: &str) -> HashSet<String> {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    text.split(move |character| !is_part(character)).map(str::to_owned).collect()
+    names_in(text).map(str::to_owned).collect()
+}
+
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
 }
 
 fn is_path(word: &str) -> bool {
@@ -316,6 +331,8 @@ fn what_does_not_exist_is_found() {
         "--executor",
         "CodecName::ALL",
         "assert_eq!",
+        "_single",
+        "__syncwarp",
         "tf / (tf + norm)",
     ] {
         assert_eq!(project.problem(good), None, "{good}");
@@ -333,6 +350,7 @@ fn what_does_not_exist_is_found() {
         "CodecName::NothingAtAll",
         "a_test_that_is_not_there",
         "no-such-suite-anywhere",
+        "_alone",
     ] {
         assert!(project.problem(bad).is_some(), "{bad}");
     }

@@ -1,4 +1,5 @@
-//! One word for one thing: the phrases that the glossary replaces are in no comment and no document.
+//! One word for one thing: the phrases that the glossary replaces are in no document, and in no comment, name or
+//! message of the sources.
 
 use crate::files::{TextFile, assert_none, text_files};
 
@@ -23,7 +24,8 @@ const BANNED: [(&str, &str); 14] = [
 /// Where one of the words means something else.
 const EXCEPTIONS: [(&str, &str); 2] = [("ground", "close to the ground"), ("course", "of course")];
 
-/// The comments of a file, or all of a document, as one line, and where in it each line of the file starts.
+/// The comments of a file, or all of a document or a Rust file, as one line, and where in it each line of the file
+/// starts. Names are read as words: `next_room` is "next room".
 struct Text {
     joined: String,
     starts: Vec<(usize, usize)>,
@@ -32,20 +34,26 @@ struct Text {
 impl Text {
     fn new(file: &TextFile) -> Text {
         let mut text = Text { joined: String::new(), starts: Vec::new() };
-        for (line, comment) in file.comments() {
-            text.starts.push((text.joined.len(), line));
-            text.joined.push_str(&comment.trim().to_lowercase());
-            text.joined.push(' ');
+        if file.is_rust() {
+            let lines = (1..).zip(file.text.lines());
+            lines.for_each(|(number, line)| text.push(number, line.trim_start().trim_start_matches(['/', '!'])));
+        } else {
+            file.comments().for_each(|(number, comment)| text.push(number, comment));
         }
         text
     }
 
+    fn push(&mut self, number: usize, line: &str) {
+        self.starts.push((self.joined.len(), number));
+        self.joined.push_str(&line.trim().to_lowercase().replace('_', " "));
+        self.joined.push(' ');
+    }
+
     /// The lines where the phrase stands as words of its own.
     fn lines_with(&self, phrase: &str) -> Vec<usize> {
-        let is_part = |character: char| character.is_alphanumeric() || character == '_';
         let is_whole = |at: &usize| {
             let (before, after) = (&self.joined[..*at], &self.joined[*at + phrase.len()..]);
-            !before.ends_with(is_part) && !after.starts_with(is_part)
+            !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric)
         };
         let is_exception = |at: &usize| {
             let here = |exception: &str| {
@@ -64,7 +72,7 @@ impl Text {
 }
 
 #[test]
-fn comments_and_documents_use_the_words_of_the_glossary() {
+fn sources_and_documents_use_the_words_of_the_glossary() {
     let mut findings = Vec::new();
     // The report is made from results, and this file has the list.
     let is_read = |file: &&TextFile| file.path != "docs/benchmarks/report.md" && !file.path.ends_with("tidy/words.rs");
@@ -80,10 +88,10 @@ fn comments_and_documents_use_the_words_of_the_glossary() {
 
 #[test]
 fn phrases_are_found_across_lines_and_as_whole_words() {
-    let source =
-        "//! With so\n//! many lists.\nlet room = 1; // roomy mushrooms, room\n/// Of course close to the ground.\n";
+    let source = "//! With so\n//! many lists.\nlet roomy = 1; // mushrooms, room\n/// Of course close to the ground.\n\
+                  fn a_room_is_freed() {\n    panic!(\"no room\");\n";
     let text = Text::new(&TextFile { path: "a.rs".to_owned(), text: source.to_owned() });
     assert_eq!(text.lines_with("so many"), [1]);
-    assert_eq!(text.lines_with("room"), [3]);
+    assert_eq!(text.lines_with("room"), [3, 5, 6]);
     assert!(text.lines_with("course").is_empty() && text.lines_with("ground").is_empty());
 }

@@ -3,8 +3,8 @@
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::Engine;
 use crate::random::sample;
+use crate::requirements::test;
 use crate::table::Agreement;
-use crate::trial::test;
 use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
@@ -15,8 +15,8 @@ use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::sync::OnceLock;
 
-/// Documents with a frequent term and two rare ones, all with weights 1, 2 or 3: an AND has few hits, and many documents
-/// with some of the terms tie with documents that have all of them.
+/// Documents with a frequent term and two rare ones, all with weights 1, 2 or 3: an AND has few hits, and many
+/// documents with some of the terms tie with documents that have all of them.
 fn tied() -> impl Strategy<Value = Collection> {
     let term = |name: &'static str, likely: f64| {
         let weight = prop_oneof![Just(1.0f32), Just(2.0), Just(3.0)];

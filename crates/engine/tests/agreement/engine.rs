@@ -30,7 +30,7 @@ pub enum Runs {
     /// On the simulator; with `LANNER_REQUIRE_GPU=1` on the GPU instead.
     Device,
     /// On the same device, with the lists uploaded in each batch.
-    Sending,
+    Uploading,
 }
 
 impl Runs {
@@ -83,7 +83,7 @@ impl Engine {
         Engine { algorithm, lists, runs, compared: AtomicUsize::new(0) }
     }
 
-    /// Algorithm, lists, and where it runs if that is not one thread: `auto_pfor_sending_device`.
+    /// Algorithm, lists, and where it runs if that is not one thread: `auto_pfor_uploading_device`.
     pub fn name(&self) -> String {
         let lists = match self.lists {
             Lists::Dense => "dense".to_owned(),
@@ -93,7 +93,7 @@ impl Engine {
             Runs::Threads(1) => "",
             Runs::Threads(_) => "_threads",
             Runs::Device => "_device",
-            Runs::Sending => "_sending_device",
+            Runs::Uploading => "_uploading_device",
         };
         format!("{}_{lists}{runs}", self.algorithm).replace('-', "_")
     }
@@ -140,7 +140,7 @@ impl Engine {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
             Runs::Device => Answerer::Device(Box::new(device())),
             // A limit so low that lists of all but the smallest collections go in several batches and slabs.
-            Runs::Sending => Answerer::Device(Box::new(device().upload_lists().upload_limit(16 << 10).threads(2))),
+            Runs::Uploading => Answerer::Device(Box::new(device().upload_lists().upload_limit(16 << 10).threads(2))),
         };
         Answering { executor }
     }
@@ -191,7 +191,7 @@ impl Engine {
                 let cpu = Cpu::new(Arc::clone(&index), threads.max(2)).split_from(Duration::ZERO);
                 Answering { executor: Answerer::Cpu(cpu) }
             }
-            Runs::Device | Runs::Sending => self.executor(&index),
+            Runs::Device | Runs::Uploading => self.executor(&index),
         };
         for case in self.cases(collection, ks) {
             let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();

@@ -12,14 +12,13 @@ mod engine;
 mod nasty;
 mod random;
 mod real;
+#[path = "../requirements/mod.rs"]
+mod requirements;
 mod table;
-#[path = "../trial/mod.rs"]
-mod trial;
 
-use libtest_mimic::Arguments;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let trials = [and_or::trials(), nasty::trials(), random::trials(), real::trials(), table::trials()];
-    libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
+    requirements::run(trials.into_iter().flatten())
 }

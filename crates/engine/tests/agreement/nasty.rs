@@ -4,8 +4,8 @@
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::device;
 use crate::engine::{Engine, Runs};
+use crate::requirements::test;
 use crate::table::{Agreement, device_test};
-use crate::trial::test;
 use lanner::internals::executors::GpuExecutor;
 use lanner::internals::query::LARGEST_WEIGHT;
 use lanner::internals::query::answer::Work;
@@ -116,7 +116,7 @@ pub fn trials() -> Vec<Trial> {
         test(maxscore_skips_most_of_what_exhaustive_reads),
         test(the_work_of_exhaustive_is_every_posting),
         device_test(a_list_that_is_searched_is_decoded_only_where_candidates_can_be),
-        device_test(blocks_are_sent_as_searches_hit_them),
+        device_test(blocks_are_uploaded_as_searches_hit_them),
         device_test(frequencies_that_bitmaps_keep_apart_are_found_on_a_device),
         device_test(nasty_collection_in_steps_on_a_device),
         device_test(nasty_collection_with_more_k_than_hits_on_a_device),
@@ -182,7 +182,8 @@ fn all_lanes_agree_on_the_nasty_collection() {
 }
 
 /// Hundreds of frequencies too large for the bits of a dense list, crowded at the start and sparse later, so that an
-/// interpolated position is always wrong. Many documents match, so that every part of a query has more hits than it keeps.
+/// interpolated position is always wrong. Many documents match, so that every part of a query has more hits than it
+/// keeps.
 fn frequencies_that_bitmaps_keep_apart_are_found_on_a_device() {
     let every = |document: usize| match document {
         ..9000 => 9,
@@ -201,7 +202,7 @@ fn frequencies_that_bitmaps_keep_apart_are_found_on_a_device() {
 }
 
 /// The same words in fewer documents, and ANDs whose other lists are more than 128 times as long as the first.
-fn blocks_are_sent_as_searches_hit_them() {
+fn blocks_are_uploaded_as_searches_hit_them() {
     let contents = (0..12_000).map(|document| Content::words(&words(document))).collect();
     let asks = ["rare third", "rare all half", "edge third all", "edge half", "s7 all", "s7 third half", "edge s5 all"];
     let collection = Collection::new("whitespace", Bm25::default(), contents).with_asks(asks.map(Ask::plain).to_vec());
@@ -211,7 +212,7 @@ fn blocks_are_sent_as_searches_hit_them() {
         (Algorithm::SkipSearch, CodecName::Pfor),
         (Algorithm::SkipSearch, CodecName::EliasFano),
     ] {
-        Engine::new(algorithm, Lists::Sparse(codec), Runs::Sending).check(&collection, &[1]);
+        Engine::new(algorithm, Lists::Sparse(codec), Runs::Uploading).check(&collection, &[1]);
     }
 }
 

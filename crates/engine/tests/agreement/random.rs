@@ -2,8 +2,8 @@
 
 use crate::collection::{Ask, Collection, Content, Lists};
 use crate::engine::{Engine, Runs};
+use crate::requirements::test;
 use crate::table::Agreement;
-use crate::trial::test;
 use lanner::{Algorithm, DocId, DocumentSet};
 use lanner_index::codec::CodecName;
 use lanner_index::weight::Bm25;
@@ -89,7 +89,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(Agreement::new(random_texts).trials());
     trials.extend(Agreement::new(random_vectors).trials());
     trials.extend(Agreement::new(random_orders).trials());
-    trials.extend(Agreement::new(random_texts_alone).trials());
+    trials.extend(Agreement::new(random_texts_as_single_queries).trials());
     trials.extend(Agreement::new(random_parts).trials());
     trials.extend(Agreement::new(random_shards).only(Engine::answers_shards).trials());
     trials
@@ -117,7 +117,7 @@ fn random_orders(engine: &Engine) {
     of_texts(8).iter().chain(of_vectors(4)).for_each(|collection| engine.check_order(collection, &KS));
 }
 
-fn random_texts_alone(engine: &Engine) {
+fn random_texts_as_single_queries(engine: &Engine) {
     of_texts(6).iter().for_each(|collection| engine.check_split(collection, &KS));
 }
 

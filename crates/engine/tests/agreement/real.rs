@@ -2,8 +2,8 @@
 
 use crate::collection::{Ask, Collection, Content};
 use crate::engine::Engine;
+use crate::requirements::{data_folder, needs_data};
 use crate::table::Agreement;
-use crate::trial::{data_folder, needs_data};
 use lanner_index::weight::Bm25;
 use libtest_mimic::Trial;
 use std::io::{BufRead, BufReader};

@@ -3,7 +3,7 @@
 use crate::collection::Lists;
 use crate::device;
 use crate::engine::{Engine, Runs};
-use crate::trial::{is_strict, path_of, test};
+use crate::requirements::{needs, path_of, test};
 use lanner::Algorithm;
 use lanner_index::codec::CodecName;
 use libtest_mimic::Trial;
@@ -17,8 +17,8 @@ const PFOR: Lists = Lists::Sparse(CodecName::Pfor);
 const RICE: Lists = Lists::Sparse(CodecName::Rice);
 const QMX: Lists = Lists::Sparse(CodecName::Qmx);
 
-/// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets its
-/// rows here; a codec that is in no row gets its rows from [`engines`].
+/// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets
+/// its rows here; a codec that is in no row gets its rows from [`engines`].
 const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Exhaustive, BITPACK, Runs::Threads(1)),
     (Algorithm::Exhaustive, DENSE, Runs::Threads(2)),
@@ -40,15 +40,15 @@ const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Auto, DENSE, Runs::Device),
     (Algorithm::Auto, BITPACK, Runs::Device),
     (Algorithm::Auto, ELIAS_FANO, Runs::Device),
-    (Algorithm::Auto, PFOR, Runs::Sending),
+    (Algorithm::Auto, PFOR, Runs::Uploading),
     (Algorithm::Auto, RICE, Runs::Device),
     (Algorithm::TermAtATime, DENSE, Runs::Device),
-    (Algorithm::TermAtATime, BITPACK, Runs::Sending),
+    (Algorithm::TermAtATime, BITPACK, Runs::Uploading),
     (Algorithm::MergePath, ELIAS_FANO, Runs::Device),
-    (Algorithm::SkipSearch, PFOR, Runs::Sending),
+    (Algorithm::SkipSearch, PFOR, Runs::Uploading),
     (Algorithm::ParallelMergeFind, RICE, Runs::Device),
     (Algorithm::Accumulators, BITPACK, Runs::Device),
-    (Algorithm::Accumulators, DENSE, Runs::Sending),
+    (Algorithm::Accumulators, DENSE, Runs::Uploading),
 ];
 
 /// The rows of the table, and one on the CPU and one on a device for each codec that none of them tests there.
@@ -116,13 +116,13 @@ impl<F: Fn(&Engine) + Copy + Send + 'static> Agreement<F> {
         let trial = |engine: Engine| {
             let name = format!("{}::{}", path_of::<F>(), engine.name());
             let is_slow = engine.is_simulated() && is_slow(&engine);
-            let is_ignored = is_slow || engine.runs.is_on_device() && is_device_missing();
+            let is_present = !engine.runs.is_on_device() || has_device();
             let run = move || {
                 body(&engine);
                 assert!(engine.compared() > 0, "no answer was compared with the oracle's");
                 Ok(())
             };
-            Trial::test(name, run).with_ignored_flag(is_ignored)
+            needs(is_present, Trial::test(name, run).with_ignored_flag(is_slow))
         };
         engines().into_iter().filter(is_for).map(trial).collect()
     }
@@ -130,10 +130,10 @@ impl<F: Fn(&Engine) + Copy + Send + 'static> Agreement<F> {
 
 /// A single test that needs a device.
 pub fn device_test<F: Fn() + Send + 'static>(body: F) -> Trial {
-    test(body).with_ignored_flag(is_device_missing())
+    needs(has_device(), test(body))
 }
 
-/// Whether tests on a device are ignored because this build has no simulator.
-fn is_device_missing() -> bool {
-    !cfg!(simulator) && !device::is_gpu_required() && !is_strict()
+/// Whether there is a device: without a C++ compiler this build has no simulator.
+fn has_device() -> bool {
+    cfg!(simulator) || device::is_gpu_required()
 }

@@ -10,8 +10,8 @@ pub fn is_gpu_required() -> bool {
     std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1")
 }
 
-/// A simulator with this seed, or the GPU. All tests of a process share the GPU: opening it and loading its kernels takes
-/// longer than most tests.
+/// A simulator with this seed, or the GPU. All tests of a process share the GPU: opening it and loading its kernels
+/// takes longer than most tests.
 pub fn open(seed: u64) -> Arc<dyn Device> {
     static DRIVER: OnceLock<Arc<dyn Device>> = OnceLock::new();
     match is_gpu_required() {

@@ -248,37 +248,3 @@ fn with_launch(
         ctx: null_mut(),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::{Device, Side, Stream};
-
-    /// The graph of a stream that has one.
-    fn executable(cuda: &Cuda, stream: Stream) -> sys::CUgraphExec {
-        let graphs = lock(&cuda.streams[stream.0].graphs);
-        assert_eq!(graphs.made.len(), 1);
-        graphs.made.values().next().map_or(null_mut(), |graph| graph.executable)
-    }
-
-    /// Answers do not show whether the driver accepted a graph: without one the commands are started one by one.
-    #[test]
-    fn a_graph_is_made_once_and_then_changed() {
-        // Another test fails where a driver is required and does not open.
-        let Ok(cuda) = Cuda::open(0) else { return };
-        let (stream, [device, host]) =
-            (Stream(1), [Side::Device, Side::Host].map(|side| cuda.allocate(side, 4096).expect("memory")));
-        let mut first = None;
-        for bytes in [256, 4096, 8, 1000, 256] {
-            let commands = [
-                Command::Clear { at: device.address, bytes },
-                Command::Copy { from: device.address, to: host.address, bytes },
-            ];
-            cuda.submit(stream, &commands).expect("a graph");
-            cuda.wait(stream).expect("a wait");
-            let executable = executable(&cuda, stream);
-            assert_eq!(*first.get_or_insert(executable), executable, "{bytes} bytes");
-        }
-        [device, host].into_iter().for_each(|piece| cuda.free(piece));
-    }
-}

@@ -46,3 +46,13 @@ lanner_gpu::kernels! {
     /// Writes to an illegal address.
     FAULT = "trial_fault": TrialArguments;
 }
+
+/// The test that `shared!` generates runs only under the standard harness, which the program of these kernels does
+/// not have. `UPDATE=1` writes the header.
+pub fn the_header_is_what_rust_generates() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trial/trial.h");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, header).expect("a file that can be written");
+    }
+    assert_eq!(std::fs::read_to_string(path).expect("a committed file"), header);
+}

@@ -1,7 +1,6 @@
-//! Tests of CIFF against bytes written by hand, the format's own toy index, and round trips.
+//! Tests of CIFF against bytes written by hand, and round trips; `tests/ciff.rs` reads the format's own toy index.
 
 use std::io::Cursor;
-use std::path::PathBuf;
 
 use proptest::prelude::*;
 
@@ -102,34 +101,6 @@ fn what_is_written_are_the_bytes_of_the_definition() {
     expected[0] -= 2;
     expected.drain(22..24);
     assert_eq!(write(&by_hand()).unwrap(), expected);
-}
-
-#[test]
-fn the_toy_index_of_the_format_is_read_and_written_back() {
-    let Some(data) = std::env::var_os("LANNER_DATA") else {
-        assert!(std::env::var_os("LANNER_STRICT").is_none(), "LANNER_DATA is not set");
-        eprintln!("skipped: LANNER_DATA does not say where the data is");
-        return;
-    };
-    let path = PathBuf::from(data).join("ciff/toy-complete-20200309.ciff");
-    let bytes = std::fs::read(&path).unwrap();
-    let everything = read(&bytes).unwrap();
-    let (header, lists, documents) = &everything;
-    assert_eq!((header.lists, header.documents, header.total_tokens), (9, 3, 16));
-    assert_eq!(
-        lists[4..8],
-        [
-            list("enough", &[(2, 1)]),
-            list("head", &[(0, 1), (1, 1), (2, 1)]),
-            list("simpl", &[(1, 1), (2, 1)]),
-            list("text", &[(0, 1), (1, 1), (2, 3)]),
-        ]
-    );
-    let expected = [("WSJ_1", 6), ("TREC_DOC_1", 4), ("DOC222", 6)];
-    assert_eq!(*documents, expected.map(|(id, length)| document(id, length)));
-    assert_eq!(write(&everything).unwrap(), bytes);
-    let mut opened = CiffReader::open(&path).unwrap();
-    assert_eq!(opened.next_document().unwrap(), Some(document("WSJ_1", 6)));
 }
 
 #[test]

@@ -1,19 +1,31 @@
 //! Where queries are answered makes no difference to the answers.
 
 use crate::program::{Outcome, Place, birds};
+use crate::requirements::{needs, test};
 use crate::texts::documents;
-use serde_json::Value;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
 
-/// Whether the program can simulate a GPU; where it cannot, it must say so.
+/// Whether the program can simulate a GPU.
 fn has_simulator() -> bool {
-    let has_simulator = lanner::internals::device::decode::DECODE.kernel.simulate.is_some();
-    if !has_simulator {
-        assert!(std::env::var_os("LANNER_STRICT").is_none(), "the simulator was not compiled");
-        eprintln!("skipped: the simulator was not compiled");
-        let error = birds().run("search --index birds --executor simulator falcon").error();
-        assert!(error.starts_with("this build has no simulator, since no C++ compiler was found"), "{error}");
-    }
-    has_simulator
+    lanner::internals::device::decode::DECODE.kernel.simulate.is_some()
+}
+
+pub fn tests() -> impl Iterator<Item = Trial> {
+    let on_simulator = [
+        test(the_simulator_answers_single_queries_as_the_cpu_does),
+        test(the_simulator_answers_step_by_step_where_that_is_asked_for),
+        test(the_simulator_answers_a_file_of_queries_as_one_batch_as_the_cpu_does),
+        test(a_query_of_a_log_that_fails_on_the_simulator_has_an_error_in_its_place),
+        test(memory_that_is_too_small_is_said_and_the_cpu_answers),
+    ];
+    let others = [
+        test(a_query_of_a_log_that_fails_on_any_thread_has_an_error_in_its_place),
+        test(the_simulator_answers_or_the_program_says_that_it_has_none),
+        test(without_a_gpu_the_cpu_answers_and_one_line_says_so),
+        test(options_of_a_device_that_is_not_used_and_unknown_executors_are_refused),
+    ];
+    on_simulator.into_iter().map(|test| needs(has_simulator(), test)).chain(others)
 }
 
 fn place() -> Place {
@@ -28,11 +40,7 @@ fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-#[test]
 fn the_simulator_answers_single_queries_as_the_cpu_does() {
-    if !has_simulator() {
-        return;
-    }
     let place = place();
     for options in ["--mode or", "--mode and -k 3", "--mode and-or -k 300", "--score impact"] {
         let search = |executor: &str| {
@@ -52,11 +60,7 @@ fn the_simulator_answers_single_queries_as_the_cpu_does() {
     assert!(text.contains("on simulator"), "{text}");
 }
 
-#[test]
 fn the_simulator_answers_step_by_step_where_that_is_asked_for() {
-    if !has_simulator() {
-        return;
-    }
     let place = place();
     for (options, algorithm, steps) in [
         ("--mode and", "term-at-a-time", &["plan", "decode", "weigh", "intersect", "select"][..]),
@@ -83,11 +87,7 @@ fn the_simulator_answers_step_by_step_where_that_is_asked_for() {
     assert!(error.starts_with("merge-path does not answer or queries; choose scatter"), "{error}");
 }
 
-#[test]
 fn the_simulator_answers_a_file_of_queries_as_one_batch_as_the_cpu_does() {
-    if !has_simulator() {
-        return;
-    }
     let place = place();
     let search = "search --index i --queries queries.tsv -k 1000";
     let run = place.run(&format!("{search} --run -")).succeeded();
@@ -103,7 +103,6 @@ fn the_simulator_answers_a_file_of_queries_as_one_batch_as_the_cpu_does() {
     assert!(simulated.iter().all(|line| line["microseconds"] == simulated[0]["microseconds"]), "one batch, one time");
 }
 
-#[test]
 fn without_a_gpu_the_cpu_answers_and_one_line_says_so() {
     let place = place();
     for options in ["lo mu", "--queries queries.tsv"] {
@@ -121,19 +120,69 @@ fn without_a_gpu_the_cpu_answers_and_one_line_says_so() {
     }
 }
 
-#[test]
 fn memory_that_is_too_small_is_said_and_the_cpu_answers() {
+    let outcome = birds().run("search --index birds --json --executor simulator --gpu-memory 1KiB falcon");
+    assert!(
+        outcome.stderr.starts_with("warning: the memory budget of the GPU has 1024 of 1024 bytes left"),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.json()["hits"].as_array().unwrap().len(), 2);
+}
+
+fn options_of_a_device_that_is_not_used_and_unknown_executors_are_refused() {
     let place = birds();
-    if has_simulator() {
-        let outcome = place.run("search --index birds --json --executor simulator --gpu-memory 1KiB falcon");
-        assert!(
-            outcome.stderr.starts_with("warning: the memory budget of the GPU has 1024 of 1024 bytes left"),
-            "{outcome:?}"
-        );
-        assert_eq!(outcome.json()["hits"].as_array().unwrap().len(), 2);
-    }
     let error = place.run("search --index birds --gpu-memory 1GiB falcon").error();
     assert!(error.starts_with("--gpu-memory needs --executor gpu"), "{error}");
     let error = place.run("search --index birds --executor fpga falcon").usage_error();
     assert!(error.contains("[possible values: cpu, gpu, simulator]"), "{error}");
+}
+
+fn the_simulator_answers_or_the_program_says_that_it_has_none() {
+    let outcome = birds().run("search --index birds --executor simulator falcon");
+    if has_simulator() {
+        outcome.succeeded();
+    } else {
+        let error = outcome.error();
+        assert!(error.starts_with("this build has no simulator, since no C++ compiler was found"), "{error}");
+    }
+}
+
+fn a_query_of_a_log_that_fails_on_any_thread_has_an_error_in_its_place() {
+    ["--threads 1", "--threads 3"].into_iter().for_each(assert_errors_in_their_places);
+}
+
+fn a_query_of_a_log_that_fails_on_the_simulator_has_an_error_in_its_place() {
+    assert_errors_in_their_places("--executor simulator");
+}
+
+/// Answers a log in which two of five queries fail.
+fn assert_errors_in_their_places(executor: &str) {
+    let place = birds();
+    place.write("log.tsv", "q1\tfalcon pairs\nq2\tfalcon^0\nq3\theron\nq4\tx^0\nq5\tbarn owls\n");
+    let search = format!("search --index birds --queries log.tsv -k 1 --quiet {executor}");
+    let outcome = place.run(&format!("{search} --json"));
+    let answers = json_lines(&outcome.stdout);
+    let found: Vec<(&Value, &Value)> = answers.iter().map(|answer| (&answer["id"], &answer["hits"][0]["id"])).collect();
+    let expected = [
+        ("q1", json!("lanner")),
+        ("q2", Value::Null),
+        ("q3", json!("heron")),
+        ("q4", Value::Null),
+        ("q5", json!("owl")),
+    ];
+    assert_eq!(found.len(), expected.len(), "{executor}");
+    for ((id, hit), (expected_id, expected_hit)) in found.iter().zip(&expected) {
+        assert_eq!((*id, *hit), (&json!(expected_id), expected_hit), "{executor}");
+    }
+    assert_eq!(answers[1]["query"], "falcon^0", "{executor}");
+    assert!(answers[3]["error"].as_str().unwrap().starts_with("the weight 0 of \"x\""), "{executor}");
+    assert_eq!((outcome.stderr.as_str(), outcome.status), ("error: 2 of 5 queries failed\n", Some(1)), "{executor}");
+    let outcome = place.run(&format!("{search} --run out"));
+    let told: Vec<&str> = outcome.stderr.lines().collect();
+    assert!(told[0].starts_with("error: query q2: the weight 0 of \"falcon\""), "{executor}: {told:?}");
+    assert!(told[1].starts_with("error: query q4: the weight 0 of \"x\""), "{executor}: {told:?}");
+    assert_eq!((&told[2..], outcome.status), (&["error: 2 of 5 queries failed"][..], Some(1)), "{executor}");
+    let run = std::fs::read_to_string(place.path("out")).unwrap();
+    let queries: Vec<&str> = run.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(queries, ["q1", "q3", "q5"], "{executor}");
 }
