@@ -130,7 +130,7 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
 fn a_batch_of_all_score_models_is_answered_on_a_device_as_its_queries_are_on_the_cpu() {
     let (_folder, searcher) = full_index();
     let gpu = GpuExecutor::on_simulator(Arc::clone(searcher.index())).expect("a simulator");
-    let on_device = Searcher::new(Arc::clone(searcher.index())).with_executor(gpu);
+    let on_device = Searcher::new(Arc::clone(searcher.index())).with_gpu(gpu);
     let words = ["water", "pairs dawn", "falcon^2 water pairs", "hunting dawn^3"];
     let models = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }];
     let modes = [Mode::And, Mode::Or, Mode::AndOr];
