@@ -12,7 +12,7 @@ use crate::machine::Provenance;
 use crate::query_log;
 use crate::result::{Measurement, RanOn, SuiteResult, TargetResult};
 use crate::suite::{BuildPart, LogPart, Suite, Target};
-use lanner_gpu::device::Limits;
+use lanner_gpu::device::Properties;
 use std::path::Path;
 
 /// Runs a suite, writes its result and plots, and returns the result.
@@ -77,9 +77,9 @@ impl Origin {
         Origin { provenance: Provenance::start(command), ran_on: RanOn::Cpu }
     }
 
-    pub fn add_gpu(&mut self, limits: &Limits) {
-        self.ran_on = if limits.is_simulated { RanOn::Simulator } else { RanOn::Gpu };
-        self.provenance.device.add_gpu(&limits.name);
+    pub fn add_gpu(&mut self, properties: &Properties) {
+        self.ran_on = if properties.is_simulated { RanOn::Simulator } else { RanOn::Gpu };
+        self.provenance.device.add_gpu(&properties.name);
     }
 }
 

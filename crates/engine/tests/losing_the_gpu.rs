@@ -5,7 +5,7 @@ use lanner::internals::query::answer::Place;
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, DocId, DocumentSet, Index, Mode, Plan, Query, ScoreModel};
-use lanner_gpu::device::{Command, Device, Limits, Piece, STREAMS, Side, Stream};
+use lanner_gpu::device::{Allocation, Command, Device, Properties, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::simulator::Simulator;
@@ -72,17 +72,17 @@ impl Recorder {
 }
 
 impl Device for Recorder {
-    fn limits(&self) -> &Limits {
-        self.device.limits()
+    fn properties(&self) -> &Properties {
+        self.device.properties()
     }
 
-    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Allocation, GpuError> {
         self.note(Call::Allocate(side));
         self.device.allocate(side, bytes)
     }
 
-    fn free(&self, piece: Piece) {
-        self.device.free(piece);
+    fn free(&self, allocation: Allocation) {
+        self.device.free(allocation);
     }
 
     /// Records each command as a call of its own.
@@ -300,7 +300,7 @@ struct Recording {
 type Use = fn(GpuExecutor) -> GpuExecutor;
 
 /// All plans of a batch in one launch, however few there are.
-const TOGETHER: Use = |executor| executor.small_batches(SmallBatches::Together);
+const TOGETHER: Use = |executor| executor.small_batches(SmallBatches::Graph);
 
 impl Recording {
     fn new(questions: &Questions, usage: Use) -> Recording {
@@ -412,7 +412,7 @@ fn any_call_may_fail_with_lists_on_the_device() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn any_call_may_fail_with_the_time_of_each_kernel_noted() {
     let questions = Questions::mixed(KS);
-    let usage: Use = |executor| executor.small_batches(SmallBatches::Marked);
+    let usage: Use = |executor| executor.small_batches(SmallBatches::TimedCommands);
     let (marked, together) = (walk(&questions, usage).0, Recording::new(&questions, TOGETHER));
     assert!(marked.calls.len() > together.calls.len());
 }

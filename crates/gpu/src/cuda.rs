@@ -12,7 +12,7 @@ mod graph;
 mod module;
 mod result;
 
-use crate::device::{Address, Command, Device, Limits, Piece, STREAMS, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, Properties, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
@@ -37,7 +37,7 @@ const NEEDED_CAPABILITY: (i32, i32) = (8, 0);
 /// processes are not affected.
 #[derive(Debug)]
 pub struct Cuda {
-    limits: Limits,
+    properties: Properties,
     /// Declared, and so dropped, before the context, which must outlive their graphs.
     streams: [StreamState; STREAMS],
     context: Context,
@@ -47,7 +47,7 @@ pub struct Cuda {
 }
 
 // SAFETY: only handles keep `Cuda` from being sent and shared; the driver accepts them from any thread at any time, as
-// long as the context is current there, which `enter` ensures.
+// long as the context is current there, which `make_current` ensures.
 unsafe impl Send for Cuda {}
 // SAFETY: as above.
 unsafe impl Sync for Cuda {}
@@ -92,7 +92,7 @@ impl Cuda {
             opened(sys::cuInit(0))?;
             opened(sys::cuDeviceGet(&mut device, i32::try_from(ordinal).unwrap_or(i32::MAX)))?;
         }
-        let limits = limits_of(device, &version)?;
+        let properties = properties_of(device, &version)?;
         let mut context = null_mut();
         opened(unsafe { sys::cuCtxCreate_v4(&mut context, null_mut(), 0, device) })?;
         let context = Context(context);
@@ -103,14 +103,15 @@ impl Cuda {
         // A new context is pushed onto the stack of this thread; nobody else would pop it.
         opened(unsafe { sys::cuCtxPopCurrent_v2(&mut null_mut()) })?;
         let streams = streams.map(|stream| StreamState { stream, marks: Mutex::default(), graphs: Mutex::default() });
-        Ok(Cuda { limits, context, streams, loaded: Mutex::default(), lost: OnceLock::new() })
+        Ok(Cuda { properties, context, streams, loaded: Mutex::default(), lost: OnceLock::new() })
     }
 
     /// Makes the context current in the calling thread.
-    fn enter(&self) -> Result<(), GpuError> {
+    fn make_current(&self) -> Result<(), GpuError> {
         match self.lost.get() {
             Some(lost) => Err(lost.clone()),
-            None => self.check(unsafe { sys::cuCtxSetCurrent(self.context.0) }, Request::Other("entering the context")),
+            None => self
+                .check(unsafe { sys::cuCtxSetCurrent(self.context.0) }, Request::Other("making the context current")),
         }
     }
 
@@ -245,12 +246,12 @@ impl Cuda {
 }
 
 impl Device for Cuda {
-    fn limits(&self) -> &Limits {
-        &self.limits
+    fn properties(&self) -> &Properties {
+        &self.properties
     }
 
-    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
-        self.enter()?;
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Allocation, GpuError> {
+        self.make_current()?;
         // The driver refuses allocations of 0 bytes.
         let given = bytes.max(1);
         let (host, address) = match side {
@@ -262,24 +263,24 @@ impl Device for Cuda {
                 (None, Address(address))
             }
         };
-        Ok(Piece { address, host, bytes })
+        Ok(Allocation { address, host, bytes })
     }
 
-    fn free(&self, piece: Piece) {
+    fn free(&self, allocation: Allocation) {
         // The memory of a lost device goes with its context.
-        if self.enter().is_ok() {
-            // SAFETY: `allocate` returned the piece, and its owner frees it once.
+        if self.make_current().is_ok() {
+            // SAFETY: `allocate` returned the allocation, and its owner frees it once.
             let _ = unsafe {
-                match piece.host {
+                match allocation.host {
                     Some(host) => sys::cuMemFreeHost(host.as_ptr().cast()),
-                    None => sys::cuMemFree_v2(piece.address.0),
+                    None => sys::cuMemFree_v2(allocation.address.0),
                 }
             };
         }
     }
 
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
-        self.enter()?;
+        self.make_current()?;
         let queue = self.queue(stream)?;
         if commands.len() > 1 && self.start_together(queue, commands)? {
             return Ok(());
@@ -288,7 +289,7 @@ impl Device for Cuda {
     }
 
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
-        self.enter()?;
+        self.make_current()?;
         let queue = self.queue(stream)?;
         // Held during the wait, so that no event is recorded meanwhile.
         let mut marks = lock(&queue.marks);
@@ -299,7 +300,7 @@ impl Device for Cuda {
     }
 
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
-        self.enter()?;
+        self.make_current()?;
         match unsafe { sys::cuStreamQuery(self.queue(stream)?.stream) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             result => self.check(result, Request::Other("querying the stream")).map(|()| true),
@@ -320,7 +321,7 @@ fn driver_version() -> Result<String, GpuError> {
     if version < needed { Err(GpuError::OldDriver { found, needed: needed_name }) } else { Ok(found) }
 }
 
-fn limits_of(device: sys::CUdevice, version: &str) -> Result<Limits, GpuError> {
+fn properties_of(device: sys::CUdevice, version: &str) -> Result<Properties, GpuError> {
     let mut name = [0u8; 256];
     let mut memory = 0;
     unsafe {
@@ -343,7 +344,7 @@ fn limits_of(device: sys::CUdevice, version: &str) -> Result<Limits, GpuError> {
             reason: format!("{name} has compute capability {major}.{minor}, and {needed}"),
         });
     }
-    Ok(Limits {
+    Ok(Properties {
         name: format!("{name}, with a driver for CUDA {version}"),
         memory: memory as u64,
         multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
@@ -390,7 +391,7 @@ mod tests {
     fn what_does_not_open_says_what_to_do() {
         let is_required = std::env::var("LANNER_REQUIRE_GPU").is_ok_and(|value| value == "1");
         let error = match Cuda::open(0) {
-            Ok(cuda) => return assert!(!cuda.limits().is_simulated && cuda.limits().memory > 0),
+            Ok(cuda) => return assert!(!cuda.properties().is_simulated && cuda.properties().memory > 0),
             Err(error) => error,
         };
         assert!(!is_required, "LANNER_REQUIRE_GPU is set, and {error}");

@@ -23,7 +23,7 @@ impl Address {
 
 /// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct Properties {
     /// Its name, with the driver's version where there is one.
     pub name: String,
     /// Bytes of memory.
@@ -65,7 +65,7 @@ pub enum Side {
 
 /// An allocation. Its owner frees it with [`Device::free`].
 #[derive(Debug)]
-pub struct Piece {
+pub struct Allocation {
     /// Its address for kernels and commands.
     pub address: Address,
     /// Its address for the host, if it is host memory.
@@ -74,12 +74,12 @@ pub struct Piece {
     pub bytes: usize,
 }
 
-// SAFETY: a piece is an address and a length; only `Pinned` reads and writes there, with the borrow of its owner.
+// SAFETY: a allocation is an address and a length; only `Pinned` reads and writes there, with the borrow of its owner.
 #[allow(unsafe_code)]
-unsafe impl Send for Piece {}
+unsafe impl Send for Allocation {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
-unsafe impl Sync for Piece {}
+unsafe impl Sync for Allocation {}
 
 /// A command of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -123,13 +123,13 @@ pub enum Command<'a> {
 /// A device. Every call but `free` can fail, and tests make each of them fail in turn.
 pub trait Device: fmt::Debug + Send + Sync {
     /// Its properties.
-    fn limits(&self) -> &Limits;
+    fn properties(&self) -> &Properties;
 
     /// Allocates memory, whose content is undefined.
-    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError>;
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Allocation, GpuError>;
 
     /// Frees memory. A lost device ignores it.
-    fn free(&self, piece: Piece);
+    fn free(&self, allocation: Allocation);
 
     /// Enqueues commands in order. A device may start several together, which costs less than one call for each. If one
     /// is refused, those before it may still be executed.

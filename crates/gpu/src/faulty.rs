@@ -1,6 +1,6 @@
 //! A device that fails on command, for tests of losing a device.
 
-use crate::device::{Command, Device, Limits, Piece, Side, Stream};
+use crate::device::{Allocation, Command, Device, Properties, Side, Stream};
 use crate::error::GpuError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,17 +83,17 @@ impl Faulty {
 }
 
 impl Device for Faulty {
-    fn limits(&self) -> &Limits {
-        self.device.limits()
+    fn properties(&self) -> &Properties {
+        self.device.properties()
     }
 
-    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Allocation, GpuError> {
         self.count(|| GpuError::OutOfMemory { asked: bytes as u64, reason: "injected".to_owned() })?;
         self.device.allocate(side, bytes)
     }
 
-    fn free(&self, piece: Piece) {
-        self.device.free(piece);
+    fn free(&self, allocation: Allocation) {
+        self.device.free(allocation);
     }
 
     /// Every command counts as a call. Those before one that fails are forwarded.

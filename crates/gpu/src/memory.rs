@@ -1,6 +1,6 @@
 //! Device and pinned memory that is freed when dropped, within a budget.
 
-use crate::device::{Address, Command, Device, Limits, Piece, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, Properties, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::{Argument, TypedKernel};
 use std::ops::{Deref, DerefMut};
@@ -31,8 +31,8 @@ impl Gpu {
     }
 
     /// The properties of the device.
-    pub fn limits(&self) -> &Limits {
-        self.device.limits()
+    pub fn properties(&self) -> &Properties {
+        self.device.properties()
     }
 
     /// The bytes that may still be allocated.
@@ -49,7 +49,7 @@ impl Gpu {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .map_err(|used| GpuError::OverBudget { asked, left: budget.saturating_sub(used), budget })?;
         match self.device.allocate(Side::Device, bytes) {
-            Ok(piece) => Ok(Memory { gpu: self.clone(), piece: Some(piece) }),
+            Ok(allocation) => Ok(Memory { gpu: self.clone(), allocation: Some(allocation) }),
             Err(error) => {
                 self.budget.used.fetch_sub(asked, Ordering::Relaxed);
                 Err(error)
@@ -59,8 +59,8 @@ impl Gpu {
 
     /// Allocates pinned host memory, which does not count against the budget.
     pub fn pin(&self, bytes: usize) -> Result<Pinned, GpuError> {
-        let piece = self.device.allocate(Side::Host, bytes)?;
-        Ok(Pinned { device: Arc::clone(&self.device), piece: Some(piece) })
+        let allocation = self.device.allocate(Side::Host, bytes)?;
+        Ok(Pinned { device: Arc::clone(&self.device), allocation: Some(allocation) })
     }
 
     /// Enqueues a command.
@@ -113,26 +113,26 @@ impl Gpu {
 pub struct Memory {
     gpu: Gpu,
     /// `None` once it is freed.
-    piece: Option<Piece>,
+    allocation: Option<Allocation>,
 }
 
 impl Memory {
     /// Its address.
     pub fn address(&self) -> Address {
-        self.piece.as_ref().map_or(Address::NULL, |piece| piece.address)
+        self.allocation.as_ref().map_or(Address::NULL, |allocation| allocation.address)
     }
 
     /// How many bytes it has.
     pub fn bytes(&self) -> usize {
-        self.piece.as_ref().map_or(0, |piece| piece.bytes)
+        self.allocation.as_ref().map_or(0, |allocation| allocation.bytes)
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            self.gpu.budget.used.fetch_sub(piece.bytes as u64, Ordering::Relaxed);
-            self.gpu.device.free(piece);
+        if let Some(allocation) = self.allocation.take() {
+            self.gpu.budget.used.fetch_sub(allocation.bytes as u64, Ordering::Relaxed);
+            self.gpu.device.free(allocation);
         }
     }
 }
@@ -144,13 +144,13 @@ impl Drop for Memory {
 #[derive(Debug)]
 pub struct Pinned {
     device: Arc<dyn Device>,
-    piece: Option<Piece>,
+    allocation: Option<Allocation>,
 }
 
 impl Pinned {
     /// Its address for kernels and commands.
     pub fn address(&self) -> Address {
-        self.piece.as_ref().map_or(Address::NULL, |piece| piece.address)
+        self.allocation.as_ref().map_or(Address::NULL, |allocation| allocation.address)
     }
 
     /// The first word, which a kernel may be writing; 0 if there are fewer than 4 bytes.
@@ -165,7 +165,7 @@ impl Pinned {
     }
 
     fn parts(&self) -> (*mut u8, usize) {
-        let host = self.piece.as_ref().and_then(|piece| Some((piece.host?.as_ptr(), piece.bytes)));
+        let host = self.allocation.as_ref().and_then(|allocation| Some((allocation.host?.as_ptr(), allocation.bytes)));
         host.unwrap_or((std::ptr::NonNull::dangling().as_ptr(), 0))
     }
 }
@@ -192,8 +192,8 @@ impl DerefMut for Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            self.device.free(piece);
+        if let Some(allocation) = self.allocation.take() {
+            self.device.free(allocation);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A stream executes nothing until it is waited for, so that a missing wait shows. Memory has garbage until it is
 //! written. `cuda/simulator.h` says what the simulator checks. It is for tests and for learning.
 
-use crate::device::{Address, Command, Device, Limits, Piece, STREAMS, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, Properties, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::Simulate;
 use std::alloc::{Layout, alloc, dealloc};
@@ -21,7 +21,7 @@ const GARBAGE: u8 = 0xA5;
 /// Runs kernels on the CPU.
 #[derive(Debug)]
 pub struct Simulator {
-    limits: Limits,
+    properties: Properties,
     seed: AtomicU64,
     streams: [Mutex<Vec<Owned>>; STREAMS],
     /// Set once a kernel failed: then the device is lost, as a driver's.
@@ -44,7 +44,7 @@ impl Simulator {
         let name = "simulator".to_owned();
         let (memory, multiprocessors, shared) = (1 << 40, 2, 227 << 10);
         Simulator {
-            limits: Limits { name, memory, multiprocessors, shared, is_simulated: true },
+            properties: Properties { name, memory, multiprocessors, shared, is_simulated: true },
             seed: AtomicU64::new(seed),
             streams: Default::default(),
             lost: Mutex::default(),
@@ -81,7 +81,7 @@ impl Simulator {
             Command::Launch { kernel, shape, argument } => {
                 let name = kernel.name;
                 let is_too_large =
-                    shape.shared > self.limits.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
+                    shape.shared > self.properties.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
                 let Some(simulate) = kernel.simulate.filter(|_| !is_too_large) else {
                     let reason = format!("the simulator cannot run {shape:?}, or this build has no simulator");
                     return Err(GpuError::Launch { name: name.to_owned(), reason });
@@ -130,12 +130,12 @@ impl Simulator {
 }
 
 impl Device for Simulator {
-    fn limits(&self) -> &Limits {
-        &self.limits
+    fn properties(&self) -> &Properties {
+        &self.properties
     }
 
     #[allow(unsafe_code)]
-    fn allocate(&self, side: Side, bytes: usize) -> Result<Piece, GpuError> {
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Allocation, GpuError> {
         self.check()?;
         let layout = Simulator::layout(bytes)?;
         // SAFETY: the layout has at least a byte.
@@ -145,14 +145,14 @@ impl Device for Simulator {
         // SAFETY: just allocated, of that size.
         unsafe { pointer.as_ptr().write_bytes(GARBAGE, bytes) };
         let host = (side == Side::Host).then_some(pointer);
-        Ok(Piece { address: Address(pointer.as_ptr() as u64), host, bytes })
+        Ok(Allocation { address: Address(pointer.as_ptr() as u64), host, bytes })
     }
 
     #[allow(unsafe_code)]
-    fn free(&self, piece: Piece) {
-        if let Ok(layout) = Simulator::layout(piece.bytes) {
-            // SAFETY: `allocate` returned the piece with the same layout, and its owner frees it once.
-            unsafe { dealloc(piece.address.0 as *mut u8, layout) };
+    fn free(&self, allocation: Allocation) {
+        if let Ok(layout) = Simulator::layout(allocation.bytes) {
+            // SAFETY: `allocate` returned the allocation with the same layout, and its owner frees it once.
+            unsafe { dealloc(allocation.address.0 as *mut u8, layout) };
         }
     }
 

@@ -182,8 +182,8 @@ fn assert_sums(gpu: &Gpu) {
     let input = some_numbers();
     let outcome = sum(&input).run(gpu).expect("a sum");
     let of_blocks: Vec<u32> = input.chunks(128).map(|chunk| chunk.iter().sum()).collect();
-    assert_eq!(outcome.output[..3], of_blocks, "{}", gpu.limits().name);
-    assert_eq!(outcome.total, input.iter().sum::<u32>(), "{}", gpu.limits().name);
+    assert_eq!(outcome.output[..3], of_blocks, "{}", gpu.properties().name);
+    assert_eq!(outcome.total, input.iter().sum::<u32>(), "{}", gpu.properties().name);
 }
 
 fn numbers_are_summed_up() {
@@ -282,7 +282,7 @@ fn commands_given_together_do_what_they_do_one_by_one() {
             let stream = [FIRST, SECOND][round as usize / 2 % 2];
             let trial = Trial { kernel: &trial::SUM, shape, input: &input, n, stream };
             let together = buffers.run(&gpu, &trial, round as usize % 5 * 16).expect("a sum");
-            assert_eq!(together, trial.run(&gpu).expect("the same sum"), "round {round}, {}", gpu.limits().name);
+            assert_eq!(together, trial.run(&gpu).expect("the same sum"), "round {round}, {}", gpu.properties().name);
             assert_eq!(together.total, input.iter().fold(0, |sum: u32, number| sum.wrapping_add(*number)));
         }
     }
@@ -378,7 +378,7 @@ fn a_launch_that_is_refused_among_others_is_named() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
         let mut buffers = SumBuffers::new(&gpu).expect("memory");
-        let too_much = Shape { shared: gpu.limits().shared + 1, ..shape(3, 128) };
+        let too_much = Shape { shared: gpu.properties().shared + 1, ..shape(3, 128) };
         let right = sum(&input);
         for wrong in [
             Trial { shape: too_much, ..right },
@@ -446,8 +446,8 @@ fn what_is_written_is_taken_before_submit_returns() {
         let command = Command::Copy { from: memory.address(), to: back.address(), bytes: 2 * BYTES };
         gpu.submit(FIRST, command).expect("a copy");
         gpu.wait(FIRST).expect("a wait");
-        assert!(back[..BYTES].iter().all(|&byte| byte == 1), "{}: from pageable memory", gpu.limits().name);
-        assert!(back[BYTES..].iter().all(|&byte| byte == 2), "{}: from pinned memory", gpu.limits().name);
+        assert!(back[..BYTES].iter().all(|&byte| byte == 1), "{}: from pageable memory", gpu.properties().name);
+        assert!(back[BYTES..].iter().all(|&byte| byte == 2), "{}: from pinned memory", gpu.properties().name);
     }
 }
 
@@ -520,7 +520,7 @@ fn a_block_may_have_more_shared_memory_than_usual() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
         let input = some_numbers();
-        for shared in [SHARED_BYTES, 64 << 10, SHARED_BYTES, 80 << 10, gpu.limits().shared] {
+        for shared in [SHARED_BYTES, 64 << 10, SHARED_BYTES, 80 << 10, gpu.properties().shared] {
             let trial = Trial { shape: Shape { shared, ..shape(3, 128) }, ..sum(&input) };
             assert_eq!(trial.run(&gpu).expect("a sum").total, input.iter().sum::<u32>(), "{shared} bytes");
         }
@@ -531,7 +531,7 @@ fn a_shape_that_no_device_has_does_not_start() {
     for open in devices(0..1) {
         let gpu = gpu(&open);
         let input = some_numbers();
-        let too_much = Shape { shared: gpu.limits().shared + 1, ..shape(3, 128) };
+        let too_much = Shape { shared: gpu.properties().shared + 1, ..shape(3, 128) };
         for shape in [too_much, shape(0, 128), shape(3, 1025)] {
             let error = Trial { shape, ..sum(&input) }.run(&gpu).expect_err("an impossible shape");
             assert!(matches!(&error, GpuError::Launch { name, .. } if name == "trial_sum"), "{shape:?}: {error:?}");
@@ -588,7 +588,7 @@ fn a_kernel_that_is_not_there_does_not_start() {
             let error = trial(&kernel, shape(1, 32), 0).run(&gpu).expect_err("no such kernel");
             assert!(matches!(error, GpuError::Launch { .. }), "{error:?}");
             let names_line = error.to_string().contains("ptx input, line 4");
-            assert!(gpu.limits().is_simulated || names_line == (name == "trial_sum"), "{error}");
+            assert!(gpu.properties().is_simulated || names_line == (name == "trial_sum"), "{error}");
         }
         assert_sums(&gpu);
     }
@@ -725,5 +725,5 @@ fn a_graph_is_made_once_and_then_changed() {
         assert_eq!(shown.matches("Graph {").count(), 1, "{shown}");
         assert_eq!(*first.get_or_insert_with(|| shown.clone()), shown, "{bytes} bytes");
     }
-    [device, host].into_iter().for_each(|piece| cuda.free(piece));
+    [device, host].into_iter().for_each(|allocation| cuda.free(allocation));
 }

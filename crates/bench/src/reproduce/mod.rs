@@ -193,7 +193,7 @@ impl<'a> Reproduction<'a> {
         }
         let mut out = options.out.clone();
         if entry.needs_gpu() {
-            origin.add_gpu(self.setup()?.gpu.limits());
+            origin.add_gpu(self.setup()?.gpu.properties());
             out.extend(choice.gpu_suite()?.results);
         }
         About { name, title, notes: Vec::new() }.write(origin, &entry.targets, findings, &out)

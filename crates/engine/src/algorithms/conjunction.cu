@@ -1,4 +1,4 @@
-// See conjunction.rs for the algorithm: the rarest list drives. Here a thread block answers a part of a query: blocks
+// See conjunction.rs for the algorithm: the shortest list drives. Here a thread block answers a part of a query: blocks
 // of the shortest list or, where all lists are dense, a range of documents.
 //
 // A warp takes a block of the shortest list, four documents per lane. Where there are more warps than blocks, several
@@ -15,7 +15,7 @@
 #include "algorithms/weigher.cu"
 #include "codec/constants.h"
 #include "codec/packed.cu"
-#include "device/task.cu"
+#include "device/part.cu"
 #include "format/dense.h"
 #include "format/list.h"
 #include "kernel.h"
@@ -44,7 +44,7 @@ struct Lane {
 template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
     ConjunctionShared &shared;
     const BatchArguments &arguments;
-    const Task<IS_SINGLE> &part;
+    const Part<IS_SINGLE> &part;
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
@@ -53,9 +53,9 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
     Match *waiting, *found;                 // of the warp
     unsigned waiting_count, found_count;
 
-    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Task<IS_SINGLE> &task)
-        : shared(given), arguments(given_arguments), part(task), query(task.query),
-          sparse(task.sparse), dense(task.dense), top(given.top, given.scratch[0].numbers, task, given_arguments),
+    __device__ Conjunction(ConjunctionShared &given, const BatchArguments &given_arguments, const Part<IS_SINGLE> &own)
+        : shared(given), arguments(given_arguments), part(own), query(own.query),
+          sparse(own.sparse), dense(own.dense), top(given.top, given.scratch[0].numbers, own, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32),
           waiting(given.waiting[threadIdx.x / 32]), found(given.found[threadIdx.x / 32]),
           waiting_count(0), found_count(0) {}
@@ -106,7 +106,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             match.score = with_dense(match.document, match.score, norm_of(match.document));
         }
         __syncwarp();
-        enqueue(found, found_count, match.score >= max(top.least(match.document), 1u), match);
+        enqueue(found, found_count, match.score >= max(top.threshold_for(match.document), 1u), match);
     }
 
     __device__ float norm_of(unsigned document) const {
@@ -181,7 +181,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
 
     // The score of a document that is in all dense lists and has `score` without them; 0 where it cannot enter.
     __device__ unsigned with_dense(unsigned document, unsigned score, float norm) const {
-        const unsigned chunk = document / CHUNK, bit = document % CHUNK, threshold = top.least(document);
+        const unsigned chunk = document / CHUNK, bit = document % CHUNK, threshold = top.threshold_for(document);
         unsigned bound = score; // the most that it can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) bound += bound_in(dense[list], chunk);
@@ -315,7 +315,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             word = make_uint2(word.x & other.x, word.y & other.y);
             bound += bound_in(dense[list], chunk);
         }
-        return bound >= top.least(CHUNK * chunk) ? word : make_uint2(0, 0);
+        return bound >= top.threshold_for(CHUNK * chunk) ? word : make_uint2(0, 0);
     }
 
     // Queues the documents of a chunk that are in all lists: the first half, then the second.
@@ -332,6 +332,6 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
 template <unsigned TAG, Column COLUMN, bool IS_SINGLE>
 __device__ inline void conjunction(const BatchArguments &arguments) {
     SHARED(ConjunctionShared, shared);
-    const Task<IS_SINGLE> task(arguments);
-    Conjunction<TAG, COLUMN, IS_SINGLE>(shared, arguments, task).run();
+    const Part<IS_SINGLE> part(arguments);
+    Conjunction<TAG, COLUMN, IS_SINGLE>(shared, arguments, part).run();
 }

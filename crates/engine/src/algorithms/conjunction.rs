@@ -1,4 +1,4 @@
-//! AND: the rarest list, the driver, proposes its documents a block at a time.
+//! AND: the shortest list, the driver, proposes its documents a block at a time.
 //!
 //! The documents of a block are the candidates; each other list, from rare to frequent, keeps those that it contains.
 //! In a dense list that is a bit test, without a branch. In a sparse one the directory is searched first, so only
@@ -51,7 +51,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     Ok(conjunction.work())
 }
 
-/// The lists that no candidate has reached yet, the rarest first: most lists of a long query are never opened.
+/// The lists that no candidate has reached yet, the shortest first: most lists of a long query are never opened.
 struct Unopened<'a> {
     index: &'a Index,
     planned: std::vec::IntoIter<&'a PlannedList>,
@@ -101,7 +101,7 @@ impl Probed<'_> {
             let document = candidates.documents[i];
             let last = match self.last {
                 Some(last) if last >= document => last,
-                _ => match self.enter(document, work) {
+                _ => match self.move_to_block_of(document, work) {
                     Some(last) => last,
                     None => break,
                 },
@@ -141,7 +141,7 @@ impl Probed<'_> {
 
     /// Decodes the block after the current one that can have a document, and returns the last document that it can
     /// have; `None` if there is no such block.
-    fn enter(&mut self, document: u32, work: &mut Work) -> Option<u32> {
+    fn move_to_block_of(&mut self, document: u32, work: &mut Work) -> Option<u32> {
         let from = self.block + usize::from(self.last.is_some());
         self.block = self.list.find_block(from, document);
         if self.block >= self.list.blocks() {
@@ -254,7 +254,7 @@ impl<W: Weigher> WithLanes for &mut Conjunction<'_, W> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Result<(), IndexError> {
-        // The rarest list is dense only if all are.
+        // The shortest list is dense only if all are.
         match self.driver.list.dense().copied() {
             Some(driver) => self.run_dense(lanes, driver),
             None => self.run_sparse(lanes),

@@ -72,7 +72,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
             postings_decoded: 0,
             blocks_decoded: 0,
         };
-        cursor.enter(first);
+        cursor.move_to_block(first);
         cursor.seek_block(range.start);
         Ok(cursor)
     }
@@ -96,7 +96,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
             self.position += 1;
             return self.settle();
         }
-        self.enter(self.block.saturating_add(1));
+        self.move_to_block(self.block.saturating_add(1));
         self.decode();
         self.settle()
     }
@@ -144,7 +144,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
             return self.document;
         }
         while self.block < self.blocks.end && self.block_bound < least {
-            self.enter(self.block + 1);
+            self.move_to_block(self.block + 1);
         }
         self.decode();
         self.settle()
@@ -180,10 +180,10 @@ impl<'a, W: Weigher> Cursor<'a, W> {
     /// Moves, without decoding, to the first block that can have `target`: after the current one if that is decoded.
     fn skip_to_block(&mut self, target: u32) {
         let from = self.block.saturating_add(usize::from(self.has_documents));
-        self.enter(self.list.find_block(from.min(self.blocks.end), target));
+        self.move_to_block(self.list.find_block(from.min(self.blocks.end), target));
     }
 
-    fn enter(&mut self, block: usize) {
+    fn move_to_block(&mut self, block: usize) {
         let is_inside = block < self.blocks.end;
         self.block = if is_inside { block } else { self.blocks.end };
         (self.has_documents, self.has_weights) = (false, false);
@@ -204,7 +204,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
                 return;
             }
             // A block of a dense list may be empty.
-            self.enter(self.block + 1);
+            self.move_to_block(self.block + 1);
         }
     }
 
@@ -235,7 +235,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
     /// Moves to the end.
     #[cold]
     fn finish(&mut self) {
-        self.enter(self.blocks.end);
+        self.move_to_block(self.blocks.end);
         self.count = 0;
         self.position = 0;
         self.document = END;

@@ -2,8 +2,8 @@
 //!
 //! A set of lanes is a token: an [`Avx2`] or [`Avx512`] exists only if [`run`] has detected the CPU features, and its
 //! methods rely on that. The methods are always inlined, so an algorithm that [`run`] calls is compiled as a whole once
-//! for each set, with the instructions of that set: its loops contain neither calls nor tests for features. That does
-//! not hold for closures, into which the compiler cannot inline the instructions: here are loops in their place.
+//! for each set, with the instructions of that set: its loops contain neither calls nor tests for features.
+//! Closures do not inherit target features, so intrinsics are not inlined into them: this file has plain loops instead.
 #![expect(unsafe_code, reason = "intrinsics that load, store or need a CPU feature, behind safe methods")]
 
 use lanner_index::codec::BLOCK;

@@ -19,7 +19,7 @@
 #include "algorithms/weigher.cu"
 #include "codec/lanes.cu"
 #include "codec/packed.cu"
-#include "device/task.cu"
+#include "device/part.cu"
 #include "format/dense.h"
 #include "format/list.h"
 #include "kernel.h"
@@ -32,7 +32,7 @@ constexpr unsigned EMPTY = ~0u;
 constexpr unsigned LONGEST_PROBE = 64;
 // The most chunks in a window.
 constexpr unsigned WIDEST_CHUNKS = WIDEST_WINDOW / CHUNK;
-// A part reads the floor that all parts have reached once in this number of windows.
+// Every this many windows, a part reads the floor that all parts of the query share.
 constexpr unsigned WINDOWS_PER_FLOOR = 4;
 // Blocks to decode that are handed out to warps at once.
 constexpr unsigned BLOCKS_AT_ONCE = 64;
@@ -52,7 +52,7 @@ struct HotChunks {
 
     __device__ bool are_left() const { return found != 0 || next < end; }
 
-    // Takes half a chunk of those found; returns its first document, from the start of the window on.
+    // Takes half a chunk of those found; returns its first document, relative to the start of the window.
     __device__ unsigned take_half() {
         const unsigned first = CHUNK * (next - OR_THREADS + __ffs(found) - 1) + 32 * half;
         if (half == 1) found &= found - 1;
@@ -91,7 +91,7 @@ static_assert(sizeof(ScatterShared) == SCATTER_SHARED, "as kernels.rs has it");
 template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     ScatterShared &shared;
     const BatchArguments &arguments;
-    const Task<IS_SINGLE> &part;
+    const Part<IS_SINGLE> &part;
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
@@ -101,11 +101,11 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     unsigned queued; // candidates of the warp
     unsigned turn;   // counts windows, which use the two entries of `dense_bound` in turns
 
-    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Task<IS_SINGLE> &task)
-        : shared(given), arguments(given_arguments), part(task), query(task.query),
-          sparse(task.sparse), dense(task.dense),
+    __device__ Scatter(ScatterShared &given, const BatchArguments &given_arguments, const Part<IS_SINGLE> &own)
+        : shared(given), arguments(given_arguments), part(own), query(own.query),
+          sparse(own.sparse), dense(own.dense),
           cursors(reinterpret_cast<ListCursor *>(&given + 1)),
-          top(given.top, given.scratch[0].numbers, task, given_arguments),
+          top(given.top, given.scratch[0].numbers, own, given_arguments),
           lane(threadIdx.x & 31), warp(threadIdx.x / 32), queued(0), turn(0) {}
 
     __device__ void run() {
@@ -184,7 +184,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             if (lane == 0) cursors[list].next = cursors[list].first;
         }
         __syncthreads();
-        const unsigned threshold = top.least(start), dense_bound = shared.dense_bound[turn % 2];
+        const unsigned threshold = top.threshold_for(start), dense_bound = shared.dense_bound[turn % 2];
         turn++;
         if (query.sum + dense_bound < threshold) {
             __syncthreads();
@@ -398,7 +398,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             // The parts of a single query get here at the same time, so each gains from the others' hits.
             if (IS_SINGLE && is_more && warp == 0) top.read_shared_floor();
             top.make_space();
-            threshold = top.least(start);
+            threshold = top.threshold_for(start);
         }
     }
 
@@ -465,7 +465,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     // Adds the weights of the dense lists to a candidate; returns whether it can enter.
     __device__ bool look_up(Candidate &candidate) {
         // The candidate may come from an earlier window.
-        const unsigned threshold = top.least(candidate.document);
+        const unsigned threshold = top.threshold_for(candidate.document);
         const unsigned chunk = candidate.document / CHUNK, bit = candidate.document % CHUNK;
         const unsigned code = code_of(candidate.document);
         unsigned bound = candidate.score; // the most that the document can have
@@ -488,8 +488,8 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
 
 template <unsigned TAG, Column COLUMN, bool IS_SINGLE> __device__ inline void scatter(const BatchArguments &arguments) {
     SHARED(ScatterShared, shared);
-    const Task<IS_SINGLE> task(arguments);
-    const QueryRow &query = task.query;
+    const Part<IS_SINGLE> part(arguments);
+    const QueryRow &query = part.query;
     if (query.after != NONE && arguments.answer_counts[query.after] >= query.k) return;
-    Scatter<TAG, COLUMN, IS_SINGLE>(shared, arguments, task).run();
+    Scatter<TAG, COLUMN, IS_SINGLE>(shared, arguments, part).run();
 }

@@ -88,8 +88,8 @@ struct BlockColumns {
 struct BlockRow {
     unsigned list, block;
     unsigned base;   // no packed document of the block is smaller
-    unsigned offset; // of the first byte: in units from the first block on; of a short list, in bytes of the list
-    unsigned bytes;  // directory bytes of documents, weights and the column between them, from the lowest byte on
+    unsigned offset; // of the first byte: in units, relative to the first block; of a short list, in bytes of the list
+    unsigned bytes;  // directory bytes of documents, weights and the column between them, lowest byte first
 };
 
 __device__ inline unsigned byte_in(const SparseRow &list, unsigned array, unsigned block) {

@@ -4,7 +4,7 @@
 // together. Ties are part of the key; the greater key is the better one.
 #pragma once
 #include "codec/constants.h"
-#include "device/task.cu"
+#include "device/part.cu"
 #include "kernel.h"
 #include "ptx/kernels.h"
 
@@ -22,7 +22,7 @@ struct TopShared {
     unsigned bin, above, kept;
     // The work of the part, as in WorkRow.
     unsigned blocks, documents, missing;
-    uint64_t least;
+    uint64_t kth_key;
     uint64_t keys[SHARED_KEYS];
 };
 
@@ -40,13 +40,13 @@ template <bool IS_SINGLE> struct Top {
     const QueryRow &query;
     QueryState &state;
 
-    __device__ Top(TopShared &given, unsigned *given_bins, const Task<IS_SINGLE> &task, const BatchArguments &arguments)
-        : shared(given), keys(given.keys), bins(given_bins), query(task.query), state(arguments.states[task.number]) {
-        if (query.capacity > 0) keys = task.keys(arguments);
+    __device__ Top(TopShared &given, unsigned *given_bins, const Part<IS_SINGLE> &part, const BatchArguments &arguments)
+        : shared(given), keys(given.keys), bins(given_bins), query(part.query), state(arguments.states[part.number]) {
+        if (query.capacity > 0) keys = part.keys(arguments);
         if (threadIdx.x == 0) {
             shared.count = 0;
             shared.blocks = shared.documents = shared.missing = 0;
-            shared.floor = static_cast<uint64_t>(task.query.seed) << 32;
+            shared.floor = static_cast<uint64_t>(part.query.seed) << 32;
         }
     }
 
@@ -65,7 +65,7 @@ template <bool IS_SINGLE> struct Top {
 
     // The least score with which this document, and any after it, can still enter. Of equal scores the smaller document
     // wins, so a document after the floor's needs more than the floor's score.
-    __device__ unsigned least(unsigned document) const {
+    __device__ unsigned threshold_for(unsigned document) const {
         const uint64_t floor = shared.floor;
         return static_cast<unsigned>(floor >> 32) + (~static_cast<unsigned>(floor) < document);
     }
@@ -112,14 +112,14 @@ template <bool IS_SINGLE> struct Top {
             sort();
         }
         if (threadIdx.x == 0) {
-            const uint64_t floor = shared.least;
+            const uint64_t floor = shared.kth_key;
             if (floor > shared.floor) shared.floor = floor;
             atomicMax(&state.floor, static_cast<unsigned long long>(floor));
         }
         __syncthreads();
     }
 
-    // Sorts, best first, drops everything after the k-th, and sets `least` to it.
+    // Sorts, best first, drops everything after the k-th, and sets `kth_key` to it.
     __device__ void sort() {
         if (shared.count <= 2 * blockDim.x) {
             sort_few();
@@ -142,7 +142,7 @@ template <bool IS_SINGLE> struct Top {
                 rank_of_b += key > b;
             }
         }
-        if (threadIdx.x == 0) shared.least = 0;
+        if (threadIdx.x == 0) shared.kth_key = 0;
         __syncthreads();
         if (first < count) put(rank_of_a, a);
         if (second < count) put(rank_of_b, b);
@@ -152,7 +152,7 @@ template <bool IS_SINGLE> struct Top {
 
     __device__ void put(unsigned position, uint64_t key) {
         if (position < query.k) keys[position] = key;
-        if (position == query.k - 1) shared.least = key;
+        if (position == query.k - 1) shared.kth_key = key;
     }
 
     // A bitonic sort (Batcher 1968).
@@ -178,12 +178,12 @@ template <bool IS_SINGLE> struct Top {
         }
         if (threadIdx.x == 0) {
             shared.count = min(count, query.k);
-            shared.least = count >= query.k ? keys[query.k - 1] : 0;
+            shared.kth_key = count >= query.k ? keys[query.k - 1] : 0;
         }
         __syncthreads();
     }
 
-    // Finds the k-th key, `least`, byte by byte from the highest on, and moves it and those above it to the front:
+    // Finds the k-th key, `kth_key`, byte by byte from the highest on, and moves it and those above it to the front:
     // radix selection (Alabi et al. 2012).
     __device__ void select() {
         const unsigned count = shared.count;
@@ -236,7 +236,7 @@ template <bool IS_SINGLE> struct Top {
         if (found > shared.floor) shared.floor = found;
     }
 
-    // A count among 32, summed up from the last on.
+    // A count among 32, which are summed up from the last to the first.
     struct Found {
         unsigned position; // of the count in which the sum reaches a number; NONE if it never does
         unsigned above;    // the sum of the counts after it
@@ -257,7 +257,7 @@ template <bool IS_SINGLE> struct Top {
         return Found{31 - first, __shfl_sync(~0u, sum - own, first)};
     }
 
-    // By the first warp: the bin that contains rank `wanted`, counted from the highest bin on, and the count of the
+    // By the first warp: the bin that contains rank `wanted`, counted from the highest bin, and the count of the
     // bins above it, in the lane that finds it. NONE in all other lanes, and in all where there is no such rank.
     __device__ static unsigned find_bin(const unsigned *counts, unsigned wanted, unsigned &above) {
         const unsigned lane = threadIdx.x;
@@ -285,12 +285,12 @@ template <bool IS_SINGLE> struct Top {
         return bin;
     }
 
-    // Moves the keys that are at least `least` to the front, and sets `shared.least` to the smallest of them.
-    __device__ void keep(uint64_t least, unsigned count) {
+    // Moves the keys that are at least `smallest` to the front, and sets `shared.kth_key` to the smallest of them.
+    __device__ void keep(uint64_t smallest, unsigned count) {
         __syncthreads();
         if (threadIdx.x == 0) {
             shared.kept = 0;
-            shared.least = ~uint64_t(0);
+            shared.kth_key = ~uint64_t(0);
         }
         __syncthreads();
         for (unsigned start = 0; start < count; start += blockDim.x) {
@@ -298,9 +298,9 @@ template <bool IS_SINGLE> struct Top {
             const uint64_t key = i < count ? keys[i] : 0;
             // Positions that are written come before those that are still to be read.
             __syncthreads();
-            if (key >= least && i < count) {
+            if (key >= smallest && i < count) {
                 keys[atomicAdd(&shared.kept, 1u)] = key;
-                atomicMin(reinterpret_cast<unsigned long long *>(&shared.least), static_cast<unsigned long long>(key));
+                atomicMin(reinterpret_cast<unsigned long long *>(&shared.kth_key), static_cast<unsigned long long>(key));
             }
         }
         __syncthreads();
@@ -310,14 +310,14 @@ template <bool IS_SINGLE> struct Top {
 
     // Writes the hits of the part to the arena; the last part of the query to get here writes the query's answer.
     // `spare` is shared memory that is free by now. Starts after a barrier.
-    __device__ void finish(const Task<IS_SINGLE> &task, const BatchArguments &arguments, Spare spare) {
+    __device__ void finish(const Part<IS_SINGLE> &part, const BatchArguments &arguments, Spare spare) {
         if (shared.count > query.k) cut();
         if (threadIdx.x == 0) add_work();
         if (query.parts > 1 && !is_last_part(arguments, spare)) return;
         move_to_shared(spare);
         if (shared.count > max(query.k, 2 * BINS)) select();
         sort();
-        answer(task.number, arguments);
+        answer(part.number, arguments);
     }
 
     // Writes the answer of the query: hits, work, and last their count.

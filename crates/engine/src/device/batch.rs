@@ -91,7 +91,7 @@ impl Division {
         let of = |operation, blocks_per_sm: u32| {
             let has_stage = |plan: &&&Plan| plan.stages.iter().any(|stage| stage.operation == operation);
             let work = plans.iter().filter(has_stage).map(|plan| device_stage_work(plan, operation)).sum::<u64>();
-            (waves * u64::from(blocks_per_sm) * u64::from(context.gpu.limits().multiprocessors), work.max(1))
+            (waves * u64::from(blocks_per_sm) * u64::from(context.gpu.properties().multiprocessors), work.max(1))
         };
         Division { waves, and: of(Operation::And, AND_BLOCKS_PER_SM), or: of(Operation::Or, or_blocks) }
     }

@@ -4,6 +4,7 @@ use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
 use lanner_index::codec::{self, CodecName};
 
+// The headers of codecs are checked here because lanner-index does not depend on lanner-gpu.
 lanner_gpu::generated! { mod header_of_codecs = "../index/src/codec/table.h", codec::GPU_TABLE }
 lanner_gpu::generated! { mod header_of_constants = "../index/src/codec/constants.h", codec::GPU_CONSTANTS }
 

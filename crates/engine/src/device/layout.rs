@@ -18,8 +18,8 @@ pub struct Layout {
     pub rows_bytes: usize,
     /// Bytes of rows and uploaded lists, with padding.
     pub upload_bytes: usize,
-    /// Bytes of the counters, which are cleared before a launch; the arena lies behind them.
-    pub counters_bytes: usize,
+    /// Bytes of the states of queries, which are cleared before a launch; the arena lies behind them.
+    pub states_bytes: usize,
     arena: usize,
     pub scratch_bytes: usize,
     /// Counts of hits come first in the answers, then work, then keys.
@@ -38,8 +38,8 @@ impl Layout {
         let or_parts = and_parts + batch.and_parts.len() * size_of::<u32>();
         let rows_bytes = (or_parts + batch.or_parts.len() * size_of::<u32>()).next_multiple_of(256);
         let padding = if batch.upload.bytes() > 0 { PADDING } else { 0 };
-        let counters_bytes = queries * size_of::<QueryState>();
-        let arena = counters_bytes.next_multiple_of(256);
+        let states_bytes = queries * size_of::<QueryState>();
+        let arena = states_bytes.next_multiple_of(256);
         let answers_work = (4 * queries).next_multiple_of(8);
         let answers_keys = answers_work + queries * size_of::<WorkRow>();
         Layout {
@@ -49,7 +49,7 @@ impl Layout {
             or_parts,
             rows_bytes,
             upload_bytes: rows_bytes + batch.upload.bytes() + padding,
-            counters_bytes,
+            states_bytes,
             arena,
             scratch_bytes: arena + 8 * batch.arena_keys as usize,
             answers_work,

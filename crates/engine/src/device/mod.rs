@@ -12,7 +12,7 @@
 //! | `rows.rs` | one list as a row |
 //! | `layout.rs` | where everything lies in the buffers of a batch, and its launches |
 //! | `kernels.rs` | the kernels that answer queries, and the structs that they read; sources in `kernels/` |
-//! | `task.cu` | the part of a query that a thread block answers |
+//! | `part.cu` | the part of a query that a thread block answers |
 //! | `resident.rs`, `upload.rs` | lists that stay on the device, and lists that are uploaded with a batch |
 //! | `decode.rs` | kernels that only decode blocks, for tests and benchmarks |
 

@@ -10,20 +10,20 @@ use std::ops::Range;
 /// The most plans in a batch.
 const LARGEST_BATCH: usize = 1024;
 
-/// How the commands of a small batch reach the device; those of a large one always as [`SmallBatches::Marked`].
+/// How a small batch is submitted to the device; large batches always use [`SmallBatches::TimedCommands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SmallBatches {
-    /// [`SmallBatches::Apart`] for few plans, else [`SmallBatches::Together`].
+    /// [`SmallBatches::SingleQueries`] for few plans, else [`SmallBatches::Graph`].
     #[default]
     Auto,
     /// Each plan as a single query, two at a time, one in each stream, if the lists are resident.
-    Apart,
-    /// All in one submission, which the driver runs as a CUDA graph.
-    Together,
-    /// All in one batch, each command as a submission of its own.
-    CommandByCommand,
-    /// As [`SmallBatches::CommandByCommand`], and the device notes the time of each kernel.
-    Marked,
+    SingleQueries,
+    /// All commands together, which the driver runs as a CUDA graph.
+    Graph,
+    /// One batch, each command submitted separately.
+    Commands,
+    /// As [`SmallBatches::Commands`], with the time of each kernel recorded by the device.
+    TimedCommands,
 }
 
 /// Plans, or one stage of a single plan, to be answered by one batch.
@@ -62,7 +62,7 @@ impl Queue {
             let is_chosen = |plan: &Plan| plan.score.column() == column && runs_in_batches(plan);
             let numbers: Vec<usize> = (0..plans.len()).filter(|&number| is_chosen(&plans[number])).collect();
             // The OR of a single AND+OR runs only if its AND finds too few hits.
-            let (size, stages) = match rules.answers_plans_apart(plans, &numbers) {
+            let (size, stages) = match rules.answers_single_queries(plans, &numbers) {
                 true => (1, 0..1),
                 false => (LARGEST_BATCH, 0..usize::MAX),
             };
@@ -102,11 +102,11 @@ impl Queue {
 
 impl Rules {
     /// Whether each plan is answered as a single query, a stage at a time.
-    fn answers_plans_apart(&self, plans: &[Plan], numbers: &[usize]) -> bool {
+    fn answers_single_queries(&self, plans: &[Plan], numbers: &[usize]) -> bool {
         let most_launches = match self.small_batches {
             SmallBatches::Auto => FEW_LAUNCHES,
-            SmallBatches::Apart => usize::MAX,
-            SmallBatches::Together | SmallBatches::CommandByCommand | SmallBatches::Marked => 1,
+            SmallBatches::SingleQueries => usize::MAX,
+            SmallBatches::Graph | SmallBatches::Commands | SmallBatches::TimedCommands => 1,
         };
         let launches: usize = numbers.iter().map(|&number| plans[number].stages.len()).sum();
         numbers.len() <= SMALL_BATCH && launches <= most_launches && self.lists_are_resident
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_batch_has_one_column_and_few_plans_are_single_queries() {
         assert_eq!(batches(&plans(3), RESIDENT), [(vec![0], 0..1), (vec![2], 0..1), (vec![1], 0..1)]);
-        let together = Rules { small_batches: SmallBatches::Together, ..RESIDENT };
+        let together = Rules { small_batches: SmallBatches::Graph, ..RESIDENT };
         let all = 0..usize::MAX;
         assert_eq!(batches(&plans(3), together), [(vec![0, 2], all.clone()), (vec![1], all.clone())]);
         let uploading = Rules { lists_are_resident: false, ..RESIDENT };

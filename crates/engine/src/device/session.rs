@@ -70,7 +70,7 @@ impl Failure {
 impl Session {
     /// Uploads the resident data: lengths and norms, and the lists if they fit and batches are not to upload them.
     pub fn open(gpu: Gpu, index: &Index, usage: Usage) -> Result<Session, GpuError> {
-        let place = if gpu.limits().is_simulated { Place::Simulator } else { Place::Gpu };
+        let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
         let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
         // Two batches have to fit, each with its other buffers.

@@ -32,10 +32,10 @@ pub struct Slot {
     usage: Usage,
     /// Rows, then the lists that are uploaded.
     rows: Buffers,
-    /// The counters of kernels, cleared before each batch, then the keys that parts leave.
+    /// The states of queries, cleared before each batch, then the keys that parts leave.
     scratch: Option<Memory>,
-    /// The counters of a single query; its kernel resets them before it exits.
-    counters: Option<Memory>,
+    /// The state of a single query; its kernel resets it before it exits.
+    single_state: Option<Memory>,
     /// Counts, work and keys of the answers.
     answers: Buffers,
     in_flight: Option<InFlight>,
@@ -59,7 +59,7 @@ struct InFlight {
 impl Slot {
     pub fn new(stream: Stream, usage: Usage) -> Slot {
         let (rows, answers) = (Buffers::default(), Buffers::default());
-        Slot { stream, usage, rows, scratch: None, counters: None, answers, in_flight: None }
+        Slot { stream, usage, rows, scratch: None, single_state: None, answers, in_flight: None }
     }
 
     /// Frees the buffers. Nothing may be in flight, but the kernel of a single query may still be exiting.
@@ -97,10 +97,10 @@ impl Slot {
         let (is_single, column) = (single.is_some(), plans[0].score.column());
         let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single };
         let launches = layout.launches(&batch, variant, arguments);
-        let how = if plans.len() <= SMALL_BATCH { self.usage.small_batches } else { SmallBatches::Marked };
+        let how = if plans.len() <= SMALL_BATCH { self.usage.small_batches } else { SmallBatches::TimedCommands };
         let commands = match single {
             Some(_) => launches.iter().map(command).collect(),
-            None => self.commands(&layout, &launches, how == SmallBatches::Marked),
+            None => self.commands(&layout, &launches, how == SmallBatches::TimedCommands),
         };
         self.submit_commands(context.gpu, &commands, how)?;
         let uploaded = if is_single { size_of::<BatchArguments>() } else { layout.rows_bytes + batch.upload.bytes() };
@@ -119,10 +119,12 @@ impl Slot {
 
     fn submit_commands(&self, gpu: &Gpu, commands: &[Command<'_>], how: SmallBatches) -> Result<(), GpuError> {
         match how {
-            SmallBatches::CommandByCommand | SmallBatches::Marked => {
+            SmallBatches::Commands | SmallBatches::TimedCommands => {
                 commands.iter().try_for_each(|command| gpu.submit(self.stream, *command))
             }
-            SmallBatches::Auto | SmallBatches::Apart | SmallBatches::Together => gpu.submit_all(self.stream, commands),
+            SmallBatches::Auto | SmallBatches::SingleQueries | SmallBatches::Graph => {
+                gpu.submit_all(self.stream, commands)
+            }
         }
     }
 
@@ -161,13 +163,13 @@ impl Slot {
         Ok(())
     }
 
-    /// The commands of a prepared batch: copy the rows, clear the counters, launch, copy the answers back.
+    /// The commands of a prepared batch: copy the rows, clear the states, launch, copy the answers back.
     fn commands<'a>(&self, layout: &Layout, launches: &'a [Launch], is_marked: bool) -> Vec<Command<'a>> {
         let Slot { rows, answers, scratch, .. } = self;
         let mark = is_marked.then_some(Command::Mark);
         let mut commands = vec![
             Command::Copy { from: rows.host_address(), to: rows.address(), bytes: layout.rows_bytes },
-            Command::Clear { at: address(scratch), bytes: layout.counters_bytes },
+            Command::Clear { at: address(scratch), bytes: layout.states_bytes },
         ];
         commands.extend(mark);
         commands.extend(launches.iter().flat_map(|launch| [Some(command(launch)), mark]).flatten());
@@ -186,17 +188,17 @@ impl Slot {
         let gpu = context.gpu;
         self.answers.grow_host(gpu, layout.answers_bytes)?;
         grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
-        if self.counters.is_none() {
+        if self.single_state.is_none() {
             let bytes = size_of::<QueryState>();
-            let counters = gpu.allocate(bytes)?;
-            gpu.submit(self.stream, Command::Clear { at: counters.address(), bytes })?;
-            self.counters = Some(counters);
+            let state = gpu.allocate(bytes)?;
+            gpu.submit(self.stream, Command::Clear { at: state.address(), bytes })?;
+            self.single_state = Some(state);
         }
         // The kernel overwrites the count after it has written the rest of the answer.
         self.answers.host()[..4].copy_from_slice(&NONE.to_le_bytes());
         let answers = self.answers.host_address();
         let arguments = layout.arguments(context, Address::NULL, address(&self.scratch), answers);
-        Ok(BatchArguments { states: address(&self.counters), single: rows, ..arguments })
+        Ok(BatchArguments { states: address(&self.single_state), single: rows, ..arguments })
     }
 
     /// Waits for the batch in flight, if there is one, and reads its answers. Returns the next stage of a single plan

@@ -9,7 +9,7 @@ use lanner_index::open::ListSpan;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A slab is this share of the upload limit: small enough that filling and copying overlap.
+/// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap.
 const SLABS: usize = 32;
 /// The most bytes of a piece; a thread copies whole pieces.
 const PIECE: usize = 256 << 10;
@@ -72,24 +72,24 @@ impl UploadPlan {
     }
 }
 
-/// Divides items into runs whose lists together have at most `limit` bytes, unless those of a single item have more.
+/// Divides items into groups whose lists together have at most `limit` bytes, unless those of a single item have more.
 pub fn divide<T: Copy, L: Iterator<Item = ListSpan>>(
     items: &[T],
     limit: usize,
     lists_of: impl Fn(T) -> L,
 ) -> Vec<&[T]> {
-    let (mut runs, mut first, mut plan) = (Vec::new(), 0, UploadPlan::default());
+    let (mut groups, mut first, mut plan) = (Vec::new(), 0, UploadPlan::default());
     for (position, &item) in items.iter().enumerate() {
         let before = plan.bytes;
         lists_of(item).for_each(|list| _ = plan.add(list));
         if plan.bytes > limit.max(before) && position > first {
-            runs.push(&items[first..position]);
+            groups.push(&items[first..position]);
             (first, plan) = (position, UploadPlan::default());
             lists_of(item).for_each(|list| _ = plan.add(list));
         }
     }
-    runs.push(&items[first..]);
-    runs
+    groups.push(&items[first..]);
+    groups
 }
 
 /// Copies pieces on up to `threads` threads, about the same number of bytes on each.

@@ -165,7 +165,7 @@ impl GpuExecutor {
 
     fn open_device(&self) -> Result<OpenDevice, GpuError> {
         let device = (self.open)()?;
-        let memory = device.limits().memory;
+        let memory = device.properties().memory;
         let gpu = Gpu::new(device, self.memory.unwrap_or(memory).min(memory));
         let session = Session::open(gpu, &self.index, self.usage)?;
         self.counters.opened.fetch_add(1, Ordering::Relaxed);

@@ -215,7 +215,7 @@ pub fn auto(count: u32, k: u32) -> Choice {
     })
 }
 
-/// The best keys, best first; valid once the stream has got there.
+/// The best keys, best first; valid once the stream has executed the launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Best {
     /// The best key, a `u64`.
@@ -379,7 +379,7 @@ impl Selection {
         gpu.submit(stream, Command::Write { from: state.bytes(), to: arguments.state })?;
         gpu.submit(stream, Command::Clear { at: arguments.counts, bytes: 4 * BUCKETS })?;
         // Several keys per thread.
-        let grid = self.count.div_ceil(4 * THREADS).min(8 * gpu.limits().multiprocessors);
+        let grid = self.count.div_ceil(4 * THREADS).min(8 * gpu.properties().multiprocessors);
         let launch = |kernel: &TypedKernel<SelectArguments>, shift, shared| {
             gpu.launch(stream, kernel, Shape { grid, block: THREADS, shared }, &SelectArguments { shift, ..arguments })
         };

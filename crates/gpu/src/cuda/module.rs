@@ -34,8 +34,8 @@ struct Function {
 impl Cuda {
     /// Finds a kernel, and allows its thread blocks `shared` bytes of shared memory.
     pub(super) fn function(&self, kernel: &Kernel, shared: usize) -> Result<sys::CUfunction, GpuError> {
-        if shared > self.limits.shared {
-            let reason = format!("it needs {shared} bytes of shared memory, the device has {}", self.limits.shared);
+        if shared > self.properties.shared {
+            let reason = format!("it needs {shared} bytes of shared memory, the device has {}", self.properties.shared);
             return Err(GpuError::Launch { name: kernel.name.to_owned(), reason });
         }
         let Loaded { modules, functions } = &mut *lock(&self.loaded);

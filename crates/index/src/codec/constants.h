@@ -5,7 +5,7 @@
 // Postings in a full block.
 constexpr unsigned BLOCK = 128;
 
-// A GPU decoder reads at most this many bytes from the start of a column on, whatever they hold.
+// A GPU decoder reads at most this many bytes from the start of a column, whatever they hold.
 constexpr unsigned LONGEST_COLUMN_BYTES = 1024;
 
 // The most bytes of a unary code that an encoder writes for a block: with up to 31 low bits stored apart, at most

@@ -56,7 +56,7 @@ pub(crate) use constants;
 constants! {
     /// Postings in a full block.
     pub BLOCK: usize = 128;
-    /// A GPU decoder reads at most this many bytes from the start of a column on, whatever they hold.
+    /// A GPU decoder reads at most this many bytes from the start of a column, whatever they hold.
     pub LONGEST_COLUMN_BYTES: usize = 1024;
     /// The most bytes of a unary code that an encoder writes for a block: with up to 31 low bits stored apart, at most
     /// two bits per number are left.

@@ -14,7 +14,7 @@
 // unrolled.
 //
 // A column may start at any byte, in a full block at a multiple of four, where it also ends. Damaged bytes only give
-// wrong numbers: at most LONGEST_COLUMN_BYTES are read from the start of the column on, its end is no further away, and
+// wrong numbers: at most LONGEST_COLUMN_BYTES are read from the start of the column, its end is no further away, and
 // of the shared part nothing is read after `shared_bytes`, except its header.
 #pragma once
 #include "codec/constants.h"

@@ -65,7 +65,7 @@ pub fn run(run: &GpuRun<'_>, index: &Index, device: Arc<dyn Device>) -> Result<F
         let what = format!("no sparse list of the collection has {LONG_BLOCKS} full blocks; leave part=decode out");
         return Err(BenchError::Usage(what));
     }
-    let memory = device.limits().memory;
+    let memory = device.properties().memory;
     let gpu = Gpu::new(device, memory);
     let mut rows = Vec::new();
     for codec in CodecName::ALL.into_iter().filter(|codec| codec.has_gpu_decoder()) {
@@ -200,7 +200,7 @@ impl Uploaded {
             sink: self.sink.address(),
         };
         let needed = self.blocks.div_ceil(DECODE_THREADS / 32);
-        let grid = (THREAD_BLOCKS_PER_SM * self.gpu.limits().multiprocessors).min(needed);
+        let grid = (THREAD_BLOCKS_PER_SM * self.gpu.properties().multiprocessors).min(needed);
         self.gpu.launch(STREAM, self.kernel, Shape { grid, block: DECODE_THREADS, shared: DECODE_SHARED }, &argument)
     }
 

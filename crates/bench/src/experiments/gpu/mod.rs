@@ -19,7 +19,7 @@ use crate::result::{Label, Measurement};
 use crate::suite::{GpuPart, display_by_name};
 use clap::ValueEnum;
 use lanner::{Mode, ScoreModel};
-use lanner_gpu::device::{Device, Limits};
+use lanner_gpu::device::{Device, Properties};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,14 +67,14 @@ impl Cell {
 
 impl GpuRun<'_> {
     /// Measures; also returns the properties of the device.
-    pub fn run(&self) -> Result<(Findings, Limits)> {
+    pub fn run(&self) -> Result<(Findings, Properties)> {
         let parts: Vec<Part> = Part::value_variants().iter().copied().filter(|&part| self.keeps(part)).collect();
         if parts.is_empty() {
             let names: Vec<String> = Part::value_variants().iter().map(Part::to_string).collect();
             return Err(BenchError::Usage(format!("--only part= selects nothing; give some of {}", names.join(", "))));
         }
         let (device, work) = self.prepare()?;
-        let limits = device.limits().clone();
+        let properties = device.properties().clone();
         let mut findings = Findings::default();
         if parts != [Part::Decode] {
             (self.context.say)("uploading the index");
@@ -95,13 +95,13 @@ impl GpuRun<'_> {
             (self.context.say)("encoding blocks for decoding");
             findings.extend(decode::run(self, &work.index, device)?);
         }
-        Ok((findings, limits))
+        Ok((findings, properties))
     }
 
     /// Opens the device and the index, and chooses the queries.
     pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload)> {
         let device = self.context.options.device.open()?;
-        (self.context.say)(&format!("opened {}; preparing the index", device.limits().name));
+        (self.context.say)(&format!("opened {}; preparing the index", device.properties().name));
         let index = Arc::new(workload::open_index(&self.context)?);
         (self.context.say)("choosing queries");
         Ok((device, Workload::choose(self, index)?))

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// How the commands of a batch are submitted.
 const WAYS: [(&str, SmallBatches); 4] = [
-    ("apart", SmallBatches::Apart),
-    ("together", SmallBatches::Together),
-    ("singly", SmallBatches::CommandByCommand),
-    ("marked", SmallBatches::Marked),
+    ("apart", SmallBatches::SingleQueries),
+    ("together", SmallBatches::Graph),
+    ("singly", SmallBatches::Commands),
+    ("marked", SmallBatches::TimedCommands),
 ];
 const TIME: [&str; 3] = ["us_a_batch", "us_a_batch_least", "us_a_batch_most"];
 

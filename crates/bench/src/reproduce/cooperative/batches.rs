@@ -73,7 +73,7 @@ pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>> {
     let thresholds = if setup.is_simulated() { vec![1, MIN_OF_PART] } else { THRESHOLDS.to_vec() };
     let mut rows = Vec::new();
     for b in thresholds {
-        let multiprocessors = setup.gpu.limits().multiprocessors;
+        let multiprocessors = setup.gpu.properties().multiprocessors;
         let threshold = Threshold { multiprocessors, threads: THREADS, blocks: b };
         let of_para = batches(&loads, threshold.documents());
         let size = work.queries.len().div_ceil(of_para.len());
@@ -90,7 +90,7 @@ pub fn measure(setup: &Setup, say: Say<'_>) -> Result<Vec<Measurement>> {
 
 /// Describes the measurement, for the notes of tables.
 pub fn note(setup: &Setup, rows: &[Measurement]) -> String {
-    let (note, multiprocessors) = (setup.note(), setup.gpu.limits().multiprocessors);
+    let (note, multiprocessors) = (setup.note(), setup.gpu.properties().multiprocessors);
     let (queries, load) = (rows[0].count("queries"), number(rows[0].value("shortest")));
     format!(
         "{note} {queries} queries of the log with at least two terms; their shortest lists have {load} documents on \

@@ -94,7 +94,7 @@ impl Setup {
         let scale = (f64::from(index.documents()) / PAPER_DOCUMENTS).min(1.0);
         say("reading the lengths of all lists");
         let lists = Lists::read(&index, (900.0 * scale).max(2.0) as u32)?;
-        let gpu = Gpu::new(Arc::clone(&device), device.limits().memory);
+        let gpu = Gpu::new(Arc::clone(&device), device.properties().memory);
         let cpu = |threads| Cpu::new(Arc::clone(&index), threads);
         Ok(Setup {
             download: gpu.pin(DOWNLOAD_BYTES)?,
@@ -128,7 +128,7 @@ impl Setup {
 
     /// Whether the device is the simulator, which runs everything once.
     pub fn is_simulated(&self) -> bool {
-        self.gpu.limits().is_simulated
+        self.gpu.properties().is_simulated
     }
 
     /// Returns `count`, or `simulated` on the simulator.
@@ -179,7 +179,7 @@ impl Setup {
     /// Returns the executor with resident lists. It records the time of kernels in all batches.
     pub fn executor(&self) -> Result<&OnDevice> {
         super::get_or_try_init(&self.executor, || {
-            let marked = |executor: GpuExecutor| executor.small_batches(SmallBatches::Marked);
+            let marked = |executor: GpuExecutor| executor.small_batches(SmallBatches::TimedCommands);
             OnDevice::connect(&self.index, &self.device, marked)
         })
     }

@@ -6,28 +6,28 @@
 // IS_SINGLE: a single query, whose rows are in `single`; its kernel also resets its state before it exits. Kernels are
 // compiled for both cases, because rows in the argument are read from constant memory, with other instructions than
 // rows in global memory.
-template <bool IS_SINGLE> struct Task {
+template <bool IS_SINGLE> struct Part {
     const QueryRow &query;
     const SparseRow *sparse;
     const DenseRow *dense;
     unsigned number;     // the position of the query in the batch
-    unsigned part;       // the position of the part in the query
+    unsigned position;   // the position of the part in the query
     unsigned first, end; // the range of the part
 
-    __device__ Task(const BatchArguments &arguments, unsigned given)
+    __device__ Part(const BatchArguments &arguments, unsigned given)
         : query(IS_SINGLE ? arguments.single.query : arguments.queries[given]),
           sparse(IS_SINGLE ? arguments.single.sparse : arguments.sparse + query.sparse),
           dense(IS_SINGLE ? arguments.single.dense : arguments.dense + query.dense),
-          number(given), part(blockIdx.x - query.first_part),
-          first(query.parts_first + part * query.part_length),
+          number(given), position(blockIdx.x - query.first_part),
+          first(query.parts_first + position * query.part_length),
           end(query.parts_end - first > query.part_length ? first + query.part_length : query.parts_end) {}
 
-    __device__ explicit Task(const BatchArguments &arguments)
-        : Task(arguments, IS_SINGLE ? 0 : arguments.parts[blockIdx.x]) {}
+    __device__ explicit Part(const BatchArguments &arguments)
+        : Part(arguments, IS_SINGLE ? 0 : arguments.parts[blockIdx.x]) {}
 
     // The part's keys in the arena, where shared memory does not hold them.
     __device__ uint64_t *keys(const BatchArguments &arguments) const {
         const uint64_t left = static_cast<uint64_t>(query.parts) * query.k;
-        return arguments.arena + query.keys + left + static_cast<uint64_t>(part) * query.capacity;
+        return arguments.arena + query.keys + left + static_cast<uint64_t>(position) * query.capacity;
     }
 };
