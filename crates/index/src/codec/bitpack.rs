@@ -7,14 +7,8 @@ use super::{Codec, Packed, gaps_of, less_one};
 
 /// Gaps in the fewest bits.
 pub struct Bitpack {
-    kernels: &'static Kernels,
-}
-
-impl Bitpack {
-    /// Decodes with these kernels.
-    pub const fn new(kernels: &'static Kernels) -> Bitpack {
-        Bitpack { kernels }
-    }
+    /// The kernels to decode with.
+    pub kernels: &'static Kernels,
 }
 
 impl Codec for Bitpack {

@@ -20,15 +20,11 @@ pub const RUN: u8 = 64;
 
 /// Low bits and high bits stored apart.
 pub struct EliasFano {
-    kernels: &'static Kernels,
+    /// The kernels to decode with.
+    pub kernels: &'static Kernels,
 }
 
 impl EliasFano {
-    /// Decodes with these kernels.
-    pub const fn new(kernels: &'static Kernels) -> EliasFano {
-        EliasFano { kernels }
-    }
-
     /// Fills `sums` with the sums of the gaps plus `base`, plus `step` for each number before.
     fn decode_sums(&self, packed: Packed, base: u32, step: u32, sums: &mut [u32]) {
         if packed.byte > 31 {
@@ -144,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_dense_block_is_its_bitmap_and_one_without_gaps_takes_nothing() {
-        let codec = EliasFano::new(&SCALAR);
+        let codec = EliasFano { kernels: &SCALAR };
         let mut bytes = Vec::new();
         assert_eq!(codec.encode_documents(&[], 10, &[10, 12, 13, 14, 17], &mut bytes), 0);
         assert_eq!(bytes, [0b1001_1101]);
@@ -159,7 +155,7 @@ mod tests {
 
     #[test]
     fn values_whose_sum_is_too_large_are_stored_as_they_are() {
-        let codec = EliasFano::new(&SCALAR);
+        let codec = EliasFano { kernels: &SCALAR };
         let mut bytes = Vec::new();
         assert_eq!(codec.encode_values(&[], &[u32::MAX, 3], &mut bytes), WIDE);
         assert_eq!(bytes, [255, 255, 255, 255, 3, 0, 0, 0]);

@@ -208,11 +208,13 @@ codecs! {
     Varint = 255, "varint", varint, &varint::Varint;
 }
 
-static BITPACK: LazyLock<bitpack::Bitpack> = LazyLock::new(|| bitpack::Bitpack::new(Kernels::best()));
-static ELIAS_FANO: LazyLock<elias_fano::EliasFano> = LazyLock::new(|| elias_fano::EliasFano::new(Kernels::best()));
-static PFOR: LazyLock<pfor::Pfor> = LazyLock::new(|| pfor::Pfor::new(Kernels::best()));
-static PFOR_BLOCK: LazyLock<pfor_block::PforBlock> = LazyLock::new(|| pfor_block::PforBlock::new(Kernels::best()));
-static RICE: LazyLock<rice::Rice> = LazyLock::new(|| rice::Rice::new(Kernels::best()));
+static BITPACK: LazyLock<bitpack::Bitpack> = LazyLock::new(|| bitpack::Bitpack { kernels: Kernels::best() });
+static ELIAS_FANO: LazyLock<elias_fano::EliasFano> =
+    LazyLock::new(|| elias_fano::EliasFano { kernels: Kernels::best() });
+static PFOR: LazyLock<pfor::Pfor> = LazyLock::new(|| pfor::Pfor { kernels: Kernels::best() });
+static PFOR_BLOCK: LazyLock<pfor_block::PforBlock> =
+    LazyLock::new(|| pfor_block::PforBlock { kernels: Kernels::best() });
+static RICE: LazyLock<rice::Rice> = LazyLock::new(|| rice::Rice { kernels: Kernels::best() });
 
 impl CodecName {
     /// The codecs that indexes are built with, for a message.

@@ -36,9 +36,8 @@ const READ_AT_ONCE: usize = 16;
 
 /// Most gaps in few bits, with one width for the list.
 pub struct Pfor {
-    kernels: &'static Kernels,
-    /// The codec of lists of one partial block.
-    alone: PforBlock,
+    /// The kernels to decode with.
+    pub kernels: &'static Kernels,
 }
 
 /// The widths of a list.
@@ -100,9 +99,9 @@ impl<'a> Exceptions<'a> {
 }
 
 impl Pfor {
-    /// Decodes with these kernels.
-    pub const fn new(kernels: &'static Kernels) -> Pfor {
-        Pfor { kernels, alone: PforBlock::new(kernels) }
+    /// The codec of lists of one partial block.
+    fn alone(&self) -> PforBlock {
+        PforBlock { kernels: self.kernels }
     }
 
     /// Adds the high parts of the exceptions of a block.
@@ -126,7 +125,7 @@ impl Codec for Pfor {
     fn encode_documents(&self, shared: &[u8], base: u32, documents: &[u32], out: &mut Vec<u8>) -> u8 {
         match shared.first() {
             Some(&width) => encode(&gaps_of(base, documents)[..documents.len()], width, out),
-            None => self.alone.encode_documents(shared, base, documents, out),
+            None => self.alone().encode_documents(shared, base, documents, out),
         }
     }
 
@@ -140,20 +139,20 @@ impl Codec for Pfor {
                 self.patch(packed, documents);
                 (self.kernels.sum)(base, documents);
             }
-            None => self.alone.decode_documents(packed, base, documents),
+            None => self.alone().decode_documents(packed, base, documents),
         }
     }
 
     fn encode_values(&self, shared: &[u8], values: &[u32], out: &mut Vec<u8>) -> u8 {
         match shared.first() {
             Some(&width) => encode(&less_one(values)[..values.len()], width, out),
-            None => self.alone.encode_values(shared, values, out),
+            None => self.alone().encode_values(shared, values, out),
         }
     }
 
     fn decode_values(&self, packed: Packed, values: &mut [u32]) {
         let Some(&width) = packed.shared.first() else {
-            return self.alone.decode_values(packed, values);
+            return self.alone().decode_values(packed, values);
         };
         self.kernels.unpack(usize::from(width), packed.bytes, 1, values);
         if packed.byte > 0 {
@@ -163,7 +162,7 @@ impl Codec for Pfor {
 
     fn value_at(&self, packed: Packed, count: usize, index: usize) -> u32 {
         let Some(width) = packed.shared.first().map(|&width| usize::from(width)) else {
-            return self.alone.value_at(packed, count, index);
+            return self.alone().value_at(packed, count, index);
         };
         if width > 32 {
             return 1;
@@ -188,7 +187,7 @@ impl Codec for Pfor {
     fn length(&self, packed: Packed, count: usize) -> usize {
         match packed.shared.first() {
             Some(&width) => packed_bytes(usize::from(width), count),
-            None => self.alone.length(packed, count),
+            None => self.alone().length(packed, count),
         }
     }
 }
@@ -302,7 +301,7 @@ mod tests {
             numbers in prop::collection::vec(prop_oneof![9 => 0u32..4, 2 => 0u32..5000, 1 => any::<u32>()], 1..400),
             at: prop::sample::Index, flip in 1u8..,
         ) {
-            let codec = Pfor::new(Kernels::best());
+            let codec = Pfor { kernels: Kernels::best() };
             let (mut shared, mut bytes) = (Vec::new(), Vec::new());
             codec.encode_shared(&mut numbers.iter().copied(), &mut shared);
             let block = &numbers[..numbers.len().min(BLOCK)];
@@ -324,7 +323,7 @@ mod tests {
         numbers[BLOCK + 5] = 0b1101;
         numbers[BLOCK + 7] = 0b1001;
         numbers[2 * BLOCK] = 0b1111;
-        let codec = Pfor::new(Kernels::best());
+        let codec = Pfor { kernels: Kernels::best() };
         let mut shared = Vec::new();
         codec.encode_shared(&mut numbers.iter().copied(), &mut shared);
         // Width 1, distances 6, 2, 1 in three bits each, high parts 6, 4, 7 too.
@@ -339,7 +338,7 @@ mod tests {
 
     /// All blocks of a list, decoded again as values and one by one.
     fn assert_read_again(numbers: &[u32], shared: &[u8]) {
-        let codec = Pfor::new(Kernels::best());
+        let codec = Pfor { kernels: Kernels::best() };
         for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
             let (mut bytes, mut decoded) = (Vec::new(), vec![0; numbers.len()]);
             let byte = encode(numbers, shared[0], &mut bytes);

@@ -15,11 +15,12 @@
 //! In a full block the column is padded with zeros to a multiple of four bytes.
 
 use super::lanes::{Kernels, number_at, number_of_bits, pack, pack_bits, packed_bytes, width_of};
-use super::{BLOCK, Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one};
+use super::{Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one, unary::filled};
 
 /// Most gaps in few bits.
 pub struct PforBlock {
-    kernels: &'static Kernels,
+    /// The kernels to decode with.
+    pub kernels: &'static Kernels,
 }
 
 /// The exceptions of a block, which follow its numbers.
@@ -47,11 +48,6 @@ impl<'a> Exceptions<'a> {
 }
 
 impl PforBlock {
-    /// Decodes with these kernels.
-    pub const fn new(kernels: &'static Kernels) -> PforBlock {
-        PforBlock { kernels }
-    }
-
     /// Fills `numbers`, each plus `add`.
     fn unpack_patched(&self, packed: Packed, add: u32, numbers: &mut [u32]) {
         let width = usize::from(packed.byte & !PATCHED);
@@ -120,10 +116,6 @@ impl Codec for PforBlock {
     }
 }
 
-fn filled(bytes: usize, count: usize) -> usize {
-    if count == BLOCK { bytes.next_multiple_of(4) } else { bytes }
-}
-
 /// Appends numbers with the width that takes the fewest bytes, and returns the directory byte.
 fn encode(numbers: &[u32], out: &mut Vec<u8>) -> u8 {
     let largest = width_of(numbers);
@@ -159,12 +151,13 @@ fn append_exceptions(numbers: &[u32], width: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::BLOCK;
 
     #[test]
     fn a_large_number_among_small_ones_is_an_exception() {
         let mut values = [2; BLOCK];
         values[77] = 1 + 0b1101;
-        let codec = PforBlock::new(Kernels::best());
+        let codec = PforBlock { kernels: Kernels::best() };
         let mut bytes = Vec::new();
         let byte = codec.encode_values(&[], &values, &mut bytes);
         assert_eq!(byte, 1 | PATCHED);

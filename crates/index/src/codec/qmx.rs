@@ -29,28 +29,23 @@ pub struct Packing {
 }
 
 /// `PACKINGS[selector % 16]`; the widths are those of the paper.
-pub const PACKINGS: [Packing; 15] = {
-    const fn row(width: u32, numbers: usize, words: usize) -> Packing {
-        Packing { width, numbers, words }
-    }
-    [
-        row(0, 256, 0),
-        row(1, 128, 1),
-        row(2, 64, 1),
-        row(3, 40, 1),
-        row(4, 32, 1),
-        row(5, 24, 1),
-        row(6, 20, 1),
-        row(7, 36, 2),
-        row(8, 16, 1),
-        row(9, 28, 2),
-        row(10, 12, 1),
-        row(12, 20, 2),
-        row(16, 8, 1),
-        row(21, 12, 2),
-        row(32, 4, 1),
-    ]
-};
+pub const PACKINGS: [Packing; 15] = [
+    Packing { width: 0, numbers: 256, words: 0 },
+    Packing { width: 1, numbers: 128, words: 1 },
+    Packing { width: 2, numbers: 64, words: 1 },
+    Packing { width: 3, numbers: 40, words: 1 },
+    Packing { width: 4, numbers: 32, words: 1 },
+    Packing { width: 5, numbers: 24, words: 1 },
+    Packing { width: 6, numbers: 20, words: 1 },
+    Packing { width: 7, numbers: 36, words: 2 },
+    Packing { width: 8, numbers: 16, words: 1 },
+    Packing { width: 9, numbers: 28, words: 2 },
+    Packing { width: 10, numbers: 12, words: 1 },
+    Packing { width: 12, numbers: 20, words: 2 },
+    Packing { width: 16, numbers: 8, words: 1 },
+    Packing { width: 21, numbers: 12, words: 2 },
+    Packing { width: 32, numbers: 4, words: 1 },
+];
 
 /// The row of selectors for varints.
 const TAIL: u8 = 15;
@@ -304,22 +299,13 @@ impl<'a> Reader<'a> {
 
 /// Calls `$function::<PACKING>` with the packing of a run known, so that every shift is a constant.
 macro_rules! dispatch {
-    ($packing:expr, $function:ident($($argument:expr),*)) => {
+    ($packing:expr, $function:ident $arguments:tt) => {
+        dispatch!(@ $packing, $function $arguments, 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    (@ $packing:expr, $function:ident $arguments:tt, $($row:literal)*) => {
         match $packing {
-            1 => $function::<1, _>($($argument),*),
-            2 => $function::<2, _>($($argument),*),
-            3 => $function::<3, _>($($argument),*),
-            4 => $function::<4, _>($($argument),*),
-            5 => $function::<5, _>($($argument),*),
-            6 => $function::<6, _>($($argument),*),
-            7 => $function::<7, _>($($argument),*),
-            8 => $function::<8, _>($($argument),*),
-            9 => $function::<9, _>($($argument),*),
-            10 => $function::<10, _>($($argument),*),
-            11 => $function::<11, _>($($argument),*),
-            12 => $function::<12, _>($($argument),*),
-            13 => $function::<13, _>($($argument),*),
-            _ => $function::<14, _>($($argument),*),
+            $($row => $function::<$row, _> $arguments,)*
+            _ => $function::<14, _> $arguments,
         }
     };
 }

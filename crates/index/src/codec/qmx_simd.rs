@@ -90,8 +90,9 @@ fn hand_on_last(documents: &[u32], reader: &mut Reader<'_>, visit: &mut impl Sin
 #[inline]
 fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m256i) -> __m256i {
     let Packing { width, numbers, words } = const { PACKINGS[PACKING] };
-    let mask = _mm256_set1_epi32(((1u64 << width) - 1) as i32);
-    let shift = _mm256_add_epi32(_mm256_set1_epi32((2 * step) as i32 * width as i32), half_rows(width));
+    let (w, mask) = (width as i32, _mm256_set1_epi32(((1u64 << width) - 1) as i32));
+    let rows = _mm256_setr_epi32(0, 0, 0, 0, w, w, w, w);
+    let shift = _mm256_add_epi32(_mm256_set1_epi32((2 * step) as i32 * w), rows);
     let gaps = _mm256_and_si256(shifted_avx2(lanes, shift, words), mask);
     let mut steps = _mm256_add_epi32(gaps, _mm256_set1_epi32(1));
     if numbers - 8 * step < 8 {
@@ -110,8 +111,9 @@ fn sums_avx2<const PACKING: usize>(lanes: [__m256i; 2], step: usize, last: __m25
 #[inline]
 fn sums_avx512<const PACKING: usize>(lanes: [__m512i; 2], step: usize, last: __m512i) -> __m512i {
     let Packing { width, numbers, words } = const { PACKINGS[PACKING] };
-    let mask = _mm512_set1_epi32(((1u64 << width) - 1) as i32);
-    let shift = _mm512_add_epi32(_mm512_set1_epi32((4 * step) as i32 * width as i32), quarter_rows(width));
+    let (w, mask) = (width as i32, _mm512_set1_epi32(((1u64 << width) - 1) as i32));
+    let rows = _mm512_setr_epi32(0, 0, 0, 0, w, w, w, w, 2 * w, 2 * w, 2 * w, 2 * w, 3 * w, 3 * w, 3 * w, 3 * w);
+    let shift = _mm512_add_epi32(_mm512_set1_epi32((4 * step) as i32 * w), rows);
     let gaps = _mm512_and_si512(shifted_avx512(lanes, shift, words), mask);
     let is_whole = numbers - 16 * step >= 16;
     let valid = if is_whole { u16::MAX } else { (1u16 << (numbers % 16)) - 1 };
@@ -130,42 +132,32 @@ fn load(word: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(word.as_ptr().cast()) }
 }
 
-/// The shifts of the two rows of a register, relative to the first row.
-#[target_feature(enable = "avx2")]
-fn half_rows(width: u32) -> __m256i {
-    let next = width as i32;
-    _mm256_setr_epi32(0, 0, 0, 0, next, next, next, next)
+/// Defines a function that shifts lanes right; one of two words is combined from both. Shifts out of range give 0.
+macro_rules! shifted {
+    (
+        $name:ident: $features:literal, $numbers:ident;
+        $set:ident, $right:ident, $left:ident, $subtract:ident, $or:ident
+    ) => {
+        #[target_feature(enable = $features)]
+        fn $name(lanes: [$numbers; 2], shift: $numbers, words: usize) -> $numbers {
+            let low = $right(lanes[0], shift);
+            if words == 1 {
+                return low;
+            }
+            let word = $set(32);
+            let crossing = $left(lanes[1], $subtract(word, shift));
+            let high = $right(lanes[1], $subtract(shift, word));
+            $or(low, $or(crossing, high))
+        }
+    };
 }
 
-/// The shifts of the four rows of a register, relative to the first row.
-#[target_feature(enable = "avx512f")]
-fn quarter_rows(width: u32) -> __m512i {
-    let w = width as i32;
-    _mm512_setr_epi32(0, 0, 0, 0, w, w, w, w, 2 * w, 2 * w, 2 * w, 2 * w, 3 * w, 3 * w, 3 * w, 3 * w)
+shifted! {
+    shifted_avx2: "avx2", __m256i;
+    _mm256_set1_epi32, _mm256_srlv_epi32, _mm256_sllv_epi32, _mm256_sub_epi32, _mm256_or_si256
 }
 
-/// The lanes shifted right; a lane of two words is combined from both. Shifts out of range give 0.
-#[target_feature(enable = "avx2")]
-fn shifted_avx2(lanes: [__m256i; 2], shift: __m256i, words: usize) -> __m256i {
-    let low = _mm256_srlv_epi32(lanes[0], shift);
-    if words == 1 {
-        return low;
-    }
-    let word = _mm256_set1_epi32(32);
-    let crossing = _mm256_sllv_epi32(lanes[1], _mm256_sub_epi32(word, shift));
-    let high = _mm256_srlv_epi32(lanes[1], _mm256_sub_epi32(shift, word));
-    _mm256_or_si256(low, _mm256_or_si256(crossing, high))
-}
-
-/// The lanes shifted right; a lane of two words is combined from both. Shifts out of range give 0.
-#[target_feature(enable = "avx512f")]
-fn shifted_avx512(lanes: [__m512i; 2], shift: __m512i, words: usize) -> __m512i {
-    let low = _mm512_srlv_epi32(lanes[0], shift);
-    if words == 1 {
-        return low;
-    }
-    let word = _mm512_set1_epi32(32);
-    let crossing = _mm512_sllv_epi32(lanes[1], _mm512_sub_epi32(word, shift));
-    let high = _mm512_srlv_epi32(lanes[1], _mm512_sub_epi32(shift, word));
-    _mm512_or_si512(low, _mm512_or_si512(crossing, high))
+shifted! {
+    shifted_avx512: "avx512f", __m512i;
+    _mm512_set1_epi32, _mm512_srlv_epi32, _mm512_sllv_epi32, _mm512_sub_epi32, _mm512_or_si512
 }

@@ -14,14 +14,8 @@ use super::{BLOCK, Codec, Packed, gaps_of, less_one, unary};
 
 /// Quotients and remainders stored apart.
 pub struct Rice {
-    kernels: &'static Kernels,
-}
-
-impl Rice {
-    /// Decodes with these kernels.
-    pub const fn new(kernels: &'static Kernels) -> Rice {
-        Rice { kernels }
-    }
+    /// The kernels to decode with.
+    pub kernels: &'static Kernels,
 }
 
 impl Codec for Rice {
@@ -107,7 +101,7 @@ mod tests {
 
     #[test]
     fn quotients_lie_behind_remainders() {
-        let codec = Rice::new(&SCALAR);
+        let codec = Rice { kernels: &SCALAR };
         let mut bytes = Vec::new();
         // Gaps 5, 9, 2, 6: with two bits apart the remainders are 1, 1, 2, 2 and the quotients 1, 2, 0, 1.
         let documents = [5, 15, 18, 25];

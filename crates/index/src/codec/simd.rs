@@ -21,14 +21,12 @@ pub fn kernels() -> &'static [&'static Kernels] {
         if is_x86_feature_detected!("avx2") {
             found.push(&AVX2);
         }
-        let features = [
-            is_x86_feature_detected!("avx512f"),
-            is_x86_feature_detected!("avx512bw"),
-            is_x86_feature_detected!("avx512vl"),
-            is_x86_feature_detected!("avx512vbmi"),
-            is_x86_feature_detected!("avx512vbmi2"),
-        ];
-        if features.into_iter().all(|is_there| is_there) {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
+        {
             found.push(&AVX512);
         }
         found
@@ -36,57 +34,57 @@ pub fn kernels() -> &'static [&'static Kernels] {
     &FOUND
 }
 
-static AVX2: Kernels = Kernels {
-    unpack_full: per_width!(unpack_full_avx2 as UnpackFull),
-    sum_full: per_width!(sum_full_avx2 as SumFull),
-    unpack_bits: SCALAR.unpack_bits,
-    sum_bits: SCALAR.sum_bits,
-    sum: |base, numbers| {
-        // SAFETY: `kernels` hands this table out only where there is AVX2.
-        unsafe { avx2::sum(base, numbers) }
-    },
-    add_unary: SCALAR.add_unary,
-};
-
-fn unpack_full_avx2<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
-    // SAFETY: `kernels` hands this table out only where there is AVX2.
-    unsafe { avx2::unpack_full::<WIDTH>(bytes, add, numbers) }
+/// A table with functions of a module, and for the rest those of [`SCALAR`].
+macro_rules! table {
+    ($module:ident: $($function:ident($($argument:ident),*)),*) => {{
+        fn unpack_full<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
+            // SAFETY: `kernels` returns a table only if the CPU has the features of its functions.
+            unsafe { $module::unpack_full::<WIDTH>(bytes, add, numbers) }
+        }
+        fn sum_full<const WIDTH: usize>(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]) {
+            // SAFETY: the same.
+            unsafe { $module::sum_full::<WIDTH>(bytes, base, numbers) }
+        }
+        Kernels {
+            unpack_full: per_width!(unpack_full as UnpackFull),
+            sum_full: per_width!(sum_full as SumFull),
+            // SAFETY: the same.
+            $($function: |$($argument),*| unsafe { $module::$function($($argument),*) },)*
+            ..SCALAR
+        }
+    }};
 }
 
-fn sum_full_avx2<const WIDTH: usize>(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]) {
-    // SAFETY: `kernels` hands this table out only where there is AVX2.
-    unsafe { avx2::sum_full::<WIDTH>(bytes, base, numbers) }
-}
+static AVX2: Kernels = table!(avx2: sum(base, numbers));
 
-static AVX512: Kernels = Kernels {
-    unpack_full: per_width!(unpack_full_avx512 as UnpackFull),
-    sum_full: per_width!(sum_full_avx512 as SumFull),
-    unpack_bits: |bytes, width, add, numbers| {
-        // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
-        unsafe { avx512::unpack_bits(bytes, width, add, numbers) }
-    },
-    sum_bits: |bytes, width, base, numbers| {
-        // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
-        unsafe { avx512::sum_bits(bytes, width, base, numbers) }
-    },
-    sum: |base, numbers| {
-        // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
-        unsafe { avx512::sum(base, numbers) }
-    },
-    add_unary: |bits, shift, step, numbers| {
-        // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
-        unsafe { avx512::add_unary(bits, shift, step, numbers) }
-    },
-};
+static AVX512: Kernels = table!(
+    avx512: unpack_bits(bytes, width, add, numbers), sum_bits(bytes, width, base, numbers), sum(base, numbers),
+    add_unary(bits, shift, step, numbers)
+);
 
-fn unpack_full_avx512<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
-    // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
-    unsafe { avx512::unpack_full::<WIDTH>(bytes, add, numbers) }
-}
+/// Defines the functions that read full blocks, `$size` numbers at a time, by functions of the module.
+macro_rules! full_blocks {
+    ($features:literal, $size:literal, $set:ident, $add:ident) => {
+        #[target_feature(enable = $features)]
+        pub fn unpack_full<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
+            let rows = rows_of::<WIDTH>(bytes);
+            let add = $set(add as i32);
+            for (group, out) in numbers.as_chunks_mut::<$size>().0.iter_mut().enumerate() {
+                store($add(some_rows(rows, $size / 4 * group), add), out);
+            }
+        }
 
-fn sum_full_avx512<const WIDTH: usize>(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]) {
-    // SAFETY: `kernels` hands this table out only where there is AVX-512 with VBMI and VBMI2.
-    unsafe { avx512::sum_full::<WIDTH>(bytes, base, numbers) }
+        #[target_feature(enable = $features)]
+        pub fn sum_full<const WIDTH: usize>(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]) {
+            let rows = rows_of::<WIDTH>(bytes);
+            let mut start = start_from(base);
+            for (group, out) in numbers.as_chunks_mut::<$size>().0.iter_mut().enumerate() {
+                let sums = running(some_rows(rows, $size / 4 * group));
+                store($add(start, sums), out);
+                start = after(start, sums);
+            }
+        }
+    };
 }
 
 /// The rows of a full block of a width.
@@ -130,7 +128,7 @@ mod avx2 {
     /// The eight numbers from `row` on.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn two_rows<const WIDTH: usize>(rows: &[[u8; 16]; WIDTH], row: usize) -> __m256i {
+    fn some_rows<const WIDTH: usize>(rows: &[[u8; 16]; WIDTH], row: usize) -> __m256i {
         if WIDTH == 0 {
             return _mm256_setzero_si256();
         }
@@ -172,25 +170,7 @@ mod avx2 {
         _mm256_add_epi32(_mm256_set1_epi32(base as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
     }
 
-    #[target_feature(enable = "avx2")]
-    pub fn unpack_full<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
-        let rows = rows_of::<WIDTH>(bytes);
-        let add = _mm256_set1_epi32(add as i32);
-        for (group, eight) in numbers.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            store(_mm256_add_epi32(two_rows(rows, 2 * group), add), eight);
-        }
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub fn sum_full<const WIDTH: usize>(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]) {
-        let rows = rows_of::<WIDTH>(bytes);
-        let mut start = start_from(base);
-        for (group, eight) in numbers.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            let sums = running(two_rows(rows, 2 * group));
-            store(_mm256_add_epi32(start, sums), eight);
-            start = after(start, sums);
-        }
-    }
+    full_blocks!("avx2", 8, _mm256_set1_epi32, _mm256_add_epi32);
 
     #[target_feature(enable = "avx2")]
     pub fn sum(base: u32, numbers: &mut [u32]) {
@@ -261,7 +241,7 @@ mod avx512 {
     /// The sixteen numbers from `row` on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-    fn four_rows<const WIDTH: usize>(rows: &[[u8; 16]; WIDTH], row: usize) -> __m512i {
+    fn some_rows<const WIDTH: usize>(rows: &[[u8; 16]; WIDTH], row: usize) -> __m512i {
         if WIDTH == 0 {
             return _mm512_setzero_si512();
         }
@@ -310,25 +290,7 @@ mod avx512 {
         _mm512_add_epi32(_mm512_set1_epi32(base as i32), places)
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-    pub fn unpack_full<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
-        let rows = rows_of::<WIDTH>(bytes);
-        let add = _mm512_set1_epi32(add as i32);
-        for (group, sixteen) in numbers.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            store(_mm512_add_epi32(four_rows(rows, 4 * group), add), sixteen);
-        }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-    pub fn sum_full<const WIDTH: usize>(bytes: &[u8], base: u32, numbers: &mut [u32; BLOCK]) {
-        let rows = rows_of::<WIDTH>(bytes);
-        let mut start = start_from(base);
-        for (group, sixteen) in numbers.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            let sums = running(four_rows(rows, 4 * group));
-            store(_mm512_add_epi32(start, sums), sixteen);
-            start = after(start, sums);
-        }
-    }
+    full_blocks!("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2", 16, _mm512_set1_epi32, _mm512_add_epi32);
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     pub fn sum(base: u32, numbers: &mut [u32]) {
@@ -417,45 +379,23 @@ mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
     fn ones(bits: &[u8], count: usize, positions: &mut [u16; BLOCK + 32]) -> usize {
-        let mut places = load_positions(&PLACES);
+        let places: [u16; 32] = std::array::from_fn(|place| place as u16);
+        // SAFETY: the 64 bytes are the array.
+        let mut places = unsafe { _mm512_loadu_si512(places.as_ptr().cast()) };
         let mut found = 0;
         for at in (0..bits.len()).step_by(8) {
             let word = eight_bytes(bits, at);
             for half in [word as u32, (word >> 32) as u32] {
-                let Some(out) = positions[found..].first_chunk_mut().filter(|_| found < count) else {
+                let Some(out) = positions[found..].first_chunk_mut::<32>().filter(|_| found < count) else {
                     return count;
                 };
-                store_positions(_mm512_maskz_compress_epi16(half, places), out);
+                // SAFETY: the 64 bytes are the array.
+                unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_maskz_compress_epi16(half, places)) };
                 places = _mm512_add_epi16(places, _mm512_set1_epi16(32));
                 found += half.count_ones() as usize;
             }
         }
         found.min(count)
-    }
-
-    /// 0 to 31.
-    static PLACES: [u16; 32] = {
-        let mut places = [0; 32];
-        let mut i = 0;
-        while i < 32 {
-            places[i] = i as u16;
-            i += 1;
-        }
-        places
-    };
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-    fn load_positions(positions: &[u16; 32]) -> __m512i {
-        // SAFETY: the 64 bytes are the array.
-        unsafe { _mm512_loadu_si512(positions.as_ptr().cast()) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-    fn store_positions(numbers: __m512i, positions: &mut [u16; 32]) {
-        // SAFETY: the 64 bytes are the array.
-        unsafe { _mm512_storeu_si512(positions.as_mut_ptr().cast(), numbers) }
     }
 
     #[inline]

@@ -34,7 +34,8 @@ pub fn length(bits: &[u8], count: usize) -> usize {
     }
 }
 
-fn filled(bytes: usize, count: usize) -> usize {
+/// Bytes of a column that is padded with zeros in a full block.
+pub fn filled(bytes: usize, count: usize) -> usize {
     if count == BLOCK { bytes.next_multiple_of(4) } else { bytes }
 }
 
