@@ -137,26 +137,35 @@ pub fn encode(base: u32, documents: &[u32], out: &mut Vec<u8>) -> usize {
 pub fn decode(sequence: &[u8], base: u32, documents: &mut [u32]) {
     let count = documents.len();
     let mut filled = 0;
-    read(Instructions::detect(), sequence, base, count, Filling { documents, filled: &mut filled });
+    let sequence = Sequence { bytes: sequence, base, count };
+    read(Instructions::detect(), sequence, Filling { documents, filled: &mut filled });
     documents[filled..].fill(0);
+}
+
+/// A whole sequence of `count` documents, none below `base`.
+#[derive(Clone, Copy)]
+pub struct Sequence<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// No document is smaller.
+    pub base: u32,
+    /// How many documents it has.
+    pub count: usize,
 }
 
 /// Documents that [`for_each_slice`] passes on together: 2 KiB, a small part of the L1 cache.
 pub type Buffer = [u32; 512];
 
-/// Passes the documents of a whole sequence to `process`, in order and one buffer at a time: `count` of them, or fewer
-/// if the bytes end early.
+/// Passes the documents of a sequence to `process`, in order and one buffer at a time; fewer if the bytes end early.
 ///
-/// Damaged bytes give wrong documents; nothing outside `sequence` is read, and nothing panics.
+/// Damaged bytes give wrong documents; nothing outside them is read, and nothing panics.
 pub fn for_each_slice(
     instructions: Instructions,
-    sequence: &[u8],
-    base: u32,
-    count: usize,
+    sequence: Sequence<'_>,
     buffer: &mut Buffer,
     process: &mut dyn FnMut(&[u32]),
 ) {
-    read(instructions, sequence, base, count, Buffering { buffer, filled: 0, process });
+    read(instructions, sequence, Buffering { buffer, filled: 0, process });
 }
 
 /// Receives decoded documents.
@@ -209,8 +218,8 @@ impl Sink for Filling<'_> {
     fn end(&mut self) {}
 }
 
-fn read(instructions: Instructions, sequence: &[u8], base: u32, count: usize, mut visit: impl Sink) {
-    let mut reader = Reader { words: sequence, selectors: sequence, left: count, last: base.wrapping_sub(1) };
+fn read(instructions: Instructions, Sequence { bytes, base, count }: Sequence<'_>, mut visit: impl Sink) {
+    let mut reader = Reader { words: bytes, selectors: bytes, left: count, last: base.wrapping_sub(1) };
     match instructions.min(Instructions::detect()) {
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx512 => qmx_simd::for_each_avx512(reader, visit),
@@ -463,7 +472,8 @@ mod tests {
     fn collect(instructions: Instructions, sequence: &[u8], base: u32, count: usize) -> Vec<u32> {
         let mut documents = Vec::new();
         let mut buffer = [0; 512];
-        for_each_slice(instructions, sequence, base, count, &mut buffer, &mut |some| documents.extend_from_slice(some));
+        let sequence = Sequence { bytes: sequence, base, count };
+        for_each_slice(instructions, sequence, &mut buffer, &mut |some| documents.extend_from_slice(some));
         documents
     }
 
