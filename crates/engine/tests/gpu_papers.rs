@@ -4,7 +4,7 @@
 mod device;
 
 use lanner::internals::papers::batched_intersection::Batch;
-use lanner::internals::papers::compaction::{DeviceList, Found, Origins, read_numbers};
+use lanner::internals::papers::compaction::{DeviceList, Found, Operands, Origins, read_numbers};
 use lanner::internals::papers::merge_path::Partitions;
 use lanner::internals::papers::parallel_merge_find::MOST_LEVELS;
 use lanner::internals::papers::selection::{Choice, MOST_KEPT, Method, Selection};
@@ -71,18 +71,23 @@ fn assert_intersections(gpu: &Gpu, a: &[u32], b: &[u32]) {
 
     for partitions in Partitions::ALL {
         let scratch = gpu.allocate(merge_path::scratch_bytes(lists, partitions)).unwrap();
-        let found = merge_path::gpu(gpu, STREAM, lists, partitions, origins, &scratch).unwrap();
+        let found =
+            merge_path::gpu(gpu, STREAM, Operands { origins, ..Operands::new(lists, &scratch) }, partitions).unwrap();
         assert_found(found, &format!("merge path, {partitions:?}"));
     }
 
     let scratch = gpu.allocate(binary_intersection::scratch_bytes(lists[0])).unwrap();
     for lasts in [None, Some(b_there.lasts.address())] {
-        let found = binary_intersection::gpu(gpu, STREAM, lists, lasts, origins, &scratch).unwrap();
+        let found =
+            binary_intersection::gpu(gpu, STREAM, Operands { origins, ..Operands::new(lists, &scratch) }, lasts)
+                .unwrap();
         assert_found(found, &format!("binary search, {lasts:?}"));
     }
     for levels in 1..=MOST_LEVELS {
         let scratch = gpu.allocate(parallel_merge_find::scratch_bytes(lists[0], levels)).unwrap();
-        let found = parallel_merge_find::gpu(gpu, STREAM, lists, levels, origins, &scratch).unwrap();
+        let found =
+            parallel_merge_find::gpu(gpu, STREAM, Operands { origins, ..Operands::new(lists, &scratch) }, levels)
+                .unwrap();
         assert_found(found, &format!("parallel merge find, {levels} levels"));
     }
 
@@ -154,14 +159,17 @@ fn lists_that_are_not_sorted_harm_nothing() {
         let origins = Origins { shorter: places[0].address(), longer: places[1].address() };
         for partitions in Partitions::ALL {
             let scratch = gpu.allocate(merge_path::scratch_bytes(lists, partitions)).unwrap();
-            merge_path::gpu(&gpu, STREAM, lists, partitions, origins, &scratch).unwrap();
+            merge_path::gpu(&gpu, STREAM, Operands { origins, ..Operands::new(lists, &scratch) }, partitions).unwrap();
             gpu.wait(STREAM).unwrap();
         }
         let scratch = gpu.allocate(parallel_merge_find::scratch_bytes(lists[0], 3)).unwrap();
-        let found = parallel_merge_find::gpu(&gpu, STREAM, lists, 3, origins, &scratch).unwrap();
+        let found =
+            parallel_merge_find::gpu(&gpu, STREAM, Operands { origins, ..Operands::new(lists, &scratch) }, 3).unwrap();
         assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
         let scratch = gpu.allocate(binary_intersection::scratch_bytes(lists[0])).unwrap();
-        let found = binary_intersection::gpu(&gpu, STREAM, lists, None, origins, &scratch).unwrap();
+        let found =
+            binary_intersection::gpu(&gpu, STREAM, Operands { origins, ..Operands::new(lists, &scratch) }, None)
+                .unwrap();
         assert!(found.list(&gpu, STREAM).unwrap().length <= lists[0].length);
     }
 }
@@ -174,11 +182,11 @@ fn a_result_is_a_list_for_the_next_intersection() {
     let [a, b, c] = [0, 1, 2].map(|number: usize| Uploaded::new(&gpu, &lists[number]));
     let (both, partitions) = ([a.list, b.list], Partitions::Short);
     let scratch = gpu.allocate(merge_path::scratch_bytes(both, partitions)).unwrap();
-    let found = merge_path::gpu(&gpu, STREAM, both, partitions, Origins::NONE, &scratch).unwrap();
+    let found = merge_path::gpu(&gpu, STREAM, Operands::new(both, &scratch), partitions).unwrap();
     let found = found.list(&gpu, STREAM).unwrap();
     let next_scratch = gpu.allocate(binary_intersection::scratch_bytes(found)).unwrap();
     let lasts = Some(c.lasts.address());
-    let found = binary_intersection::gpu(&gpu, STREAM, [found, c.list], lasts, Origins::NONE, &next_scratch).unwrap();
+    let found = binary_intersection::gpu(&gpu, STREAM, Operands::new([found, c.list], &next_scratch), lasts).unwrap();
     assert_eq!(found.read(&gpu, STREAM).unwrap(), intersection_of(&lists));
 }
 

@@ -14,7 +14,7 @@ use crate::algorithms::topk::TopK;
 use crate::query::answer::Work;
 use crate::query::plan::{PlannedList, Width};
 use lanner_index::codec::BLOCK;
-use lanner_index::codec::qmx::{Buffer, Instructions, for_each_slice};
+use lanner_index::codec::qmx::{Buffer, Instructions, Sequence, for_each_slice};
 use lanner_index::format::IndexError;
 use lanner_index::open::Column;
 use lanner_index::weight::impact_units;
@@ -185,6 +185,6 @@ impl Default for FusedDecoder {
 
 impl Decoder for FusedDecoder {
     fn decode(&mut self, bytes: &[u8], count: usize, process: &mut dyn FnMut(&[u32])) {
-        for_each_slice(self.instructions, bytes, 0, count, &mut self.buffer, process);
+        for_each_slice(self.instructions, Sequence { bytes, base: 0, count }, &mut self.buffer, process);
     }
 }

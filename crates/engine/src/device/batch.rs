@@ -120,9 +120,11 @@ impl Batch {
             let (plan, first) = (plans[number], batch.queries.len());
             for stage in plan.stages.iter().take(stages.end).skip(stages.start) {
                 let rows = batch.rows(context, plan)?;
-                let after = if batch.queries.len() > first { batch.queries.len() as u32 - 1 } else { NONE };
-                batch.push(plan, stage, rows, after, division.share(plan, stage));
+                batch.push(plan, stage, rows, division.share(plan, stage));
             }
+            // A stage is skipped if the one before it has k hits.
+            let later = batch.queries[first..].iter_mut().skip(1);
+            later.zip(first as u32..).for_each(|(query, before)| query.after = before);
             batch.stages[number] = first..batch.queries.len();
         }
         Ok(batch)
@@ -171,7 +173,7 @@ impl Batch {
         })
     }
 
-    fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, after: u32, share: Share) {
+    fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, share: Share) {
         let parts = Parts::new(plan, stage, &rows, share);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
@@ -194,7 +196,7 @@ impl Batch {
             sum: rows.sparse.iter().fold(0u32, |sum, row| sum.saturating_add(row.bound)),
             window: window(postings, plan.documents, parts.length.min(parts.over.len() as u32)),
             answer: self.answer_keys as u32,
-            after,
+            after: NONE,
             parts: parts.count,
             first_part: first_part as u32,
             parts_first: parts.over.start,

@@ -294,7 +294,21 @@ static ANSWERING: [[[[TypedKernel<BatchArguments>; 2]; 2]; 2]; 2] = [
     [answering!("bitpack_frequency"), answering!("bitpack_impact")],
 ];
 
-/// The kernels for the parts of ANDs and of ORs.
-pub fn answering(is_bitpack: bool, column: Column, is_single: bool) -> [&'static TypedKernel<BatchArguments>; 2] {
-    ANSWERING[usize::from(is_bitpack)][usize::from(column == Column::Impact)][usize::from(is_single)].each_ref()
+/// Which variants of the kernels answer a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Whether all lists are packed by bitpack.
+    pub is_bitpack: bool,
+    /// The column that weights are made from.
+    pub column: Column,
+    /// Whether this is a single query, whose rows travel with the launch.
+    pub is_single: bool,
+}
+
+impl Variant {
+    /// The kernels for the parts of ANDs and of ORs.
+    pub fn kernels(self) -> [&'static TypedKernel<BatchArguments>; 2] {
+        let is_impact = self.column == Column::Impact;
+        ANSWERING[usize::from(self.is_bitpack)][usize::from(is_impact)][usize::from(self.is_single)].each_ref()
+    }
 }

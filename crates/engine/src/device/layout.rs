@@ -3,10 +3,9 @@
 use super::Context;
 use super::batch::Batch;
 use super::resident::PADDING;
-use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, QueryState, SparseRow, WorkRow};
+use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, QueryState, SparseRow, Variant, WorkRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
-use lanner_index::open::Column;
 
 /// Where everything lies in the buffers of a batch, in bytes.
 pub struct Layout {
@@ -101,8 +100,7 @@ impl Layout {
 
     /// The launches of a batch: its ANDs first, since an OR may depend on one.
     pub fn launches(&self, batch: &Batch, variant: Variant, arguments: BatchArguments) -> Vec<Launch> {
-        let Variant { is_bitpack, column, is_single } = variant;
-        let [conjunction, scatter] = kernels::answering(is_bitpack, column, is_single);
+        let [conjunction, scatter] = variant.kernels();
         let of_lists = kernels::SCATTER_SHARED_PER_LIST * batch.most_sparse;
         // The parts of both operations lie in one buffer; each launch gets the address of its own.
         let with_parts = |parts: usize| BatchArguments { parts: arguments.parts.plus(parts), ..arguments };
@@ -126,17 +124,6 @@ impl Layout {
         ];
         launches.into_iter().filter(|launch| launch.grid > 0).collect()
     }
-}
-
-/// Which variants of the kernels answer a batch.
-#[derive(Clone, Copy, Debug)]
-pub struct Variant {
-    /// Whether all lists are packed by bitpack.
-    pub is_bitpack: bool,
-    /// The column that weights are made from.
-    pub column: Column,
-    /// Whether this is a single query, whose rows travel with the launch.
-    pub is_single: bool,
 }
 
 /// A launch over the parts of one operation.

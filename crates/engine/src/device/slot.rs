@@ -6,8 +6,8 @@
 use super::Context;
 use super::batch::{Batch, is_bitpack};
 use super::buffers::{Buffers, address, grow};
-use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, WorkRow};
-use super::layout::{Launch, Layout, Variant};
+use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant, WorkRow};
+use super::layout::{Launch, Layout};
 use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
 use super::upload::UploadPlan;

@@ -8,7 +8,7 @@
 //! and 8.1); Liu et al., Griffin (section 3.1.2).
 
 use super::compaction::{
-    DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, SEARCHED, Scratch, ScratchLayout, THREADS,
+    DeviceList, Found, LOOKBACK_SHARED, Lookback, Operands, Origins, SEARCHED, ScratchLayout, THREADS,
 };
 use lanner_gpu::device::{Address, Stream};
 use lanner_gpu::error::GpuError;
@@ -57,18 +57,11 @@ pub fn scratch_bytes(shorter: DeviceList) -> usize {
     ScratchLayout::bytes_of(|layout| lay(layout, shorter))
 }
 
-/// Intersects a shorter list with a longer one, with scratch of [`scratch_bytes`], which the stream uses until it has
-/// been waited for. `lasts` are the longer list's [`last_documents`] on the device; without them the list itself is
-/// searched.
-pub fn gpu(
-    gpu: &Gpu,
-    stream: Stream,
-    [shorter, longer]: [DeviceList; 2],
-    lasts: Option<Address>,
-    origins: Origins,
-    scratch: impl Into<Scratch>,
-) -> Result<Found, GpuError> {
-    let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter));
+/// Intersects a shorter list with a longer one. `lasts` are the longer list's [`last_documents`] on the device; without
+/// them the list itself is searched.
+pub fn gpu(gpu: &Gpu, stream: Stream, operands: Operands, lasts: Option<Address>) -> Result<Found, GpuError> {
+    let Operands { lists: [shorter, longer], origins, scratch } = operands;
+    let mut layout = ScratchLayout::inside(scratch, scratch_bytes(shorter));
     let (lookback, results) = lay(&mut layout, shorter);
     let arguments = BinaryArguments {
         shorter: shorter.documents,

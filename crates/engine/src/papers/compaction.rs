@@ -23,6 +23,7 @@ lanner_gpu::shared! {
 
     /// Where an intersection writes the positions of its matches in both lists: arrays of as many numbers as the
     /// shorter list has documents, or null.
+    #[derive(Default)]
     struct Origins {
         /// Positions in the shorter list.
         shorter: Address to "unsigned",
@@ -31,6 +32,7 @@ lanner_gpu::shared! {
     }
 
     /// The state that the tiles of a launch share; zeros before the launch.
+    #[derive(Default)]
     struct Lookback {
         /// The tile that starts next.
         ticket: Address to "unsigned",
@@ -57,6 +59,24 @@ pub struct DeviceList {
 impl Origins {
     /// No positions are written.
     pub const NONE: Origins = Origins { shorter: Address::NULL, longer: Address::NULL };
+}
+
+/// What an intersection takes: two lists, of which the first counts as the shorter one, and where it may write.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands {
+    /// The lists.
+    pub lists: [DeviceList; 2],
+    /// The positions of matches.
+    pub origins: Origins,
+    /// As many bytes as `scratch_bytes` of the algorithm says; the stream uses them until it has been waited for.
+    pub scratch: Scratch,
+}
+
+impl Operands {
+    /// Two lists, without positions of matches.
+    pub fn new(lists: [DeviceList; 2], scratch: impl Into<Scratch>) -> Operands {
+        Operands { lists, origins: Origins::NONE, scratch: scratch.into() }
+    }
 }
 
 impl Lookback {

@@ -4,7 +4,7 @@ use super::step_upload::StepList;
 use super::steps::{Keys, STREAM, StepRun};
 use crate::device::kernels::{CodecTags, DenseRow, SparseRow};
 use crate::device::rows::ListRow;
-use crate::papers::compaction::{DeviceList, Found, Lookback, Origins, ScratchLayout, THREADS};
+use crate::papers::compaction::{DeviceList, Found, Lookback, Operands, Origins, ScratchLayout, THREADS};
 use crate::papers::merge_path::{self, Partitions};
 use crate::papers::parallel_merge_find;
 use crate::papers::step_kernels::{
@@ -113,7 +113,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let partitions = Partitions::of(lists);
         let bytes = merge_path::scratch_bytes(lists, partitions);
         let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
-        let found = merge_path::gpu(self.run.begin()?, STREAM, lists, partitions, next.origins, scratch)?;
+        let operands = Operands { lists, origins: next.origins, scratch };
+        let found = merge_path::gpu(self.run.begin()?, STREAM, operands, partitions)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
@@ -123,7 +124,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let next = self.next(candidates.length)?;
         let bytes = parallel_merge_find::scratch_bytes(candidates, LEVELS);
         let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
-        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, lists, LEVELS, next.origins, scratch)?;
+        let operands = Operands { lists, origins: next.origins, scratch };
+        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, operands, LEVELS)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
@@ -203,19 +205,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
     }
 
     pub(super) fn blocks_arguments(&self, row: &SparseRow, decoded: DecodedBlocks) -> BlocksArguments {
-        let nothing = Address::NULL;
-        BlocksArguments {
-            list: *row,
-            decoded,
-            candidates: nothing,
-            candidate_blocks: nothing,
-            results: nothing,
-            origins: Origins::NONE,
-            lookback: Lookback { ticket: nothing, total: nothing, states: nothing, tiles: 0, reserved: 0 },
-            count: 0,
-            codecs: self.codecs,
-            reserved: 0,
-        }
+        BlocksArguments { list: *row, decoded, codecs: self.codecs, ..BlocksArguments::default() }
     }
 
     pub(super) fn note_decoded(&mut self, row: &SparseRow, blocks: u32) {

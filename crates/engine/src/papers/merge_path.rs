@@ -17,7 +17,7 @@
 //!
 //! Liu et al., Griffin (section 3.1.2), after Green, McColl and Bader, GPU Merge Path (2012).
 
-use super::compaction::{DeviceList, Found, Lookback, Origins, Scratch, ScratchLayout, THREADS};
+use super::compaction::{DeviceList, Found, Lookback, Operands, Origins, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::TypedKernel;
@@ -124,17 +124,10 @@ pub fn scratch_bytes(lists: [DeviceList; 2], partitions: Partitions) -> usize {
     ScratchLayout::bytes_of(|layout| arguments(layout, lists, partitions))
 }
 
-/// Intersects two lists, with scratch of [`scratch_bytes`], which the stream uses until it has been waited for. The
-/// first list counts as the shorter one in `origins`, whatever the lengths.
-pub fn gpu(
-    gpu: &Gpu,
-    stream: Stream,
-    lists: [DeviceList; 2],
-    partitions: Partitions,
-    origins: Origins,
-    scratch: impl Into<Scratch>,
-) -> Result<Found, GpuError> {
-    let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(lists, partitions));
+/// Intersects two lists of any lengths.
+pub fn gpu(gpu: &Gpu, stream: Stream, operands: Operands, partitions: Partitions) -> Result<Found, GpuError> {
+    let Operands { lists, origins, scratch } = operands;
+    let mut layout = ScratchLayout::inside(scratch, scratch_bytes(lists, partitions));
     let arguments = MergePathArguments { origins, ..arguments(&mut layout, lists, partitions) };
     let lookback = arguments.lookback;
     lookback.clear(gpu, stream)?;

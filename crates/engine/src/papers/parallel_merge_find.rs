@@ -10,7 +10,7 @@
 //! level it is `binary_intersection`.
 
 use super::binary_intersection::lay;
-use super::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Origins, Scratch, ScratchLayout, THREADS};
+use super::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Operands, Origins, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
@@ -22,6 +22,7 @@ lanner_gpu::shared! {
     mod header = "src/ptx/parallel_merge_find.h", includes "ptx/compaction.h", in papers;
 
     /// The argument of both kernels.
+    #[derive(Default)]
     struct MergeFindArguments {
         /// The shorter list.
         shorter: Address to "const unsigned",
@@ -83,23 +84,14 @@ pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
     })
 }
 
-/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels, with scratch of [`scratch_bytes`], which
-/// the stream uses until it has been waited for.
-pub fn gpu(
-    gpu: &Gpu,
-    stream: Stream,
-    [shorter, longer]: [DeviceList; 2],
-    levels: u32,
-    origins: Origins,
-    scratch: impl Into<Scratch>,
-) -> Result<Found, GpuError> {
-    let mut layout = ScratchLayout::inside(scratch.into(), scratch_bytes(shorter, levels));
+/// Intersects a shorter list with a longer one by 1 to [`MOST_LEVELS`] levels.
+pub fn gpu(gpu: &Gpu, stream: Stream, operands: Operands, levels: u32) -> Result<Found, GpuError> {
+    let Operands { lists: [shorter, longer], origins, scratch } = operands;
+    let mut layout = ScratchLayout::inside(scratch, scratch_bytes(shorter, levels));
     let (lookback, results) = lay(&mut layout, shorter);
     let mut arguments = MergeFindArguments {
         shorter: shorter.documents,
         longer: longer.documents,
-        parents: Address::NULL,
-        segments: Address::NULL,
         results,
         origins,
         lookback,
@@ -107,8 +99,7 @@ pub fn gpu(
         longer_length: longer.length,
         segment: 1,
         fan_out: fan_out(shorter.length, levels + 1),
-        segment_count: 0,
-        reserved: 0,
+        ..MergeFindArguments::default()
     };
     lookback.clear(gpu, stream)?;
     let found = Found { documents: results, count: lookback.total };

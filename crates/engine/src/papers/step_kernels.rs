@@ -39,6 +39,7 @@ lanner_gpu::shared! {
     }
 
     /// The argument of the kernels that find, decode and search blocks.
+    #[derive(Default)]
     struct BlocksArguments {
         /// The list.
         list: SparseRow,

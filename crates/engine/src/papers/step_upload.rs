@@ -65,8 +65,11 @@ impl<'a> StepRun<'a> {
     pub fn upload(&mut self, lists: &[StepList<'_>]) -> Result<Vec<ListRow>, GpuError> {
         let bytes: Vec<&[u8]> = lists.iter().filter_map(|list| Some(list.on_host?.bytes)).collect();
         let mut addresses = self.write(&bytes)?.into_iter();
-        let mut address = |list: &StepList<'_>| list.on_host.and_then(|_| addresses.next());
-        Ok(lists.iter().map(|list| address(list).map_or(list.row, |address| list.row.at(address))).collect())
+        let row = |list: &StepList<'_>| match list.on_host {
+            Some(_) => list.row.at(addresses.next().expect("an address for each list that was written")),
+            None => list.row,
+        };
+        Ok(lists.iter().map(row).collect())
     }
 
     /// Uploads one list if it is not resident, and returns its address.

@@ -278,8 +278,7 @@ impl Default for Codecs {
 /// A codec name that does not exist.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown codec {0:?}; the codecs are {names}, for both columns (--codec bitpack) \
-     or each (--codec documents=raw,weights=bitpack)",
+    "unknown codec {0:?}; the codecs are {names}, for both columns or for each: documents=raw,weights=bitpack",
     names = CodecName::names()
 )]
 pub struct UnknownCodec(String);

@@ -15,7 +15,7 @@
 //! In a full block the column is padded with zeros to a multiple of four bytes.
 
 use super::lanes::{Kernels, number_at, number_of_bits, pack, pack_bits, packed_bytes, width_of};
-use super::{BLOCK, Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one, unary::filled};
+use super::{Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one, unary::filled};
 
 /// Most gaps in few bits.
 pub struct PforBlock {
@@ -151,6 +151,7 @@ fn append_exceptions(numbers: &[u32], width: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::BLOCK;
 
     #[test]
     fn a_large_number_among_small_ones_is_an_exception() {

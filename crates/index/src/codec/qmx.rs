@@ -29,28 +29,23 @@ pub struct Packing {
 }
 
 /// `PACKINGS[selector % 16]`; the widths are those of the paper.
-pub const PACKINGS: [Packing; 15] = {
-    const fn row(width: u32, numbers: usize, words: usize) -> Packing {
-        Packing { width, numbers, words }
-    }
-    [
-        row(0, 256, 0),
-        row(1, 128, 1),
-        row(2, 64, 1),
-        row(3, 40, 1),
-        row(4, 32, 1),
-        row(5, 24, 1),
-        row(6, 20, 1),
-        row(7, 36, 2),
-        row(8, 16, 1),
-        row(9, 28, 2),
-        row(10, 12, 1),
-        row(12, 20, 2),
-        row(16, 8, 1),
-        row(21, 12, 2),
-        row(32, 4, 1),
-    ]
-};
+pub const PACKINGS: [Packing; 15] = [
+    Packing { width: 0, numbers: 256, words: 0 },
+    Packing { width: 1, numbers: 128, words: 1 },
+    Packing { width: 2, numbers: 64, words: 1 },
+    Packing { width: 3, numbers: 40, words: 1 },
+    Packing { width: 4, numbers: 32, words: 1 },
+    Packing { width: 5, numbers: 24, words: 1 },
+    Packing { width: 6, numbers: 20, words: 1 },
+    Packing { width: 7, numbers: 36, words: 2 },
+    Packing { width: 8, numbers: 16, words: 1 },
+    Packing { width: 9, numbers: 28, words: 2 },
+    Packing { width: 10, numbers: 12, words: 1 },
+    Packing { width: 12, numbers: 20, words: 2 },
+    Packing { width: 16, numbers: 8, words: 1 },
+    Packing { width: 21, numbers: 12, words: 2 },
+    Packing { width: 32, numbers: 4, words: 1 },
+];
 
 /// The row of selectors for varints.
 const TAIL: u8 = 15;
@@ -142,26 +137,35 @@ pub fn encode(base: u32, documents: &[u32], out: &mut Vec<u8>) -> usize {
 pub fn decode(sequence: &[u8], base: u32, documents: &mut [u32]) {
     let count = documents.len();
     let mut filled = 0;
-    read(Instructions::detect(), sequence, base, count, Filling { documents, filled: &mut filled });
+    let sequence = Sequence { bytes: sequence, base, count };
+    read(Instructions::detect(), sequence, Filling { documents, filled: &mut filled });
     documents[filled..].fill(0);
+}
+
+/// A whole sequence of `count` documents, none below `base`.
+#[derive(Clone, Copy)]
+pub struct Sequence<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// No document is smaller.
+    pub base: u32,
+    /// How many documents it has.
+    pub count: usize,
 }
 
 /// Documents that [`for_each_slice`] passes on together: 2 KiB, a small part of the L1 cache.
 pub type Buffer = [u32; 512];
 
-/// Passes the documents of a whole sequence to `process`, in order and one buffer at a time: `count` of them, or fewer
-/// if the bytes end early.
+/// Passes the documents of a sequence to `process`, in order and one buffer at a time; fewer if the bytes end early.
 ///
-/// Damaged bytes give wrong documents; nothing outside `sequence` is read, and nothing panics.
+/// Damaged bytes give wrong documents; nothing outside them is read, and nothing panics.
 pub fn for_each_slice(
     instructions: Instructions,
-    sequence: &[u8],
-    base: u32,
-    count: usize,
+    sequence: Sequence<'_>,
     buffer: &mut Buffer,
     process: &mut dyn FnMut(&[u32]),
 ) {
-    read(instructions, sequence, base, count, Buffering { buffer, filled: 0, process });
+    read(instructions, sequence, Buffering { buffer, filled: 0, process });
 }
 
 /// Receives decoded documents.
@@ -214,8 +218,8 @@ impl Sink for Filling<'_> {
     fn end(&mut self) {}
 }
 
-fn read(instructions: Instructions, sequence: &[u8], base: u32, count: usize, mut visit: impl Sink) {
-    let mut reader = Reader { words: sequence, selectors: sequence, left: count, last: base.wrapping_sub(1) };
+fn read(instructions: Instructions, Sequence { bytes, base, count }: Sequence<'_>, mut visit: impl Sink) {
+    let mut reader = Reader { words: bytes, selectors: bytes, left: count, last: base.wrapping_sub(1) };
     match instructions.min(Instructions::detect()) {
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx512 => qmx_simd::for_each_avx512(reader, visit),
@@ -304,22 +308,13 @@ impl<'a> Reader<'a> {
 
 /// Calls `$function::<PACKING>` with the packing of a run known, so that every shift is a constant.
 macro_rules! dispatch {
-    ($packing:expr, $function:ident($($argument:expr),*)) => {
+    ($packing:expr, $function:ident $arguments:tt) => {
+        dispatch!(@ $packing, $function $arguments, 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    (@ $packing:expr, $function:ident $arguments:tt, $($row:literal)*) => {
         match $packing {
-            1 => $function::<1, _>($($argument),*),
-            2 => $function::<2, _>($($argument),*),
-            3 => $function::<3, _>($($argument),*),
-            4 => $function::<4, _>($($argument),*),
-            5 => $function::<5, _>($($argument),*),
-            6 => $function::<6, _>($($argument),*),
-            7 => $function::<7, _>($($argument),*),
-            8 => $function::<8, _>($($argument),*),
-            9 => $function::<9, _>($($argument),*),
-            10 => $function::<10, _>($($argument),*),
-            11 => $function::<11, _>($($argument),*),
-            12 => $function::<12, _>($($argument),*),
-            13 => $function::<13, _>($($argument),*),
-            _ => $function::<14, _>($($argument),*),
+            $($row => $function::<$row, _> $arguments,)*
+            _ => $function::<14, _> $arguments,
         }
     };
 }
@@ -477,7 +472,8 @@ mod tests {
     fn collect(instructions: Instructions, sequence: &[u8], base: u32, count: usize) -> Vec<u32> {
         let mut documents = Vec::new();
         let mut buffer = [0; 512];
-        for_each_slice(instructions, sequence, base, count, &mut buffer, &mut |some| documents.extend_from_slice(some));
+        let sequence = Sequence { bytes: sequence, base, count };
+        for_each_slice(instructions, sequence, &mut buffer, &mut |some| documents.extend_from_slice(some));
         documents
     }
 

@@ -21,14 +21,12 @@ pub fn kernels() -> &'static [&'static Kernels] {
         if is_x86_feature_detected!("avx2") {
             found.push(&AVX2);
         }
-        let features = [
-            is_x86_feature_detected!("avx512f"),
-            is_x86_feature_detected!("avx512bw"),
-            is_x86_feature_detected!("avx512vl"),
-            is_x86_feature_detected!("avx512vbmi"),
-            is_x86_feature_detected!("avx512vbmi2"),
-        ];
-        if features.into_iter().all(|is_there| is_there) {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
+        {
             found.push(&AVX512);
         }
         found

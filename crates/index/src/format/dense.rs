@@ -5,7 +5,7 @@
 //! position of a weight is a population count, and every chunk has its own bound. The rank of a document is the number
 //! of postings before it; that of a chunk is counted from the start of its window.
 
-use super::list::{LONG_HEADER_BYTES, UNIT};
+use super::list::{LONG_HEADER_BYTES, UNIT, arrays};
 use super::segment::{WINDOW, u32_at};
 
 crate::codec::constants! {
@@ -53,64 +53,32 @@ impl DenseLayout {
         self.documents.div_ceil(WINDOW as usize)
     }
 
-    /// Start of the ranks of the windows.
-    pub fn window_rank(&self) -> usize {
-        LONG_HEADER_BYTES
-    }
-
-    /// Start of the ranks of the chunks.
-    pub fn chunk_rank(&self) -> usize {
-        self.window_rank() + 4 * self.windows()
-    }
-
-    /// Start of the windows' largest saturations, as codes of 16 bits.
-    pub fn window_saturation(&self) -> usize {
-        self.chunk_rank() + 2 * self.chunks()
-    }
-
-    /// Start of the chunks' largest saturations, as codes of 8 bits.
-    pub fn chunk_saturation(&self) -> usize {
-        self.window_saturation() + 2 * self.if_frequencies(self.windows())
-    }
-
-    /// Start of the chunks' largest impacts.
-    pub fn chunk_impact(&self) -> usize {
-        self.chunk_saturation() + self.if_frequencies(self.chunks())
-    }
-
-    /// Start of the windows' largest impacts.
-    pub fn window_impact(&self) -> usize {
-        self.chunk_impact() + self.if_impacts(self.chunks())
-    }
-
-    /// Start of the words.
-    pub fn words(&self) -> usize {
-        (self.window_impact() + self.if_impacts(self.windows())).next_multiple_of(UNIT)
-    }
-
-    /// Start of the frequencies.
-    pub fn frequencies(&self) -> usize {
-        (self.words() + 8 * self.chunks()).next_multiple_of(UNIT)
-    }
-
-    /// Start of the impacts.
-    pub fn impacts(&self) -> usize {
-        (self.frequencies() + (self.postings * self.frequency_bits).div_ceil(8)).next_multiple_of(UNIT)
-    }
-
-    /// Start of the exceptions' ranks.
-    pub fn exception_rank(&self) -> usize {
-        (self.impacts() + self.if_impacts(self.postings)).next_multiple_of(UNIT)
-    }
-
-    /// Start of the exceptions' frequencies.
-    pub fn exception_frequency(&self) -> usize {
-        self.exception_rank() + 4 * self.exceptions
-    }
-
-    /// Bytes of the whole list.
-    pub fn end(&self) -> usize {
-        (self.exception_frequency() + 4 * self.exceptions).next_multiple_of(UNIT)
+    arrays! {
+        self from LONG_HEADER_BYTES;
+        /// the ranks of the windows.
+        window_rank: 4 * self.windows();
+        /// the ranks of the chunks.
+        chunk_rank: 2 * self.chunks();
+        /// the windows' largest saturations, as codes of 16 bits.
+        window_saturation: 2 * self.if_frequencies(self.windows());
+        /// the chunks' largest saturations, as codes of 8 bits.
+        chunk_saturation: self.if_frequencies(self.chunks());
+        /// the chunks' largest impacts.
+        chunk_impact: self.if_impacts(self.chunks());
+        /// the windows' largest impacts.
+        window_impact: self.if_impacts(self.windows());
+        /// the words.
+        align words: 8 * self.chunks();
+        /// the frequencies.
+        align frequencies: (self.postings * self.frequency_bits).div_ceil(8);
+        /// the impacts.
+        align impacts: self.if_impacts(self.postings);
+        /// the exceptions' ranks.
+        align exception_rank: 4 * self.exceptions;
+        /// the exceptions' frequencies.
+        exception_frequency: 4 * self.exceptions;
+        /// what follows the list.
+        align end
     }
 
     fn if_frequencies(&self, count: usize) -> usize {

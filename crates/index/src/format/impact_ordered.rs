@@ -12,7 +12,7 @@
 //! ```
 //! The segments start at the next multiple of 16 bytes.
 
-use super::list::UNIT;
+use super::list::{UNIT, arrays};
 
 /// Bytes of the fixed header.
 pub const HEADER_BYTES: usize = 8;
@@ -31,24 +31,16 @@ pub struct ImpactOrderedLayout {
 }
 
 impl ImpactOrderedLayout {
-    /// Start of `end[segments]`.
-    pub fn end(&self) -> usize {
-        HEADER_BYTES
-    }
-
-    /// Start of `postings[segments]`.
-    pub fn postings(&self) -> usize {
-        self.end() + self.number_bytes() * self.segments
-    }
-
-    /// Start of `impact[segments]`.
-    pub fn impact(&self) -> usize {
-        self.postings() + self.number_bytes() * self.segments
-    }
-
-    /// Start of the first segment.
-    pub fn payload(&self) -> usize {
-        (self.impact() + self.segments).next_multiple_of(UNIT)
+    arrays! {
+        self from HEADER_BYTES;
+        /// `end[segments]`.
+        end: self.number_bytes() * self.segments;
+        /// `postings[segments]`.
+        postings: self.number_bytes() * self.segments;
+        /// `impact[segments]`.
+        impact: self.segments;
+        /// the first segment.
+        align payload
     }
 
     /// Bytes of a number of the directory.

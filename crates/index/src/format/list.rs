@@ -32,6 +32,23 @@ pub const BLOCKS_IN_WINDOW: usize = 4;
 /// The bit of the first byte of a short list that says that every frequency is 1.
 pub const ALL_ONES: u8 = 0x80;
 
+/// Defines methods that say where arrays start, one after the other, from a table with the bytes of each; `align` rounds
+/// a start up to a multiple of [`UNIT`].
+macro_rules! arrays {
+    ($self:ident from $start:expr; #[doc = $doc:literal] align $name:ident $($rest:tt)*) => {
+        $crate::format::list::arrays! { $self from ($start).next_multiple_of(UNIT); #[doc = $doc] $name $($rest)* }
+    };
+    ($self:ident from $start:expr; #[doc = $doc:literal] $name:ident $(: $bytes:expr; $($rest:tt)+)?) => {
+        #[doc = concat!("Start of", $doc)]
+        pub fn $name(&$self) -> usize {
+            $start
+        }
+
+        $($crate::format::list::arrays! { $self from $self.$name() + $bytes; $($rest)+ })?
+    };
+}
+pub(super) use arrays;
+
 /// Which arrays a long list has, and where they start, computed from the four fields.
 ///
 /// In order: `last[blocks]` u32, `offset[blocks]` u32 (in units of 16 bytes from the first block),
@@ -50,59 +67,30 @@ pub struct LongLayout {
 }
 
 impl LongLayout {
-    /// Start of `last[blocks]`, the last document of each block.
-    pub fn last(&self) -> usize {
-        LONG_HEADER_BYTES
-    }
-
-    /// Start of `offset[blocks]`.
-    pub fn offset(&self) -> usize {
-        self.last() + 4 * self.blocks
-    }
-
-    /// Start of `first_block[windows]`: the first block that can hold a document of the window.
-    pub fn first_block(&self) -> usize {
-        self.offset() + 4 * self.blocks
-    }
-
-    /// Start of the blocks' largest saturations, as codes.
-    pub fn frequency_bound(&self) -> usize {
-        self.first_block() + 4 * self.windows
-    }
-
-    /// Start of the windows' largest saturations, as codes.
-    pub fn frequency_window_bound(&self) -> usize {
-        self.frequency_bound() + 2 * self.if_frequencies(self.blocks)
-    }
-
-    /// Start of the blocks' largest impacts.
-    pub fn impact_bound(&self) -> usize {
-        self.frequency_window_bound() + 2 * self.if_frequencies(self.windows)
-    }
-
-    /// Start of the windows' largest impacts.
-    pub fn impact_window_bound(&self) -> usize {
-        self.impact_bound() + self.if_impacts(self.blocks)
-    }
-
-    /// Start of the documents' directory bytes.
-    pub fn document_byte(&self) -> usize {
-        self.impact_window_bound() + self.if_impacts(self.windows)
-    }
-
-    /// Start of the frequencies' directory bytes.
-    pub fn frequency_byte(&self) -> usize {
-        self.document_byte() + self.blocks
-    }
-
-    /// Start of the impacts' directory bytes.
-    pub fn impact_byte(&self) -> usize {
-        self.frequency_byte() + self.if_frequencies(self.blocks)
-    }
-
-    /// Start of the first block.
-    pub fn payload(&self) -> usize {
-        (self.impact_byte() + self.if_impacts(self.blocks)).next_multiple_of(UNIT)
+    arrays! {
+        self from LONG_HEADER_BYTES;
+        /// `last[blocks]`, the last document of each block.
+        last: 4 * self.blocks;
+        /// `offset[blocks]`.
+        offset: 4 * self.blocks;
+        /// `first_block[windows]`: the first block that can hold a document of the window.
+        first_block: 4 * self.windows;
+        /// the blocks' largest saturations, as codes.
+        frequency_bound: 2 * self.if_frequencies(self.blocks);
+        /// the windows' largest saturations, as codes.
+        frequency_window_bound: 2 * self.if_frequencies(self.windows);
+        /// the blocks' largest impacts.
+        impact_bound: self.if_impacts(self.blocks);
+        /// the windows' largest impacts.
+        impact_window_bound: self.if_impacts(self.windows);
+        /// the documents' directory bytes.
+        document_byte: self.blocks;
+        /// the frequencies' directory bytes.
+        frequency_byte: self.if_frequencies(self.blocks);
+        /// the impacts' directory bytes.
+        impact_byte: self.if_impacts(self.blocks);
+        /// the first block.
+        align payload
     }
 
     fn if_frequencies(&self, count: usize) -> usize {

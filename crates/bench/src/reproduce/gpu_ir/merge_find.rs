@@ -8,7 +8,7 @@ use crate::query_log::spread;
 use crate::reproduce::setup::{Average, Download, Resident, Setup, Term, check, time_cpu};
 use crate::result::{Measurement, groups};
 use crate::table::{Table, number};
-use lanner::internals::papers::compaction::{Found, Origins};
+use lanner::internals::papers::compaction::{Found, Operands};
 use lanner::internals::papers::merge_path::{self, Partitions};
 use lanner::internals::papers::parallel_merge_find::MOST_LEVELS;
 use lanner::internals::papers::{binary_intersection, parallel_merge_find};
@@ -44,11 +44,11 @@ fn method_names() -> Vec<String> {
 
 /// Launches the method with a number of [`method_names`].
 fn launch(setup: &Setup, lists: &[Resident; 2], method: u32, scratch: &Memory) -> Result<Found, GpuError> {
-    let both = [lists[0].list, lists[1].list];
+    let (gpu, operands) = (&setup.gpu, Operands::new([lists[0].list, lists[1].list], scratch));
     match method {
-        0 => binary_intersection::gpu(&setup.gpu, STREAM, both, None, Origins::NONE, scratch),
-        1..=MOST_LEVELS => parallel_merge_find::gpu(&setup.gpu, STREAM, both, method, Origins::NONE, scratch),
-        _ => merge_path::gpu(&setup.gpu, STREAM, both, Partitions::of(both), Origins::NONE, scratch),
+        0 => binary_intersection::gpu(gpu, STREAM, operands, None),
+        1..=MOST_LEVELS => parallel_merge_find::gpu(gpu, STREAM, operands, method),
+        _ => merge_path::gpu(gpu, STREAM, operands, Partitions::of(operands.lists)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::reproduce::setup::{Average, Coded, Download, Ranked, Setup, Timed, ch
 use crate::result::{Measurement, find_value};
 use crate::table::{DASH, Table, number};
 use lanner::internals::device::decode::DecodeKind;
-use lanner::internals::papers::compaction::{DeviceList, Origins, read_numbers};
+use lanner::internals::papers::compaction::{DeviceList, Operands, read_numbers};
 use lanner::internals::papers::parallel_merge_find;
 use lanner::internals::papers::selection::Method;
 use lanner::internals::query::answer::Scored;
@@ -123,7 +123,7 @@ impl Work<'_> {
             let (lists, mut found) = ([common, self.packed[list].list()], None);
             intersecting += self.setup.time(|| {
                 let scratch = &self.scratch[turn % 2];
-                let there = parallel_merge_find::gpu(gpu, STREAM, lists, LEVELS, Origins::NONE, scratch)?;
+                let there = parallel_merge_find::gpu(gpu, STREAM, Operands::new(lists, scratch), LEVELS)?;
                 found = Some(there);
                 Ok(Download { from: there.count, bytes: 4 })
             })?;

@@ -10,7 +10,7 @@ use crate::statistics::mean;
 use crate::table::{DASH, Table, number};
 use lanner::internals::device::decode::DecodeKind::Documents;
 use lanner::internals::papers::binary_intersection;
-use lanner::internals::papers::compaction::{DeviceList, Found, Origins};
+use lanner::internals::papers::compaction::{DeviceList, Found, Operands};
 use lanner::internals::papers::merge_path::{self, Partitions};
 use lanner::internals::query::answer::Scored;
 use lanner::{Mode, Plan};
@@ -211,7 +211,7 @@ impl Pairs {
 }
 
 fn merge(gpu: &Gpu, lists: [DeviceList; 2], scratch: &Memory) -> Result<Found, GpuError> {
-    merge_path::gpu(gpu, STREAM, lists, Partitions::of(lists), Origins::NONE, scratch)
+    merge_path::gpu(gpu, STREAM, Operands::new(lists, scratch), Partitions::of(lists))
 }
 
 impl Pair {
@@ -226,7 +226,7 @@ impl Pair {
     /// Submits the work of a kernel of the papers; `None` for other methods.
     fn launch(&self, setup: &Setup, method: Method, scratch: &Memory) -> Result<Option<Found>, GpuError> {
         let (gpu, lists) = (&setup.gpu, self.lists());
-        let binary = |lasts| binary_intersection::gpu(gpu, STREAM, lists, lasts, Origins::NONE, scratch);
+        let binary = |lasts| binary_intersection::gpu(gpu, STREAM, Operands::new(lists, scratch), lasts);
         Ok(Some(match method {
             Method::GpuMerge => merge(gpu, lists, scratch)?,
             Method::GpuBinary => binary(None)?,
