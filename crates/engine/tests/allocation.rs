@@ -221,8 +221,8 @@ fn decode_all(index: &Index) -> u64 {
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut documents);
             for column in [Column::Frequency, Column::Impact] {
-                assert_eq!(list.decode_weights(column, block, &mut weights), count);
-                (0..count).for_each(|i| assert_eq!(list.weight_at(column, block, i), weights[i]));
+                assert_eq!(list.decode_values(column, block, &mut weights), count);
+                (0..count).for_each(|i| assert_eq!(list.value_at(column, block, i), weights[i]));
             }
             black_box((list.saturation_bound(block), list.impact_bound(block), list.find_block(0, documents[0])));
             postings += count as u64;

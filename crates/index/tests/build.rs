@@ -27,9 +27,9 @@ fn postings(index: &Index, term: &str, column: Column) -> Vec<(u32, u32)> {
     let (mut documents, mut weights, mut found) = ([0; BLOCK], [0; BLOCK], Vec::new());
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        assert_eq!(list.decode_weights(column, block, &mut weights), count);
+        assert_eq!(list.decode_values(column, block, &mut weights), count);
         for index in [0, count / 2, count.saturating_sub(1)].into_iter().filter(|&index| index < count) {
-            assert_eq!(list.weight_at(column, block, index), weights[index]);
+            assert_eq!(list.value_at(column, block, index), weights[index]);
         }
         found.extend(documents[..count].iter().copied().zip(weights));
     }
@@ -104,7 +104,7 @@ fn impacts_are_scaled_weights_from_1_to_255_and_the_largest_is_255() {
         let list = index.list(TermId(term)).unwrap();
         let (mut impacts, mut kept) = ([0; BLOCK], Vec::new());
         for block in 0..list.blocks() {
-            let count = list.decode_weights(Column::Impact, block, &mut impacts);
+            let count = list.decode_values(Column::Impact, block, &mut impacts);
             kept.extend_from_slice(&impacts[..count]);
         }
         kept.sort_unstable_by(|a, b| b.cmp(a));

@@ -27,7 +27,7 @@ fn use_all(index: &Index) {
         for block in 0..list.blocks().min(50) {
             list.decode_documents(block, &mut documents);
             for column in [Column::Frequency, Column::Impact] {
-                list.decode_weights(column, block, &mut weights);
+                list.decode_values(column, block, &mut weights);
             }
             list.block_bytes(block);
             list.saturation_bound(block);

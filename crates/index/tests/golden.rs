@@ -85,7 +85,7 @@ fn holds_what_was_put_in(index: &Index) {
         let (mut numbers, mut counts, mut found) = ([0; BLOCK], [0; BLOCK], Vec::new());
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut numbers);
-            list.decode_weights(Column::Frequency, block, &mut counts);
+            list.decode_values(Column::Frequency, block, &mut counts);
             found.extend(numbers[..count].iter().copied().zip(counts));
         }
         assert_eq!(found, expected, "{word}");

@@ -38,7 +38,7 @@ fn postings(index: &Index, column: Column) -> BTreeMap<(u64, String), u32> {
         let list = index.list(TermId(term)).unwrap();
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut documents);
-            list.decode_weights(column, block, &mut weights);
+            list.decode_values(column, block, &mut weights);
             for (document, weight) in documents[..count].iter().zip(weights) {
                 found.insert((term, ids[*document as usize].clone()), weight);
             }

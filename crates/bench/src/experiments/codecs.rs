@@ -68,14 +68,14 @@ impl Part {
     fn decode(self, list: &List<'_>, block: usize, numbers: &mut [u32; BLOCK]) -> usize {
         match self {
             Part::Documents => list.decode_documents(block, numbers),
-            Part::Weights => list.decode_weights(Column::Frequency, block, numbers),
+            Part::Weights => list.decode_values(Column::Frequency, block, numbers),
         }
     }
 }
 
 fn is_all_ones(list: &List<'_>) -> bool {
     let mut numbers = [0; BLOCK];
-    let count = list.decode_weights(Column::Frequency, 0, &mut numbers);
+    let count = list.decode_values(Column::Frequency, 0, &mut numbers);
     numbers[..count].iter().all(|&number| number == 1)
 }
 

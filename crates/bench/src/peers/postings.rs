@@ -71,7 +71,7 @@ fn write_lists(index: &Index, folder: &Path) -> Result<()> {
         }
         for block in 0..list.blocks() {
             let count = list.decode_documents(block, &mut block_buffers.0);
-            list.decode_weights(Column::Frequency, block, &mut block_buffers.1);
+            list.decode_values(Column::Frequency, block, &mut block_buffers.1);
             documents.numbers(&block_buffers.0[..count])?;
             frequencies.numbers(&block_buffers.1[..count])?;
         }

@@ -331,7 +331,7 @@ impl<W: Weigher> Conjunction<'_, W> {
                 let position = positions[usize::from(origin) % BLOCK];
                 *value = match other.list.dense() {
                     Some(dense) => dense.value(W::COLUMN, position),
-                    None => other.list.weight_at(W::COLUMN, position as usize / BLOCK, position as usize % BLOCK),
+                    None => other.list.value_at(W::COLUMN, position as usize / BLOCK, position as usize % BLOCK),
                 };
             }
             let postings = Postings { values: &values, documents, count: *count };
@@ -352,12 +352,12 @@ impl<W: Weigher> Conjunction<'_, W> {
         let origins = &candidates.origins[..candidates.count];
         if candidates.count < DECODE_TOGETHER {
             for (value, &origin) in values.iter_mut().zip(origins) {
-                *value = self.driver.list.weight_at(W::COLUMN, block, usize::from(origin));
+                *value = self.driver.list.value_at(W::COLUMN, block, usize::from(origin));
             }
             return;
         }
         let mut all = [0; BLOCK];
-        self.driver.list.decode_weights(W::COLUMN, block, &mut all);
+        self.driver.list.decode_values(W::COLUMN, block, &mut all);
         for (value, &origin) in values.iter_mut().zip(origins) {
             *value = all[usize::from(origin) % BLOCK];
         }

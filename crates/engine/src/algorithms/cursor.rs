@@ -161,7 +161,7 @@ impl<'a, W: Weigher> Cursor<'a, W> {
     #[inline]
     pub fn value(&mut self) -> u32 {
         if !self.has_weights {
-            self.list.decode_weights(W::COLUMN, self.block, &mut self.weights);
+            self.list.decode_values(W::COLUMN, self.block, &mut self.weights);
             self.has_weights = true;
         }
         self.weights[self.position]

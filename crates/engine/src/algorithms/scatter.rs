@@ -379,7 +379,7 @@ impl<W: Weigher> Sparse<'_, W> {
         if self.documents[position] != document {
             return absent;
         }
-        let value = self.list.weight_at(W::COLUMN, self.block, position);
+        let value = self.list.value_at(W::COLUMN, self.block, position);
         Some(self.weigher.weigh(self.multiplier, value, document))
     }
 
@@ -405,7 +405,7 @@ impl<W: Weigher> Sparse<'_, W> {
                 self.position = self.documents[..self.count].partition_point(|&document| document < window.start);
             }
             let mut values = [1; BLOCK];
-            self.list.decode_weights(W::COLUMN, block, &mut values);
+            self.list.decode_values(W::COLUMN, block, &mut values);
             let postings = Postings { values: &values, documents: self.documents, count: self.count };
             self.weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
             count_block(work, self.count);

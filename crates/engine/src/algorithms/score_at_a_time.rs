@@ -139,7 +139,7 @@ fn sort_short_list(
     let list = task.index.list_at(planned.span)?;
     let (mut documents, mut impacts) = ([0; BLOCK], [0; BLOCK]);
     let count = list.decode_documents(0, &mut documents);
-    list.decode_weights(Column::Impact, 0, &mut impacts);
+    list.decode_values(Column::Impact, 0, &mut impacts);
     let mut postings: [(u32, u32); BLOCK] = std::array::from_fn(|i| (impacts[i], documents[i]));
     let postings = &mut postings[..count];
     postings.sort_unstable_by_key(|&(impact, document)| (Reverse(impact), document));

@@ -228,10 +228,10 @@ mod tests {
                 let expected: Vec<u32> = self.postings[rank..end].iter().map(|posting| posting.0).collect();
                 assert_eq!(documents[..count], expected, "block {block}");
                 for column in [Column::Frequency, Column::Impact] {
-                    assert_eq!(list.decode_weights(column, block, &mut weights), count);
+                    assert_eq!(list.decode_values(column, block, &mut weights), count);
                     for (i, &weight) in weights[..count].iter().enumerate() {
                         let value = self.value(column, rank + i);
-                        assert_eq!((weight, list.weight_at(column, block, i)), (value, value), "block {block}");
+                        assert_eq!((weight, list.value_at(column, block, i)), (value, value), "block {block}");
                     }
                 }
                 for &document in &documents[..count] {
@@ -329,9 +329,9 @@ mod tests {
             for block in 0..list.blocks() + 2 {
                 let mut buffer = [0; BLOCK];
                 list.decode_documents(block, &mut buffer);
-                list.decode_weights(Column::Frequency, block, &mut buffer);
+                list.decode_values(Column::Frequency, block, &mut buffer);
                 let _ = (list.saturation_bound(block), list.impact_bound(block));
-                let _ = list.weight_at(Column::Impact, block, 127);
+                let _ = list.value_at(Column::Impact, block, 127);
             }
             let _ = made.verified();
         }

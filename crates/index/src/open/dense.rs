@@ -179,7 +179,7 @@ impl<'a> Dense<'a> {
     }
 
     /// Decodes a column of a block and returns how many values there are.
-    pub fn decode_weights(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
+    pub fn decode_values(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
         let rank = self.rank(CHUNKS_IN_BLOCK * block);
         let words = CHUNKS_IN_BLOCK * block..CHUNKS_IN_BLOCK * (block + 1);
         let count = words.map(|chunk| self.word(chunk).count_ones()).sum::<u32>();
@@ -190,7 +190,7 @@ impl<'a> Dense<'a> {
     }
 
     /// Decodes one value of a block.
-    pub fn weight_at(&self, column: Column, block: usize, index: usize) -> u32 {
+    pub fn value_at(&self, column: Column, block: usize, index: usize) -> u32 {
         self.value(column, self.rank(CHUNKS_IN_BLOCK * block).wrapping_add(index as u32))
     }
 

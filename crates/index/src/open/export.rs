@@ -58,7 +58,7 @@ fn read_postings(index: &Index, term: u64, postings: &mut Vec<(u32, u32)>) -> Re
     postings.clear();
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        list.decode_weights(Column::Frequency, block, &mut frequencies);
+        list.decode_values(Column::Frequency, block, &mut frequencies);
         postings.extend(documents[..count].iter().copied().zip(frequencies));
     }
     Ok(())

@@ -118,7 +118,7 @@ pub fn verify_impact_ordered(segment: &Segment, term: u64, list: &List<'_>) -> R
     let (mut documents, mut impacts) = ([0; BLOCK], [0; BLOCK]);
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        list.decode_weights(Column::Impact, block, &mut impacts);
+        list.decode_values(Column::Impact, block, &mut impacts);
         for (&document, &impact) in documents[..count].iter().zip(&impacts) {
             expected[impact.min(255) as usize].push(document);
         }

@@ -269,12 +269,12 @@ impl<'a> List<'a> {
     }
 
     /// Decodes a column of a block and returns how many values there are; all are 1 if the column is not stored.
-    pub fn decode_weights(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
+    pub fn decode_values(&self, column: Column, block: usize, out: &mut BlockBuffer) -> usize {
         if let Body::Dense { dense, .. } = &self.body {
-            return dense.decode_weights(column, block, out);
+            return dense.decode_values(column, block, out);
         }
         let count = postings_in_block(self.postings, block);
-        match self.packed_weights(column, block) {
+        match self.packed_values(column, block) {
             Some(packed) => self.weights.decode_values(packed, &mut out[..count]),
             None => out[..count].fill(1),
         }
@@ -282,12 +282,12 @@ impl<'a> List<'a> {
     }
 
     /// Decodes one value of a block, without the others if the codec can; 1 if the column is not stored.
-    pub fn weight_at(&self, column: Column, block: usize, index: usize) -> u32 {
+    pub fn value_at(&self, column: Column, block: usize, index: usize) -> u32 {
         if let Body::Dense { dense, .. } = &self.body {
-            return dense.weight_at(column, block, index);
+            return dense.value_at(column, block, index);
         }
         let count = postings_in_block(self.postings, block);
-        self.packed_weights(column, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
+        self.packed_values(column, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
     }
 
     /// Bytes of the documents, frequencies and impacts of a block; 0 for a column that is not stored.
@@ -301,7 +301,7 @@ impl<'a> List<'a> {
             Body::Dense { .. } => return [0; 3],
         };
         let weights = [Column::Frequency, Column::Impact]
-            .map(|column| self.packed_weights(column, block).map_or(0, |packed| self.weights.length(packed, count)));
+            .map(|column| self.packed_values(column, block).map_or(0, |packed| self.weights.length(packed, count)));
         [documents, weights[0], weights[1]]
     }
 
@@ -418,7 +418,7 @@ impl<'a> List<'a> {
         }
         let (mut documents, mut frequencies) = ([0; BLOCK], [0; BLOCK]);
         let count = self.decode_documents(0, &mut documents);
-        self.decode_weights(Column::Frequency, 0, &mut frequencies);
+        self.decode_values(Column::Frequency, 0, &mut frequencies);
         let mut saturations = [0.0f32; BLOCK];
         for i in 0..count {
             let code = length_codes.get(documents[i] as usize).copied().unwrap_or(0);
@@ -433,12 +433,12 @@ impl<'a> List<'a> {
             return stored;
         }
         let mut impacts = [0; BLOCK];
-        let count = self.decode_weights(Column::Impact, 0, &mut impacts);
+        let count = self.decode_values(Column::Impact, 0, &mut impacts);
         largest_and_kth(&mut impacts[..count], u32::cmp)
     }
 
     /// The packed values of a column in a block; `None` if the column is not stored.
-    fn packed_weights(&self, column: Column, block: usize) -> Option<Packed<'a>> {
+    fn packed_values(&self, column: Column, block: usize) -> Option<Packed<'a>> {
         let (bytes, layout, shared) = match (&self.body, column) {
             (Body::Short(short), Column::Frequency) => return short.frequencies,
             (Body::Short(short), Column::Impact) => return short.impacts,

@@ -125,7 +125,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
         if header.has_frequencies {
-            list.decode_weights(Column::Frequency, block, &mut weights);
+            list.decode_values(Column::Frequency, block, &mut weights);
             for (&document, &frequency) in documents[..count].iter().zip(&weights) {
                 let s = saturation(frequency, norms.of(index.length_codes()[document as usize]));
                 let bound = list.saturation_bound(block).min(list.window_saturation_bound(window(document)));
@@ -136,7 +136,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
             }
         }
         if header.has_impacts {
-            list.decode_weights(Column::Impact, block, &mut weights);
+            list.decode_values(Column::Impact, block, &mut weights);
             for (&document, &impact) in documents[..count].iter().zip(&weights) {
                 let bound = list.impact_bound(block).min(list.window_impact_bound(window(document)));
                 if impact == 0 || impact > bound {
