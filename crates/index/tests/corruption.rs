@@ -42,7 +42,7 @@ fn use_all(index: &Index) {
         if let Some(dense) = list.dense() {
             for document in 0..200 {
                 let rank = dense.find(document).unwrap_or(document);
-                let _ = (dense.contains(document), dense.value(Column::Frequency, rank));
+                let _ = dense.value(Column::Frequency, rank);
             }
         }
         if let Ok(Some(ordered)) = index.impact_ordered(TermId(term)) {

@@ -83,12 +83,6 @@ impl<'a> Dense<'a> {
         self.words.get(chunk).map_or(0, |&word| u64::from_le_bytes(word))
     }
 
-    /// Whether a document is in the list.
-    #[inline]
-    pub fn contains(&self, document: u32) -> bool {
-        self.word((document / CHUNK) as usize) >> (document % CHUNK) & 1 == 1
-    }
-
     /// The number of postings before a chunk.
     #[inline]
     pub fn rank(&self, chunk: usize) -> u32 {
