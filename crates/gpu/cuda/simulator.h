@@ -412,32 +412,26 @@ template <class T> inline T shuffle_up(unsigned mask, T value, unsigned by, int 
 inline void meet_only(unsigned mask, int line) {
     meet(mask, 0, line, [](const Meeting &) { return 0; });
 }
-inline unsigned largest(unsigned mask, unsigned value, int line) {
-    return meet(mask, value, line, [](const Meeting &meeting) {
+// Folds the values of the lanes of the mask into a number, from 0 on.
+template <class Step> inline unsigned fold(unsigned mask, uint64_t value, int line, Step step) {
+    return meet(mask, value, line, [step](const Meeting &meeting) {
         unsigned found = 0;
         for (unsigned lane = 0; lane < 32; lane++) {
-            if (meeting.mask >> lane & 1) found = std::max(found, static_cast<unsigned>(meeting.values[lane]));
+            if (meeting.mask >> lane & 1) found = step(found, lane, static_cast<unsigned>(meeting.values[lane]));
         }
         return found;
     });
 }
+inline unsigned largest(unsigned mask, unsigned value, int line) {
+    return fold(mask, value, line, [](unsigned found, unsigned, unsigned other) { return std::max(found, other); });
+}
 inline unsigned ballot(unsigned mask, bool is_true, int line) {
-    return meet(mask, is_true, line, [](const Meeting &meeting) {
-        unsigned bits = 0;
-        for (unsigned lane = 0; lane < 32; lane++) {
-            if (meeting.mask >> lane & 1) bits |= static_cast<unsigned>(meeting.values[lane]) << lane;
-        }
-        return bits;
-    });
+    return fold(mask, is_true, line, [](unsigned bits, unsigned lane, unsigned vote) { return bits | vote << lane; });
 }
 // The lanes with the same value.
 inline unsigned match_any(unsigned mask, unsigned value, int line) {
-    return meet(mask, value, line, [value](const Meeting &meeting) {
-        unsigned bits = 0;
-        for (unsigned lane = 0; lane < 32; lane++) {
-            if (meeting.mask >> lane & 1 && meeting.values[lane] == value) bits |= 1u << lane;
-        }
-        return bits;
+    return fold(mask, value, line, [value](unsigned bits, unsigned lane, unsigned other) {
+        return bits | static_cast<unsigned>(other == value) << lane;
     });
 }
 template <class T> inline T *shared(int line) {

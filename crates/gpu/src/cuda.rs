@@ -136,12 +136,8 @@ impl Cuda {
         let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;
         let (mut given, mut address) = (null_mut(), 0);
         self.check(unsafe { sys::cuMemHostAlloc(&mut given, bytes, flags) }, request)?;
-        let Some(host) = NonNull::new(given.cast::<u8>()) else {
-            return Err(GpuError::OutOfMemory {
-                asked: bytes as u64,
-                reason: "the driver returned no address".to_owned(),
-            });
-        };
+        let nothing = || GpuError::OutOfMemory { asked: bytes as u64, reason: "the driver gave no address".to_owned() };
+        let host = NonNull::new(given.cast::<u8>()).ok_or_else(nothing)?;
         // SAFETY: the driver has just allocated these bytes.
         unsafe { host.write_bytes(0, bytes) };
         let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, given, 0) };

@@ -104,19 +104,14 @@ impl Device for Faulty {
             }
             _ => GpuError::Failed { at: "a copy", reason: "injected".to_owned() },
         };
-        let (mut passed, mut failure) = (0, Ok(()));
-        for command in commands {
-            match self.count(|| once(command)) {
-                Ok(passes) => passed += usize::from(passes),
-                Err(error) => {
-                    failure = Err(error);
-                    break;
-                }
-            }
-        }
+        let mut passed = 0;
+        let counted = commands.iter().try_for_each(|command| {
+            passed += usize::from(self.count(|| once(command))?);
+            Ok(())
+        });
         match passed {
-            0 => failure,
-            _ => self.device.submit(stream, &commands[..passed]).and(failure),
+            0 => counted,
+            _ => self.device.submit(stream, &commands[..passed]).and(counted),
         }
     }
 

@@ -48,13 +48,9 @@ impl Gpu {
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .map_err(|used| GpuError::OverBudget { asked, left: budget.saturating_sub(used), budget })?;
-        match self.device.allocate(Side::Device, bytes) {
-            Ok(allocation) => Ok(Memory { gpu: self.clone(), allocation: Some(allocation) }),
-            Err(error) => {
-                self.budget.used.fetch_sub(asked, Ordering::Relaxed);
-                Err(error)
-            }
-        }
+        let give_back = |_: &GpuError| _ = self.budget.used.fetch_sub(asked, Ordering::Relaxed);
+        let allocation = self.device.allocate(Side::Device, bytes).inspect_err(give_back)?;
+        Ok(Memory { gpu: self.clone(), allocation: Some(allocation) })
     }
 
     /// Allocates pinned host memory, which does not count against the budget.

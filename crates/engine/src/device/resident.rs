@@ -26,10 +26,8 @@ impl Resident {
         let length_codes = upload(gpu, index.length_codes())?;
         let sections = [Section::LongLists, Section::ShortLists].map(|section| index.segment().section(section));
         let needed = sections.iter().map(|section| (section.len() + PADDING) as u64).sum::<u64>();
-        let lists = match needed.saturating_add(reserve) <= gpu.left() {
-            true => Some([upload(gpu, sections[0])?, upload(gpu, sections[1])?]),
-            false => None,
-        };
+        let fits = needed.saturating_add(reserve) <= gpu.left();
+        let lists = if fits { Some([upload(gpu, sections[0])?, upload(gpu, sections[1])?]) } else { None };
         Ok(Resident { lists, length_codes, norms })
     }
 

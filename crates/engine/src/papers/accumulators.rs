@@ -11,7 +11,6 @@ use super::step_kernels::{
     STEP_SHARED, TILE,
 };
 use super::steps::{Keys, STREAM, StepRun};
-use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::rows::ListRow;
 use lanner_gpu::device::{Address, Command, Shape};
 use lanner_gpu::error::GpuError;
@@ -27,14 +26,13 @@ impl StepRun<'_> {
         self.begin()?.submit(STREAM, Command::Clear { at: accumulators, bytes: 4 * range.len() })?;
         self.end("clear")?;
         let arguments = AccumulateArguments {
-            sparse: SparseRow::default(),
-            dense: DenseRow::default(),
             accumulators,
             length_codes: self.context.resident.length_codes(),
             norms: self.context.resident.norms(),
             first: range.start,
             end: range.end,
             codecs: self.context.index.segment().list_context().codecs.into(),
+            ..AccumulateArguments::default()
         };
         let kernel = match self.plan.score.column() {
             Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,

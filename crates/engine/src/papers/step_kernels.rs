@@ -114,6 +114,7 @@ lanner_gpu::shared! {
     }
 
     /// The argument of the kernels that add the weights of a list to accumulators.
+    #[derive(Default)]
     struct AccumulateArguments {
         /// A list in blocks.
         sparse: SparseRow,

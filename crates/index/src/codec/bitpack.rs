@@ -7,8 +7,7 @@ use super::{Codec, Packed, gaps_of, less_one};
 
 /// Gaps in the fewest bits.
 pub struct Bitpack {
-    /// The kernels to decode with.
-    pub kernels: &'static Kernels,
+    pub(super) kernels: &'static Kernels,
 }
 
 impl Codec for Bitpack {

@@ -20,8 +20,7 @@ pub const RUN: u8 = 64;
 
 /// Low bits and high bits stored apart.
 pub struct EliasFano {
-    /// The kernels to decode with.
-    pub kernels: &'static Kernels,
+    pub(super) kernels: &'static Kernels,
 }
 
 impl EliasFano {

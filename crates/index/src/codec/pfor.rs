@@ -36,8 +36,7 @@ const READ_AT_ONCE: usize = 16;
 
 /// Most gaps in few bits, with one width for the list.
 pub struct Pfor {
-    /// The kernels to decode with.
-    pub kernels: &'static Kernels,
+    pub(super) kernels: &'static Kernels,
 }
 
 /// The widths of a list.

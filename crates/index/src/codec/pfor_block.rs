@@ -19,8 +19,7 @@ use super::{Codec, PFOR_BLOCK_PATCHED as PATCHED, Packed, gaps_of, less_one, una
 
 /// Most gaps in few bits.
 pub struct PforBlock {
-    /// The kernels to decode with.
-    pub kernels: &'static Kernels,
+    pub(super) kernels: &'static Kernels,
 }
 
 /// The exceptions of a block, which follow its numbers.

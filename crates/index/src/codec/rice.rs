@@ -14,8 +14,7 @@ use super::{BLOCK, Codec, Packed, gaps_of, less_one, unary};
 
 /// Quotients and remainders stored apart.
 pub struct Rice {
-    /// The kernels to decode with.
-    pub kernels: &'static Kernels,
+    pub(super) kernels: &'static Kernels,
 }
 
 impl Codec for Rice {

@@ -34,9 +34,9 @@ pub fn kernels() -> &'static [&'static Kernels] {
     &FOUND
 }
 
-/// A table with functions of a module, and for the rest those of [`SCALAR`].
+/// A table with functions of a module, and for the rest those of another table.
 macro_rules! table {
-    ($module:ident: $($function:ident($($argument:ident),*)),*) => {{
+    ($module:ident: $($function:ident($($argument:ident),*)),* $(; ..$rest:ident)?) => {{
         fn unpack_full<const WIDTH: usize>(bytes: &[u8], add: u32, numbers: &mut [u32; BLOCK]) {
             // SAFETY: `kernels` returns a table only if the CPU has the features of its functions.
             unsafe { $module::unpack_full::<WIDTH>(bytes, add, numbers) }
@@ -50,12 +50,12 @@ macro_rules! table {
             sum_full: per_width!(sum_full as SumFull),
             // SAFETY: the same.
             $($function: |$($argument),*| unsafe { $module::$function($($argument),*) },)*
-            ..SCALAR
+            $(..$rest)?
         }
     }};
 }
 
-static AVX2: Kernels = table!(avx2: sum(base, numbers));
+static AVX2: Kernels = table!(avx2: sum(base, numbers); ..SCALAR);
 
 static AVX512: Kernels = table!(
     avx512: unpack_bits(bytes, width, add, numbers), sum_bits(bytes, width, base, numbers), sum(base, numbers),

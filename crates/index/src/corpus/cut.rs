@@ -206,14 +206,9 @@ impl OpenFile {
         if self.file.read_into(bytes, target - start)? < target - start {
             return Ok(true);
         }
-        let boundary = match self.schema.format {
-            Format::Trec => trec::document_end,
-            _ => lines::line_end,
-        };
-        let width = match self.schema.format {
-            Format::Trec => trec::DOCUMENT_END.len(),
-            _ => 1,
-        };
+        let is_trec = self.schema.format == Format::Trec;
+        let boundary = if is_trec { trec::document_end } else { lines::line_end };
+        let width = if is_trec { trec::DOCUMENT_END.len() } else { 1 };
         let mut searched = start.max(target.saturating_sub(width));
         loop {
             if let Some(end) = boundary(&bytes[searched..]) {

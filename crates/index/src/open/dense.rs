@@ -205,10 +205,7 @@ impl<'a> Dense<'a> {
     /// An upper bound of the saturations in a block.
     #[inline]
     pub fn saturation_bound(&self, block: usize) -> f32 {
-        match largest_of_block(self.chunk_saturations, block) {
-            Some(code) => chunk_saturation_of(code),
-            None => 1.0,
-        }
+        largest_of_block(self.chunk_saturations, block).map_or(1.0, chunk_saturation_of)
     }
 
     /// An upper bound of the impacts in a block.

@@ -133,8 +133,6 @@ pub fn verify_impact_ordered(segment: &Segment, term: u64, list: &List<'_>) -> R
         last = found.impact;
         expected[found.impact as usize].clear();
     }
-    match expected.iter().all(Vec::is_empty) && ordered.postings() == list.postings() {
-        true => Ok(()),
-        false => Err(wrong("postings are missing")),
-    }
+    let is_complete = expected.iter().all(Vec::is_empty) && ordered.postings() == list.postings();
+    if is_complete { Ok(()) } else { Err(wrong("postings are missing")) }
 }

@@ -159,10 +159,7 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
     let has_largest =
         !header.has_frequencies || list.largest(norms, index.length_codes()) == Largest::of(&mut saturations);
     let has_largest_impacts = !header.has_impacts || list.largest_impacts() == largest_and_kth(&mut impacts, u32::cmp);
-    match has_largest && has_largest_impacts {
-        true => Ok(()),
-        false => Err("a stored k-th weight does not match its postings"),
-    }
+    if has_largest && has_largest_impacts { Ok(()) } else { Err("a stored k-th weight does not match its postings") }
 }
 
 fn verify_list_documents(list: &List<'_>, documents_of_segment: u32) -> Result<(), &'static str> {
