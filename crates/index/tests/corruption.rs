@@ -4,13 +4,13 @@
 mod support;
 
 use lanner_index::build::BuildOptions;
-use lanner_index::codec::{BLOCK, qmx};
+use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
 use lanner_index::format::IndexError;
 use lanner_index::format::dense::{DENSE_MARK, DenseLayout, EXCEPTIONS_AT, MARK_AT};
 use lanner_index::format::list::LONG_HEADER_BYTES;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{CHECKSUM, Header, Section};
-use lanner_index::open::{Column, Index};
+use lanner_index::open::{Column, Index, List, ListContext};
 use lanner_index::{DocId, TermId};
 use std::fs;
 use std::ops::Range;
@@ -278,5 +278,15 @@ fn a_folder_without_an_index_is_an_error_that_says_so() {
     for path in [folder.path().to_owned(), folder.path().join("nowhere")] {
         let error = Index::open(&path).err().unwrap();
         assert!(error.to_string().contains("no index here; build one"), "{error}");
+    }
+}
+
+#[test]
+fn a_short_list_without_postings_is_no_list() {
+    for codec in CodecName::ALL {
+        let codecs = Codecs { documents: codec, weights: codec };
+        let context =
+            ListContext { codecs, has_frequencies: true, has_impacts: true, has_dense: false, documents: 1000 };
+        assert!(List::short(&context, &[0; 16]).is_none(), "{codec}");
     }
 }

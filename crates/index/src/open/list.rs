@@ -137,6 +137,9 @@ impl<'a> List<'a> {
         let (&head, mut rest) = bytes.split_first()?;
         let postings = u32::from(head & !ALL_ONES);
         let count = postings as usize;
+        if count == 0 {
+            return None;
+        }
         let (documents, weights) = (context.codecs.documents.codec(), context.codecs.weights.codec());
         let first = varint::read_u32(&mut rest)?;
         let others = if count > 1 { Some(read_packed(&mut rest, documents, count - 1)?) } else { None };
@@ -144,7 +147,7 @@ impl<'a> List<'a> {
         let frequencies = if has_frequencies { Some(read_packed(&mut rest, weights, count)?) } else { None };
         let impacts = if context.has_impacts { Some(read_packed(&mut rest, weights, count)?) } else { None };
         let body = Body::Short(Short { first, documents: others, frequencies, impacts });
-        (count > 0 && rest.is_empty()).then_some(List { postings, documents, weights, body })
+        rest.is_empty().then_some(List { postings, documents, weights, body })
     }
 
     /// Opens a list of at least 128 postings; `None` if the bytes are no such list.
