@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::quantity::parse_bytes;
 use crate::terminal::tell;
-use lanner::{GpuExecutor, Searcher};
-use std::sync::Arc;
+use lanner::{GpuOptions, Searcher};
 
 /// The choice of an executor.
 #[derive(clap::Args, Clone, Debug)]
@@ -34,21 +33,20 @@ impl ExecutorOptions {
 
     /// Gives a searcher the chosen executor, which uses `threads` CPU threads for queries that the device cannot answer.
     pub fn apply(&self, searcher: Searcher, threads: usize) -> Result<Searcher, Failure> {
-        let index = Arc::clone(searcher.index());
-        let executor = match self.executor {
+        let gpu = match self.executor {
             ExecutorName::Cpu if self.gpu_memory.is_some() => {
                 return Err(Failure::new("--gpu-memory needs --executor gpu; leave it out or choose that executor"));
             }
             ExecutorName::Cpu => return Ok(searcher),
-            ExecutorName::Gpu => GpuExecutor::on_driver(index),
-            ExecutorName::Simulator => GpuExecutor::on_simulator(index).ok_or_else(no_simulator)?,
+            ExecutorName::Gpu => GpuOptions::driver(),
+            ExecutorName::Simulator => GpuOptions::simulator().ok_or_else(no_simulator)?,
         };
-        let executor = executor.threads(threads).report(Box::new(|line| tell(&format!("warning: {line}"))));
-        let executor = match self.gpu_memory {
-            Some(bytes) => executor.memory(bytes as u64),
-            None => executor,
+        let gpu = gpu.threads(threads).report(Box::new(|line| tell(&format!("warning: {line}"))));
+        let gpu = match self.gpu_memory {
+            Some(bytes) => gpu.memory(bytes as u64),
+            None => gpu,
         };
-        Ok(searcher.with_gpu(executor))
+        Ok(searcher.with_gpu(gpu).with_threads(threads))
     }
 }
 

@@ -24,20 +24,20 @@
 //! }
 //! ```
 //!
-//! To answer on a GPU, give the searcher a [`GpuExecutor`]:
+//! To answer on a GPU, say so:
 //!
 //! ```no_run
-//! # use lanner::{GpuExecutor, Searcher};
-//! let searcher = Searcher::open("birds")?;
-//! let gpu = GpuExecutor::on_driver(searcher.index().clone()).memory(8 << 30);
-//! let searcher = searcher.with_gpu(gpu);
+//! # use lanner::{GpuOptions, Searcher};
+//! let searcher = Searcher::open("birds")?.with_gpu(GpuOptions::driver().memory(8 << 30));
 //! # Ok::<(), lanner::IndexError>(())
 //! ```
 //!
-//! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`, `device`,
-//! `papers`, `executors`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`], `percentile`.
+//! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `outcome`, `algorithms`,
+//! `device`, `papers`, `executors`, `engine`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`], `percentile`.
 
 mod query;
+
+mod outcome;
 
 mod algorithms;
 
@@ -46,6 +46,8 @@ mod device;
 mod papers;
 
 mod executors;
+
+mod engine;
 
 mod explain;
 
@@ -61,7 +63,7 @@ pub mod eval;
 
 mod percentile;
 
-pub use executors::GpuExecutor;
+pub use executors::GpuOptions;
 pub use explain::Explanation;
 pub use index_builder::IndexBuilder;
 pub use lanner_gpu::error::GpuError;
@@ -89,6 +91,7 @@ pub mod internals {
     pub mod device {
         pub use crate::device::*;
     }
+    pub use crate::engine::Engine;
     pub mod executors {
         pub use crate::executors::*;
     }

@@ -1,7 +1,7 @@
 //! Queries over damaged lists give an answer or an error, never a panic; and the right answer if verification finds no
 //! damage.
 
-use lanner::internals::executors::GpuExecutor;
+use lanner::GpuOptions;
 use lanner::{Algorithm, Hit, Index, Mode, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
@@ -146,7 +146,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
     ];
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
-        let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().report(report);
+        let device = GpuOptions::simulator().unwrap().report(report);
         search_all(&Searcher::new(index).with_gpu(device), &STEPS)
     };
     let bitpack = Some(CodecName::Bitpack);
@@ -163,7 +163,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
 fn uploading_damaged_lists_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
         let report = Box::new(|line: &str| panic!("{line}"));
-        let device = GpuExecutor::on_simulator(Arc::clone(&index)).unwrap().upload_lists().report(report);
+        let device = GpuOptions::simulator().unwrap().upload_lists().report(report);
         search_all(&Searcher::new(index).with_gpu(device), &[Algorithm::Exhaustive, Algorithm::SkipSearch])
     };
     for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {

@@ -3,13 +3,14 @@
 
 mod device;
 
+use lanner::internals::Engine;
 use lanner::internals::device::decode::{
     DECODE, DECODE_SHARED, DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder,
 };
 use lanner::internals::executors::Executor;
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::internals::query::planner::Planner;
-use lanner::{GpuExecutor, Index, Mode, Query};
+use lanner::{GpuOptions, Index, Mode, Query};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};
@@ -387,14 +388,15 @@ fn an_index_of_any_codec_is_answered_right_by_the_device_or_else_by_the_cpu() {
             .unwrap();
         let index = Arc::new(Index::open(folder.path()).unwrap());
         let oracle = Oracle::from_texts(Bm25::default(), index.analyzer(), (0..2000).map(text));
-        let gpu = GpuExecutor::new(Arc::clone(&index), Box::new(|| Ok(device::open(1))));
+        let gpu = Engine::new(Arc::clone(&index)).gpu(GpuOptions::new(Box::new(|| Ok(device::open(1)))));
         for mode in [Mode::And, Mode::Or, Mode::AndOr] {
             let plan = Planner::new(&index).plan(&Query::new("falcon heron^2 egret").mode(mode).k(20)).unwrap();
             let question = Question { terms: &words, mode, k: 20, score: plan.score, range: 0..u32::MAX, filter: None };
             let [answer] = &gpu.run(&[plan]).unwrap()[..] else { panic!("an answer for each plan") };
             assert_eq!(answer.hits, oracle.answer(&question), "{codec}, {mode:?}");
         }
-        let counters = [&gpu.counters().answered, &gpu.counters().unsupported].map(|counter| counter.load(Relaxed));
+        let counters = gpu.counters().unwrap();
+        let counters = [&counters.answered, &counters.unsupported].map(|counter| counter.load(Relaxed));
         assert_eq!(counters, if codec.has_gpu_decoder() { [3, 0] } else { [0, 3] }, "{codec}");
     }
     let has_decoder = |codec: &CodecName| codec.has_gpu_decoder();

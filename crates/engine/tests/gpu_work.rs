@@ -2,7 +2,8 @@
 
 mod device;
 
-use lanner::internals::executors::{Executor, GpuExecutor};
+use lanner::internals::Engine;
+use lanner::internals::executors::{Executor, GpuOptions};
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Index, Mode, Plan, Query};
 use lanner_index::build::{BuildOptions, Quiet, build};
@@ -42,10 +43,14 @@ fn index_with(codec: CodecName) -> (TempDir, Arc<Index>) {
     (folder, index)
 }
 
+fn engine(index: &Arc<Index>, usage: fn(GpuOptions) -> GpuOptions) -> Engine {
+    Engine::new(Arc::clone(index)).gpu(usage(GpuOptions::new(Box::new(|| Ok(device::open(1))))))
+}
+
 /// Hits, postings and blocks decoded, blocks skipped, documents scored: the same in a batch of two and as a single
 /// query.
 fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
-    let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1))));
+    let gpu = engine(index, |options| options);
     let both = gpu.run(&[plan.clone(), plan.clone()]).unwrap();
     let single = gpu.run(std::slice::from_ref(plan)).unwrap();
     let works = both.iter().chain(&single).map(|answer| {
@@ -56,7 +61,7 @@ fn work_of(index: &Arc<Index>, plan: &Plan) -> [u64; 5] {
     });
     let works: Vec<_> = works.collect();
     assert_eq!([works[0], works[1]], [works[2]; 2]);
-    assert_eq!(gpu.counters().answered.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(gpu.counters().unwrap().answered.load(std::sync::atomic::Ordering::Relaxed), 3);
     works[0]
 }
 
@@ -101,10 +106,10 @@ fn of_a_part_of_a_plan_only_its_blocks_count() {
 
 /// Bytes uploaded for an AND by one of the papers' algorithms when no list is resident, and the number of hits.
 fn uploaded_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, usize) {
-    let gpu = GpuExecutor::new(Arc::clone(index), Box::new(|| Ok(device::open(1)))).upload_lists();
+    let gpu = engine(index, GpuOptions::upload_lists);
     let query = Query::new(words).mode(Mode::And).k(DOCUMENTS).algorithm(algorithm);
     let answer = gpu.run(&[Planner::new(index).plan(&query).unwrap()]).unwrap().remove(0);
-    assert_eq!(gpu.counters().answered.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(gpu.counters().unwrap().answered.load(std::sync::atomic::Ordering::Relaxed), 1);
     assert!(answer.trace.steps.iter().any(|step| step.name == "upload"));
     (answer.work.bytes_uploaded, answer.hits.len())
 }

@@ -2,7 +2,7 @@
 
 use lanner::internals::query::answer::Place;
 use lanner::{
-    Algorithm, DocId, Document, DocumentSet, GpuExecutor, Index, IndexBuilder, Mode, Query, ScoreModel, Searcher,
+    Algorithm, DocId, Document, DocumentSet, GpuOptions, Index, IndexBuilder, Mode, Query, ScoreModel, Searcher,
 };
 use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -129,7 +129,7 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_batch_of_all_score_models_is_answered_on_a_device_as_its_queries_are_on_the_cpu() {
     let (_folder, searcher) = full_index();
-    let gpu = GpuExecutor::on_simulator(Arc::clone(searcher.index())).expect("a simulator");
+    let gpu = GpuOptions::simulator().expect("a simulator");
     let on_device = Searcher::new(Arc::clone(searcher.index())).with_gpu(gpu);
     let words = ["water", "pairs dawn", "falcon^2 water pairs", "hunting dawn^3"];
     let models = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }];

@@ -66,3 +66,10 @@ pub enum GpuError {
         reason: String,
     },
 }
+
+impl GpuError {
+    /// Whether device memory, or the budget of it, did not suffice.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often pinned memory is polled before the stream is queried, which takes a microsecond.
-const POLLS: u32 = 256;
+pub const POLLS: u32 = 256;
 
 /// A device, and how much of its memory may be used.
 #[derive(Clone, Debug)]
@@ -86,6 +86,11 @@ impl Gpu {
         self.device.wait(stream)
     }
 
+    /// Whether a stream has executed all its commands; see [`Device::is_idle`].
+    pub fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
+        self.device.is_idle(stream)
+    }
+
     /// Waits until a kernel of the stream has changed the first word of pinned memory, which was `before`, or the
     /// stream is idle. This returns sooner than [`Gpu::wait`]; an error of the stream may only be reported by the next
     /// call.
@@ -151,7 +156,7 @@ impl Pinned {
 
     /// The first word, which a kernel may be writing; 0 if there are fewer than 4 bytes.
     #[allow(unsafe_code)]
-    fn first_word(&self) -> u32 {
+    pub fn first_word(&self) -> u32 {
         match self.parts() {
             // SAFETY: the device allocated at least these bytes, aligned for any number. Kernels write whole words,
             // which an atomic load may race with.

@@ -23,9 +23,16 @@ const GARBAGE: u8 = 0xA5;
 pub struct Simulator {
     properties: Properties,
     seed: AtomicU64,
-    streams: [Mutex<Vec<Owned>>; STREAMS],
+    streams: [Mutex<Commands>; STREAMS],
     /// Set once a kernel failed: then the device is lost, as a driver's.
     lost: Mutex<Option<GpuError>>,
+}
+
+/// The commands of a stream that were not executed yet, and the times of the marks that were.
+#[derive(Debug, Default)]
+struct Commands {
+    queue: Vec<Owned>,
+    marks: Vec<Instant>,
 }
 
 /// A command in a stream, with all that it needs.
@@ -58,12 +65,27 @@ impl Simulator {
         }
     }
 
-    fn stream(&self, stream: Stream) -> Result<MutexGuard<'_, Vec<Owned>>, GpuError> {
+    fn stream(&self, stream: Stream) -> Result<MutexGuard<'_, Commands>, GpuError> {
         self.check()?;
         let reason = || format!("stream {} does not exist; there are {STREAMS}", stream.0);
         let stream =
             self.streams.get(stream.0).ok_or_else(|| GpuError::Failed { at: "finding a stream", reason: reason() })?;
         Ok(stream.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Executes the commands of a stream.
+    fn execute(&self, stream: Stream) -> Result<MutexGuard<'_, Commands>, GpuError> {
+        let mut waiting = self.stream(stream)?;
+        for command in std::mem::take(&mut waiting.queue) {
+            if let Err(error) = self.run(&command) {
+                *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+                return Err(error);
+            }
+            if let Owned::Mark = command {
+                waiting.marks.push(Instant::now());
+            }
+        }
+        Ok(waiting)
     }
 
     fn layout(bytes: usize) -> Result<Layout, GpuError> {
@@ -157,30 +179,20 @@ impl Device for Simulator {
     }
 
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
-        let mut queue = self.stream(stream)?;
+        let mut waiting = self.stream(stream)?;
         for command in commands {
-            queue.push(self.owned(command)?);
+            waiting.queue.push(self.owned(command)?);
         }
         Ok(())
     }
 
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
-        let mut queue = self.stream(stream)?;
-        let mut marks = Vec::new();
-        for command in std::mem::take(&mut *queue) {
-            if let Err(error) = self.run(&command) {
-                *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
-                return Err(error);
-            }
-            if let Owned::Mark = command {
-                marks.push(Instant::now());
-            }
-        }
+        let marks = std::mem::take(&mut self.execute(stream)?.marks);
         Ok(marks.windows(2).map(|pair| pair[1] - pair[0]).collect())
     }
 
-    /// Waits, because a stream executes its commands when it is waited for.
+    /// Executes the commands, which otherwise nobody would.
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
-        self.wait(stream).map(|_| true)
+        self.execute(stream).map(|_| true)
     }
 }

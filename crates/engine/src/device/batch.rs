@@ -6,6 +6,7 @@ use super::kernels::{
     AND_BLOCKS_PER_SM, AND_THREADS, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY, OR_THREADS, QueryRow,
     SCORE_BINS, SHARED_KEYS, SINGLE_LISTS, SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
+use super::queue::Job;
 use super::rows::ListRow;
 use super::upload::UploadPlan;
 use crate::query::cost::{device_stage_work, device_work};
@@ -14,7 +15,7 @@ use lanner_gpu::device::Address;
 use lanner_index::codec::CodecName;
 use lanner_index::format::IndexError;
 use lanner_index::format::dense::CHUNK;
-use lanner_index::open::Index;
+use lanner_index::open::{Index, ListSpan};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -66,13 +67,32 @@ struct Share {
     concurrent: u32,
 }
 
-/// The lists of a query.
-#[derive(Default)]
-struct Rows {
-    sparse: Vec<SparseRow>,
-    dense: Vec<DenseRow>,
+/// The rows of a plan's lists, sorted as kernels need them, without addresses. The thread that plans makes them, so that
+/// the device's thread has only to join them to a batch.
+#[derive(Debug, Default)]
+pub struct PlanRows {
+    sparse: Vec<(ListSpan, SparseRow)>,
+    dense: Vec<(ListSpan, DenseRow)>,
     /// Blocks that can hold a document of the plan's range.
     blocks: u64,
+}
+
+impl PlanRows {
+    pub fn new(index: &Index, plan: &Plan) -> Result<PlanRows, IndexError> {
+        let mut rows = PlanRows::default();
+        for list in plan.lists.iter() {
+            match ListRow::new(index, plan, list, Address::NULL)? {
+                ListRow::Sparse(row) => {
+                    rows.blocks += blocks_within(index, plan, list, row.blocks)?;
+                    rows.sparse.push((list.span, row));
+                }
+                ListRow::Dense(row) => rows.dense.push((list.span, row)),
+            }
+        }
+        rows.sparse.sort_by_key(|(_, row)| row.postings);
+        rows.dense.sort_by_key(|(_, row)| Reverse(row.bound));
+        Ok(rows)
+    }
 }
 
 /// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted
@@ -85,12 +105,13 @@ struct Division {
 }
 
 impl Division {
-    fn new(context: &Context<'_>, plans: &[&Plan]) -> Division {
-        let waves = if plans.len() == 1 { 1 } else { WAVES };
+    fn new(context: &Context<'_>, jobs: &[Job]) -> Division {
+        let plans = || jobs.iter().map(|job| &job.plan);
+        let waves = if jobs.len() == 1 { 1 } else { WAVES };
         let or_blocks = if is_bitpack(context.index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
         let of = |operation, blocks_per_sm: u32| {
-            let has_stage = |plan: &&&Plan| plan.stages.iter().any(|stage| stage.operation == operation);
-            let work = plans.iter().filter(has_stage).map(|plan| device_stage_work(plan, operation)).sum::<u64>();
+            let has_stage = |plan: &&Plan| plan.stages.iter().any(|stage| stage.operation == operation);
+            let work = plans().filter(has_stage).map(|plan| device_stage_work(plan, operation)).sum::<u64>();
             (waves * u64::from(blocks_per_sm) * u64::from(context.gpu.properties().multiprocessors), work.max(1))
         };
         Division { waves, and: of(Operation::And, AND_BLOCKS_PER_SM), or: of(Operation::Or, or_blocks) }
@@ -108,47 +129,37 @@ impl Division {
 }
 
 impl Batch {
-    /// Makes the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
+    /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
     /// resident get addresses from 0 on until [`Batch::place_upload`].
-    pub fn new(context: &Context<'_>, plans: &[&Plan], stages: Range<usize>) -> Result<Batch, IndexError> {
-        let mut batch = Batch { stages: vec![0..0; plans.len()], ..Batch::default() };
-        let division = Division::new(context, plans);
-        let mut longest_first: Vec<(u64, usize)> = plans.iter().map(|plan| device_work(plan)).zip(0..).collect();
+    pub fn new(context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
+        let mut batch = Batch { stages: vec![0..0; jobs.len()], ..Batch::default() };
+        let division = Division::new(context, jobs);
+        let mut longest_first: Vec<(u64, usize)> = jobs.iter().map(|job| device_work(&job.plan)).zip(0..).collect();
         // Short queries fill the gaps at the end.
         longest_first.sort_by_key(|&(work, number)| (Reverse(work), number));
         for (_, number) in longest_first {
-            let (plan, first) = (plans[number], batch.queries.len());
+            let (Job { plan, rows, .. }, first) = (&jobs[number], batch.queries.len());
             for stage in plan.stages.iter().take(stages.end).skip(stages.start) {
-                let rows = batch.rows(context, plan)?;
                 batch.push(plan, stage, rows, division.share(plan, stage));
+                batch.add_lists(context, rows);
             }
             // A stage is skipped if the one before it has k hits.
             let later = batch.queries[first..].iter_mut().skip(1);
             later.zip(first as u32..).for_each(|(query, before)| query.after = before);
             batch.stages[number] = first..batch.queries.len();
         }
-        Ok(batch)
+        batch
     }
 
-    /// The rows of a plan's lists, sorted as kernels need them.
-    fn rows(&mut self, context: &Context<'_>, plan: &Plan) -> Result<Rows, IndexError> {
-        let mut rows = Rows::default();
-        for list in plan.lists.iter() {
-            let address = match context.resident.address(list.span) {
-                Some(address) => address,
-                None => Address(self.upload.add(list.span) as u64),
-            };
-            match ListRow::new(context.index, plan, list, address)? {
-                ListRow::Sparse(row) => {
-                    rows.blocks += blocks_within(context.index, plan, list, row.blocks)?;
-                    rows.sparse.push(row);
-                }
-                ListRow::Dense(row) => rows.dense.push(row),
-            }
-        }
-        rows.sparse.sort_by_key(|row| row.postings);
-        rows.dense.sort_by_key(|row| Reverse(row.bound));
-        Ok(rows)
+    /// Adds the rows of the lists of a query, with their addresses.
+    fn add_lists(&mut self, context: &Context<'_>, rows: &PlanRows) {
+        let Batch { sparse, dense, upload, .. } = self;
+        let mut address = |span: ListSpan| match context.resident.address(span) {
+            Some(address) => address,
+            None => Address(upload.add(span) as u64),
+        };
+        sparse.extend(rows.sparse.iter().map(|(span, row)| SparseRow { bytes: address(*span), ..*row }));
+        dense.extend(rows.dense.iter().map(|(span, row)| DenseRow { bytes: address(*span), ..*row }));
     }
 
     /// Says where on the device the uploaded lists will lie.
@@ -173,8 +184,8 @@ impl Batch {
         })
     }
 
-    fn push(&mut self, plan: &Plan, stage: &Stage, rows: Rows, share: Share) {
-        let parts = Parts::new(plan, stage, &rows, share);
+    fn push(&mut self, plan: &Plan, stage: &Stage, rows: &PlanRows, share: Share) {
+        let parts = Parts::new(plan, stage, rows, share);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
             Operation::Or => &mut self.or_parts,
@@ -183,7 +194,7 @@ impl Batch {
         all_parts.resize(first_part + parts.count as usize, query);
         let k = plan.k.min(plan.range.len()) as u32;
         let (capacity, seed) = (arena_keys(k), plan.seed_of(stage));
-        let postings = rows.sparse.iter().map(|row| u64::from(row.postings)).sum::<u64>();
+        let postings = rows.sparse.iter().map(|(_, row)| u64::from(row.postings)).sum::<u64>();
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
             sparse_count: rows.sparse.len() as u32,
@@ -193,7 +204,7 @@ impl Batch {
             end: plan.range.end,
             k,
             seed,
-            sum: rows.sparse.iter().fold(0u32, |sum, row| sum.saturating_add(row.bound)),
+            sum: rows.sparse.iter().fold(0u32, |sum, (_, row)| sum.saturating_add(row.bound)),
             window: window(postings, plan.documents, parts.length.min(parts.over.len() as u32)),
             answer: self.answer_keys as u32,
             after: NONE,
@@ -213,8 +224,6 @@ impl Batch {
         if stage.operation == Operation::Or {
             self.most_sparse = self.most_sparse.max(rows.sparse.len());
         }
-        self.sparse.extend(rows.sparse);
-        self.dense.extend(rows.dense);
     }
 }
 
@@ -229,9 +238,9 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(plan: &Plan, stage: &Stage, rows: &Rows, share: Share) -> Parts {
+    fn new(plan: &Plan, stage: &Stage, rows: &PlanRows, share: Share) -> Parts {
         let (over, fewest, unit, slices) = match (stage.operation, rows.sparse.first()) {
-            (Operation::And, Some(shortest)) => {
+            (Operation::And, Some((_, shortest))) => {
                 let slices = slices(shortest.blocks, share.concurrent).min(most_slices(rows));
                 (0..shortest.blocks << slices, FEWEST_SLICES, 1, slices)
             }
@@ -271,8 +280,8 @@ fn slices(blocks: u32, concurrent: u32) -> u32 {
 }
 
 /// The binary logarithm of the most slices that pay: each slice should decode other blocks of the longest list.
-fn most_slices(rows: &Rows) -> u32 {
-    let blocks = |row: Option<&SparseRow>| row.map_or(1, |row| row.blocks.max(1));
+fn most_slices(rows: &PlanRows) -> u32 {
+    let blocks = |row: Option<&(ListSpan, SparseRow)>| row.map_or(1, |(_, row)| row.blocks.max(1));
     let for_blocks = (blocks(rows.sparse.last()) / blocks(rows.sparse.first())).checked_ilog2().unwrap_or(0);
     let for_bitmaps = if rows.dense.is_empty() { 0 } else { SLICES_FOR_BITMAPS };
     for_blocks.max(for_bitmaps).min(MOST_SLICES)
@@ -321,9 +330,10 @@ mod tests {
 
     #[test]
     fn slices_have_blocks_of_their_own_in_another_list() {
-        let rows = |blocks: &[u32], bitmaps: usize| Rows {
-            sparse: blocks.iter().map(|&blocks| SparseRow { blocks, ..SparseRow::default() }).collect(),
-            dense: vec![DenseRow::default(); bitmaps],
+        let sparse = |&blocks: &u32| (ListSpan::default(), SparseRow { blocks, ..SparseRow::default() });
+        let rows = |blocks: &[u32], bitmaps: usize| PlanRows {
+            sparse: blocks.iter().map(sparse).collect(),
+            dense: vec![(ListSpan::default(), DenseRow::default()); bitmaps],
             blocks: 0,
         };
         assert_eq!(

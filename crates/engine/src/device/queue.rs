@@ -1,10 +1,17 @@
-//! The plans that a session has to answer, divided into batches. Pure: nothing here touches a device.
+//! The jobs that wait for a device, and the batches that they become. Pure: nothing here touches a device.
+//!
+//! A batch is made when a slot is free, from what has arrived until then. So batches grow with the load, and no job waits
+//! for others while the device is idle.
 
+use super::batch::PlanRows;
 use super::upload;
+use crate::outcome::Reply;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
 use crate::query::plan::Plan;
-use lanner_index::open::Column;
+use lanner_index::format::IndexError;
+use lanner_index::open::{Column, Index};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The most plans in a batch.
@@ -26,18 +33,35 @@ pub enum SmallBatches {
     TimedCommands,
 }
 
-/// Plans, or one stage of a single plan, to be answered by one batch.
-#[derive(Clone, Debug)]
+/// A plan for a device.
+#[derive(Debug)]
+pub struct Job {
+    pub plan: Plan,
+    /// The rows of its lists, if it runs in batches.
+    pub rows: PlanRows,
+    pub reply: Reply,
+}
+
+impl Job {
+    /// Makes the rows of a plan, on the thread that submits it.
+    pub fn new(index: &Index, plan: Plan, reply: Reply) -> Result<Job, IndexError> {
+        let rows = if runs_in_batches(&plan) { PlanRows::new(index, &plan)? } else { PlanRows::default() };
+        Ok(Job { plan, rows, reply })
+    }
+}
+
+/// Jobs, or one stage of a single job, to be answered by one batch.
+#[derive(Debug)]
 pub struct Request {
-    /// The plans, as positions among all plans of the call.
-    pub plans: Vec<usize>,
+    /// The jobs; all plans read the same column.
+    pub jobs: Vec<Job>,
     /// The stages of the plans to be run.
     pub stages: Range<usize>,
-    /// Of a single plan: the work and the trace of its earlier stages, which found too few hits.
+    /// Of a single job: the work and the trace of its earlier stages, which found too few hits.
     pub before: Answer<Scored>,
 }
 
-/// The rules by which plans are divided into batches.
+/// The rules by which jobs become batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Whether lists are resident; if not, each batch uploads those of its plans.
@@ -47,77 +71,91 @@ pub struct Rules {
     pub upload_limit: usize,
 }
 
-/// Requests in the order in which they are to be started.
+/// Jobs in the order of their arrival, by column, and requests that come before them.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// The next one is last.
-    requests: Vec<Request>,
+    /// Further stages of single queries, and halves of batches that did not fit. The next one is last.
+    first: Vec<Request>,
+    /// Jobs whose plans read frequencies, with the number of their arrival.
+    frequencies: VecDeque<(u64, Job)>,
+    /// The same for impacts.
+    impacts: VecDeque<(u64, Job)>,
+    arrivals: u64,
 }
 
 impl Queue {
-    /// Divides plans into batches: one column of weights a batch, and no more plans or bytes than the rules allow.
-    pub fn new(plans: &[Plan], rules: &Rules) -> Queue {
-        let mut requests = Vec::new();
-        for column in [Column::Impact, Column::Frequency] {
-            let is_chosen = |plan: &Plan| plan.score.column() == column && runs_in_batches(plan);
-            let numbers: Vec<usize> = (0..plans.len()).filter(|&number| is_chosen(&plans[number])).collect();
-            // The OR of a single AND+OR runs only if its AND finds too few hits.
-            let (size, stages) = match rules.answers_single_queries(plans, &numbers) {
-                true => (1, 0..1),
-                false => (LARGEST_BATCH, 0..usize::MAX),
-            };
-            for batch in numbers.chunks(size).flat_map(|numbers| rules.divide(plans, numbers)) {
-                requests.push(Request { plans: batch.to_vec(), stages: stages.clone(), before: Answer::default() });
-            }
-        }
-        requests.reverse();
-        Queue { requests }
+    /// Adds a job whose plan [runs in batches](runs_in_batches).
+    pub fn push(&mut self, job: Job) {
+        self.arrivals += 1;
+        let jobs = match job.plan.score.column() {
+            Column::Frequency => &mut self.frequencies,
+            Column::Impact => &mut self.impacts,
+        };
+        jobs.push_back((self.arrivals, job));
     }
 
-    /// Takes the next request.
-    pub fn pop(&mut self) -> Option<Request> {
-        self.requests.pop()
+    /// Takes the next request: those that come first, else the jobs of the column whose first job has waited longest, as
+    /// many as the rules allow.
+    pub fn pop(&mut self, rules: &Rules) -> Option<Request> {
+        if let Some(request) = self.first.pop() {
+            return Some(request);
+        }
+        let arrival = |jobs: &VecDeque<(u64, Job)>| jobs.front().map_or(u64::MAX, |(arrival, _)| *arrival);
+        let is_impact = arrival(&self.impacts) < arrival(&self.frequencies);
+        let jobs = if is_impact { &mut self.impacts } else { &mut self.frequencies };
+        if jobs.is_empty() {
+            return None;
+        }
+        // The OR of a single AND+OR runs only if its AND finds too few hits.
+        let (count, stages) = match rules.answers_single_query(jobs) {
+            true => (1, 0..1),
+            false => (rules.size_of_batch(jobs), 0..usize::MAX),
+        };
+        let jobs = jobs.drain(..count).map(|(_, job)| job).collect();
+        Some(Request { jobs, stages, before: Answer::default() })
     }
 
     /// Puts a request before all others.
     pub fn put_first(&mut self, request: impl IntoIterator<Item = Request>) {
-        self.requests.extend(request);
+        self.first.extend(request);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.requests.is_empty()
+        self.first.is_empty() && self.frequencies.is_empty() && self.impacts.is_empty()
     }
 
-    /// Puts the halves of a request back, before all others; a request for one plan cannot be halved: `false`.
-    pub fn halve(&mut self, request: Request) -> bool {
-        let (first, second) = request.plans.split_at(request.plans.len() / 2);
-        if first.is_empty() {
-            return false;
+    /// Puts the halves of a request back, before all others; returns the job of a request for one, which has no halves.
+    pub fn halve(&mut self, mut request: Request) -> Option<Job> {
+        if request.jobs.len() <= 1 {
+            return request.jobs.pop();
         }
-        let half = |plans: &[usize]| Request { plans: plans.to_vec(), ..request.clone() };
-        self.put_first([half(second), half(first)]);
-        true
+        let jobs = request.jobs.split_off(request.jobs.len() / 2);
+        let second = Request { jobs, stages: request.stages.clone(), before: request.before.clone() };
+        self.put_first([second, request]);
+        None
     }
 }
 
 impl Rules {
-    /// Whether each plan is answered as a single query, a stage at a time.
-    fn answers_single_queries(&self, plans: &[Plan], numbers: &[usize]) -> bool {
+    /// Whether the next job is answered as a single query, a stage at a time: where few jobs wait.
+    fn answers_single_query(&self, jobs: &VecDeque<(u64, Job)>) -> bool {
         let most_launches = match self.small_batches {
             SmallBatches::Auto => FEW_LAUNCHES,
             SmallBatches::SingleQueries => usize::MAX,
             SmallBatches::Graph | SmallBatches::Commands | SmallBatches::TimedCommands => 1,
         };
-        let launches: usize = numbers.iter().map(|&number| plans[number].stages.len()).sum();
-        numbers.len() <= SMALL_BATCH && launches <= most_launches && self.lists_are_resident
+        let launches = || jobs.iter().map(|(_, job)| job.plan.stages.len()).sum::<usize>();
+        jobs.len() <= SMALL_BATCH && self.lists_are_resident && launches() <= most_launches
     }
 
-    /// Divides plans so that no batch uploads too much.
-    fn divide<'a>(&self, plans: &[Plan], numbers: &'a [usize]) -> Vec<&'a [usize]> {
+    /// How many jobs the next batch takes.
+    fn size_of_batch(&self, jobs: &VecDeque<(u64, Job)>) -> usize {
+        let most = jobs.len().min(LARGEST_BATCH);
         if self.lists_are_resident {
-            return vec![numbers];
+            return most;
         }
-        upload::divide(numbers, self.upload_limit, |number| plans[number].lists.iter().map(|list| list.span))
+        let lists = jobs.iter().take(most).map(|(_, job)| job.plan.lists.iter().map(|list| list.span));
+        upload::first_within(lists, self.upload_limit)
     }
 }
 
@@ -134,50 +172,70 @@ pub fn runs_in_batches(plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Outcomes;
     use crate::query::plan::tests::plan_over;
     use crate::query::score::ScoreModel;
 
+    /// Plans that read frequencies and impacts in turn; `k` numbers them.
     fn plans(count: usize) -> Vec<Plan> {
         let plan = |number| match number % 2 {
-            0 => Plan { score: ScoreModel::Impact, ..plan_over(0..10) },
-            _ => plan_over(0..10),
+            0 => Plan { score: ScoreModel::Impact, k: number + 1, ..plan_over(0..10) },
+            _ => Plan { k: number + 1, ..plan_over(0..10) },
         };
         (0..count).map(plan).collect()
     }
 
-    fn batches(plans: &[Plan], rules: Rules) -> Vec<(Vec<usize>, Range<usize>)> {
-        let mut queue = Queue::new(plans, &rules);
-        std::iter::from_fn(|| queue.pop()).map(|request| (request.plans, request.stages)).collect()
+    fn jobs(plans: Vec<Plan>) -> impl Iterator<Item = Job> {
+        let replies = Outcomes::expect(plans.len()).1;
+        plans.into_iter().zip(replies).map(|(plan, reply)| Job { plan, rows: PlanRows::default(), reply })
+    }
+
+    fn queue(count: usize) -> Queue {
+        let mut queue = Queue::default();
+        jobs(plans(count)).for_each(|job| queue.push(job));
+        queue
+    }
+
+    fn numbers(request: &Request) -> Vec<usize> {
+        request.jobs.iter().map(|job| job.plan.k - 1).collect()
+    }
+
+    fn batches(mut queue: Queue, rules: Rules) -> Vec<(Vec<usize>, Range<usize>)> {
+        std::iter::from_fn(|| queue.pop(&rules)).map(|request| (numbers(&request), request.stages.clone())).collect()
     }
 
     const RESIDENT: Rules = Rules { lists_are_resident: true, small_batches: SmallBatches::Auto, upload_limit: 0 };
 
     #[test]
-    fn a_batch_has_one_column_and_few_plans_are_single_queries() {
-        assert_eq!(batches(&plans(3), RESIDENT), [(vec![0], 0..1), (vec![2], 0..1), (vec![1], 0..1)]);
+    fn a_batch_has_one_column_and_few_jobs_are_single_queries() {
+        assert_eq!(batches(queue(3), RESIDENT), [(vec![0], 0..1), (vec![1], 0..1), (vec![2], 0..1)]);
         let together = Rules { small_batches: SmallBatches::Graph, ..RESIDENT };
         let all = 0..usize::MAX;
-        assert_eq!(batches(&plans(3), together), [(vec![0, 2], all.clone()), (vec![1], all.clone())]);
+        assert_eq!(batches(queue(3), together), [(vec![0, 2], all.clone()), (vec![1], all.clone())]);
         let uploading = Rules { lists_are_resident: false, ..RESIDENT };
-        assert_eq!(batches(&plans(2), uploading), [(vec![0], all.clone()), (vec![1], all.clone())]);
-        let sizes: Vec<usize> = batches(&plans(4096), RESIDENT).iter().map(|(plans, _)| plans.len()).collect();
+        assert_eq!(batches(queue(2), uploading), [(vec![0], all.clone()), (vec![1], all.clone())]);
+        let sizes: Vec<usize> = batches(queue(4096), RESIDENT).iter().map(|(jobs, _)| jobs.len()).collect();
         assert_eq!(sizes, [LARGEST_BATCH; 4]);
     }
 
     #[test]
-    fn plans_without_work_are_in_no_batch() {
-        let nothing = [Plan { k: 0, ..plan_over(0..10) }, plan_over(5..5), Plan { stages: vec![], ..plan_over(0..10) }];
-        assert_eq!(batches(&nothing, RESIDENT), []);
+    fn what_arrives_while_a_batch_runs_is_the_next_batch() {
+        let mut queue = queue(100);
+        assert_eq!(numbers(&queue.pop(&RESIDENT).unwrap()), (0..100).step_by(2).collect::<Vec<_>>());
+        jobs(vec![Plan { k: 1001, ..plan_over(0..10) }]).for_each(|job| queue.push(job));
+        assert_eq!(numbers(&queue.pop(&RESIDENT).unwrap()), (1..100).step_by(2).chain([1000]).collect::<Vec<_>>());
+        assert!(queue.pop(&RESIDENT).is_none() && queue.is_empty());
     }
 
     #[test]
-    fn halves_of_a_request_come_next_and_one_plan_cannot_be_halved() {
-        let mut queue = Queue::new(&plans(64), &RESIDENT);
-        let request = queue.pop().expect("a batch");
-        let (all, first) = (request.plans.clone(), request.plans[..16].to_vec());
-        assert!(queue.halve(request));
-        let halves = [queue.pop(), queue.pop()].map(|half| half.expect("a half").plans);
+    fn halves_of_a_request_come_next_and_one_job_is_returned() {
+        let mut queue = queue(128);
+        let request = queue.pop(&RESIDENT).expect("a batch");
+        let (all, first) = (numbers(&request), numbers(&request)[..32].to_vec());
+        assert!(queue.halve(request).is_none());
+        let halves = [queue.pop(&RESIDENT), queue.pop(&RESIDENT)].map(|half| numbers(&half.expect("a half")));
         assert_eq!((halves[0].clone(), halves.concat()), (first, all));
-        assert!(!queue.halve(Request { plans: vec![7], stages: 0..1, before: Answer::default() }));
+        let single = Request { jobs: jobs(plans(1)).collect(), stages: 0..1, before: Answer::default() };
+        assert_eq!(queue.halve(single).map(|job| job.plan.k), Some(1));
     }
 }

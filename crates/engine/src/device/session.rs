@@ -1,15 +1,16 @@
-//! An open device with an index on it: answers plans in batches.
+//! An open device with an index on it: answers jobs in batches.
 //!
-//! Batches alternate between two slots (`slot.rs`), so that the host prepares one while the device answers the other.
-//! `queue.rs` divides plans into batches. A batch that does not fit in device memory is tried again with all buffers
-//! freed, then halved; a single plan that does not fit is refused.
+//! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers the
+//! other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again with all
+//! buffers freed, then halved; a single plan that does not fit is refused. A session never blocks: its owner calls
+//! [`Session::advance`] in turns with whatever else it does.
 
 use super::Context;
-use super::queue::{Queue, Request, Rules, SmallBatches, needs_work};
+use super::queue::{Job, Queue, Request, Rules, SmallBatches};
 use super::resident::Resident;
-use super::slot::Slot;
-use crate::query::answer::{Answer, Place, Scored};
-use crate::query::plan::Plan;
+use super::slot::{Rejected, Slot};
+use crate::outcome::Why;
+use crate::query::answer::Place;
 use lanner_gpu::device::Stream;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
@@ -39,13 +40,18 @@ pub struct Session {
     usage: Usage,
     place: Place,
     slots: [Slot; 2],
-    refusal: Refusal,
+    /// The slot of the next batch, if both are free; of two batches in flight, the one that started first.
+    turn: usize,
+    queue: Queue,
+    refusals: Refusals,
 }
 
-/// Why a plan did not fit on the device. It is reported once, not for each plan.
+/// Jobs that this session does not answer, and why the last one did not fit on the device, which is reported once and not
+/// for each job.
 #[derive(Default)]
-struct Refusal {
-    latest: Option<GpuError>,
+pub struct Refusals {
+    pub jobs: Vec<(Job, Why)>,
+    pub why: Option<GpuError>,
     is_reported: bool,
 }
 
@@ -63,7 +69,7 @@ pub enum Failure {
 impl Failure {
     /// Whether device memory, or the budget of it, did not suffice.
     pub fn is_out_of_memory(&self) -> bool {
-        matches!(self, Failure::Gpu(GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. }))
+        matches!(self, Failure::Gpu(error) if error.is_out_of_memory())
     }
 }
 
@@ -76,7 +82,16 @@ impl Session {
         // Two batches have to fit, each with its other buffers.
         let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
         let slots = [0, 1].map(|number| Slot::new(Stream(number), usage));
-        Ok(Session { gpu, resident, usage, place, slots, refusal: Refusal::default() })
+        Ok(Session {
+            gpu,
+            resident,
+            usage,
+            place,
+            slots,
+            turn: 0,
+            queue: Queue::default(),
+            refusals: Refusals::default(),
+        })
     }
 
     /// The device, its resident data and the index, for plans that run step by step.
@@ -84,61 +99,55 @@ impl Session {
         Context { gpu: &self.gpu, resident: &self.resident, index, place: self.place }
     }
 
-    /// Answers the plans that run in batches, and those that cannot have hits. Plans that do not fit in device memory
-    /// stay without an answer; before one is refused, `free_more` frees the device memory that the caller holds.
-    pub fn answer(
-        &mut self,
-        index: &Index,
-        plans: &[Plan],
-        answers: &mut [Option<Answer<Scored>>],
-        free_more: &mut dyn FnMut(),
-    ) -> Result<(), Failure> {
-        for (_, answer) in plans.iter().zip(answers.iter_mut()).filter(|(plan, _)| !needs_work(plan)) {
-            *answer = Some(Answer::default());
-        }
-        let lists_are_resident = self.resident.has_lists();
-        let Usage { small_batches, upload_limit, .. } = self.usage;
-        let mut queue = Queue::new(plans, &Rules { lists_are_resident, small_batches, upload_limit });
-        let mut turn = 0;
-        loop {
-            // The slot that started first finishes first; a further stage of its plan comes next.
-            queue.put_first(self.collect(turn, index, answers)?);
-            let Some(request) = queue.pop() else {
-                queue.put_first(self.collect(1 - turn, index, answers)?);
-                if queue.is_empty() {
-                    return Ok(());
-                }
-                continue;
-            };
-            let mut started = self.start(turn, index, plans, &request);
-            if started.as_ref().is_err_and(Failure::is_out_of_memory) {
-                // With nothing else in flight all other buffers can be freed.
-                queue.put_first(self.collect(1 - turn, index, answers)?);
-                self.release()?;
-                free_more();
-                started = self.start(turn, index, plans, &request);
-            }
-            match started {
-                Ok(()) => turn = 1 - turn,
-                Err(failure) if !failure.is_out_of_memory() => return Err(failure),
-                Err(failure) if !queue.halve(request) => self.refuse(failure),
-                Err(_) => {}
-            }
-        }
+    /// Takes a job whose plan runs in batches.
+    pub fn push(&mut self, job: Job) {
+        self.queue.push(job);
     }
 
-    /// Notes that a plan does not fit on the device.
-    pub fn refuse(&mut self, failure: Failure) {
-        if let Failure::Gpu(why) = failure {
-            self.refusal.latest = Some(why);
-        }
+    /// Whether no job waits or is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.slots.iter().all(Slot::is_free)
     }
 
-    /// Why a plan stayed without an answer, if one did; reported once for all plans to come.
-    pub fn take_refusal(&mut self) -> Option<GpuError> {
-        let why = self.refusal.latest.take().filter(|_| !self.refusal.is_reported);
-        self.refusal.is_reported |= why.is_some();
-        why
+    /// Starts a batch if a slot is free, else delivers the answers of one that has finished, if there is one. Before a
+    /// plan is refused, `free_more` frees the device memory that the caller holds. After a failure of the device, the
+    /// session is of no further use; dropping it ends its jobs.
+    pub fn advance(&mut self, index: &Index, free_more: &mut dyn FnMut()) -> Result<(), GpuError> {
+        let rules = Rules {
+            lists_are_resident: self.resident.has_lists(),
+            small_batches: self.usage.small_batches,
+            upload_limit: self.usage.upload_limit,
+        };
+        let free = [self.turn, 1 - self.turn].into_iter().find(|&slot| self.slots[slot].is_free());
+        if let Some(slot) = free
+            && let Some(request) = self.queue.pop(&rules)
+        {
+            return self.start(slot, index, request, free_more);
+        }
+        for slot in [self.turn, 1 - self.turn] {
+            if self.slots[slot].is_done(&self.gpu)? {
+                self.collect(slot, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a job is not answered here.
+    pub fn refuse(&mut self, job: Job, failure: Failure) {
+        let why = match failure {
+            Failure::Index(_) => Why::Unreadable,
+            Failure::Gpu(error) => {
+                self.refusals.why = Some(error).filter(|_| !self.refusals.is_reported);
+                Why::TooLarge
+            }
+        };
+        self.refusals.jobs.push((job, why));
+    }
+
+    /// Takes the jobs that were refused since the last call, to be ended once the reason is reported.
+    pub fn take_refusals(&mut self) -> Refusals {
+        let is_reported = self.refusals.is_reported || self.refusals.why.is_some();
+        std::mem::replace(&mut self.refusals, Refusals { is_reported, ..Refusals::default() })
     }
 
     /// Frees the buffers of both slots. Nothing may be in flight.
@@ -146,29 +155,67 @@ impl Session {
         self.slots.iter_mut().try_for_each(|slot| slot.release(&self.gpu))
     }
 
-    /// Drops the batches in flight.
-    pub fn forget(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.forget(&self.gpu));
-    }
-
-    fn start(&mut self, turn: usize, index: &Index, plans: &[Plan], request: &Request) -> Result<(), Failure> {
-        let Session { gpu, resident, place, slots, .. } = self;
-        slots[turn].start(&Context { gpu, resident, index, place: *place }, plans, request)
-    }
-
-    fn collect(
+    fn start(
         &mut self,
-        turn: usize,
+        slot: usize,
         index: &Index,
-        answers: &mut [Option<Answer<Scored>>],
-    ) -> Result<Option<Request>, GpuError> {
+        request: Request,
+        free_more: &mut dyn FnMut(),
+    ) -> Result<(), GpuError> {
+        let mut started = self.try_start(slot, index, request);
+        if let Err(Rejected { failure, request }) = started {
+            if !failure.is_out_of_memory() {
+                return self.give_up(failure, request);
+            }
+            // With nothing else in flight all other buffers can be freed.
+            if let Err(error) = self.collect(1 - slot, index).and_then(|()| self.release()) {
+                self.queue.put_first([request]);
+                return Err(error);
+            }
+            free_more();
+            started = self.try_start(slot, index, request);
+        }
+        match started {
+            Ok(()) => self.turn = 1 - slot,
+            Err(Rejected { failure, request }) => return self.give_up(failure, request),
+        }
+        Ok(())
+    }
+
+    fn try_start(&mut self, slot: usize, index: &Index, request: Request) -> Result<(), Rejected> {
         let Session { gpu, resident, place, slots, .. } = self;
-        slots[turn].collect(&Context { gpu, resident, index, place: *place }, answers)
+        slots[slot].start(&Context { gpu, resident, index, place: *place }, request)
+    }
+
+    /// Halves a request that could not be started; a single job is refused. Fails if the device did: then the jobs wait
+    /// until the session is dropped.
+    fn give_up(&mut self, failure: Failure, request: Request) -> Result<(), GpuError> {
+        match failure {
+            Failure::Gpu(error) if !error.is_out_of_memory() => {
+                self.queue.put_first([request]);
+                return Err(error);
+            }
+            failure => {
+                if let Some(job) = self.queue.halve(request) {
+                    self.refuse(job, failure);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the batch of a slot, if there is one.
+    fn collect(&mut self, slot: usize, index: &Index) -> Result<(), GpuError> {
+        let Session { gpu, resident, place, slots, .. } = self;
+        let next_stage = slots[slot].collect(&Context { gpu, resident, index, place: *place })?;
+        self.queue.put_first(next_stage);
+        Ok(())
     }
 }
 
 impl Drop for Session {
+    /// Waits until the device has stopped using the buffers.
     fn drop(&mut self) {
-        self.forget();
+        self.slots.iter_mut().for_each(|slot| slot.forget(&self.gpu));
     }
 }

@@ -12,13 +12,13 @@ use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
 use super::upload::UploadPlan;
 use crate::algorithms::topk::hit;
+use crate::outcome::Outcome;
 use crate::query::answer::{Answer, Scored, Step, Work};
 use crate::query::cost::SMALL_BATCH;
-use crate::query::plan::Plan;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
-use lanner_gpu::memory::{Gpu, Memory};
+use lanner_gpu::memory::{Gpu, Memory, POLLS};
 use lanner_index::codec::BLOCK;
 use lanner_index::format::segment::{u32_at, u64_at};
 use lanner_index::open::Index;
@@ -39,11 +39,24 @@ pub struct Slot {
     /// Counts, work and keys of the answers.
     answers: Buffers,
     in_flight: Option<InFlight>,
+    /// How often the answer of a single query was polled since the stream was queried.
+    polls: u32,
 }
 
-/// A batch that the device is answering.
+/// A request that the device is answering.
 struct InFlight {
     request: Request,
+    submitted: Submitted,
+}
+
+/// A batch that could not be started.
+pub struct Rejected {
+    pub failure: Failure,
+    pub request: Request,
+}
+
+/// A batch as it was submitted: what the host needs to read its answers.
+struct Submitted {
     /// Whether the request is for one plan that has further stages.
     has_more_stages: bool,
     batch: Batch,
@@ -59,7 +72,7 @@ struct InFlight {
 impl Slot {
     pub fn new(stream: Stream, usage: Usage) -> Slot {
         let (rows, answers) = (Buffers::default(), Buffers::default());
-        Slot { stream, usage, rows, scratch: None, single_state: None, answers, in_flight: None }
+        Slot { stream, usage, rows, scratch: None, single_state: None, answers, in_flight: None, polls: 0 }
     }
 
     /// Frees the buffers. Nothing may be in flight, but the kernel of a single query may still be exiting.
@@ -76,45 +89,53 @@ impl Slot {
         _ = gpu.wait(self.stream);
     }
 
-    /// Submits a batch. On failure the stream is idle again.
-    pub fn start(&mut self, context: &Context<'_>, plans: &[Plan], request: &Request) -> Result<(), Failure> {
-        let started = self.submit(context, plans, request);
-        if started.is_err() {
-            context.gpu.wait(self.stream)?;
-        }
-        started
+    /// Whether no batch is in flight.
+    pub fn is_free(&self) -> bool {
+        self.in_flight.is_none()
     }
 
-    fn submit(&mut self, context: &Context<'_>, plans: &[Plan], request: &Request) -> Result<(), Failure> {
-        let plans: Vec<&Plan> = request.plans.iter().map(|&number| &plans[number]).collect();
-        let mut batch = Batch::new(context, &plans, request.stages.clone())?;
+    /// Submits a batch. On failure the stream is idle again, and the request is returned.
+    pub fn start(&mut self, context: &Context<'_>, request: Request) -> Result<(), Rejected> {
+        match self.submit(context, &request) {
+            Ok(submitted) => {
+                self.in_flight = Some(InFlight { request, submitted });
+                Ok(())
+            }
+            Err(failure) => {
+                let failure = context.gpu.wait(self.stream).err().map_or(failure, Failure::Gpu);
+                Err(Rejected { failure, request })
+            }
+        }
+    }
+
+    fn submit(&mut self, context: &Context<'_>, request: &Request) -> Result<Submitted, Failure> {
+        let (jobs, first) = (&request.jobs, &request.jobs[0].plan);
+        let mut batch = Batch::new(context, jobs, request.stages.clone());
         let layout = Layout::new(&batch);
         let (single, start) = (batch.single(), Instant::now());
         let arguments = match single {
             Some(rows) => self.prepare_single(context, &layout, rows)?,
             None => self.prepare_batch(context, &layout, &mut batch)?,
         };
-        let (is_single, column) = (single.is_some(), plans[0].score.column());
+        let (is_single, column) = (single.is_some(), first.score.column());
         let variant = Variant { is_bitpack: is_bitpack(context.index), column, is_single };
         let launches = layout.launches(&batch, variant, arguments);
-        let how = if plans.len() <= SMALL_BATCH { self.usage.small_batches } else { SmallBatches::TimedCommands };
+        let how = if jobs.len() <= SMALL_BATCH { self.usage.small_batches } else { SmallBatches::TimedCommands };
         let commands = match single {
             Some(_) => launches.iter().map(command).collect(),
             None => self.commands(&layout, &launches, how == SmallBatches::TimedCommands),
         };
         self.submit_commands(context.gpu, &commands, how)?;
         let uploaded = if is_single { size_of::<BatchArguments>() } else { layout.rows_bytes + batch.upload.bytes() };
-        self.in_flight = Some(InFlight {
-            has_more_stages: request.stages.end < plans[0].stages.len(),
-            request: request.clone(),
+        Ok(Submitted {
+            has_more_stages: request.stages.end < first.stages.len(),
             bytes_uploaded: uploaded as u64,
             is_single,
             launches: launches.iter().map(|launch| launch.name).collect(),
             batch,
             layout,
             start,
-        });
-        Ok(())
+        })
     }
 
     fn submit_commands(&self, gpu: &Gpu, commands: &[Command<'_>], how: SmallBatches) -> Result<(), GpuError> {
@@ -201,29 +222,46 @@ impl Slot {
         Ok(BatchArguments { states: address(&self.single_state), single: rows, ..arguments })
     }
 
-    /// Waits for the batch in flight, if there is one, and reads its answers. Returns the next stage of a single plan
-    /// that has too few hits so far.
-    pub fn collect(
-        &mut self,
-        context: &Context<'_>,
-        answers: &mut [Option<Answer<Scored>>],
-    ) -> Result<Option<Request>, GpuError> {
-        let Some(in_flight) = self.in_flight.take() else {
+    /// Whether the batch in flight, if there is one, has been answered.
+    pub fn is_done(&mut self, gpu: &Gpu) -> Result<bool, GpuError> {
+        match &self.in_flight {
+            None => return Ok(false),
+            Some(in_flight) if in_flight.submitted.is_single => {
+                self.polls = self.polls.wrapping_add(1);
+                if self.answers.host().first_word() != NONE {
+                    return Ok(true);
+                }
+                if !self.polls.is_multiple_of(POLLS) {
+                    return Ok(false);
+                }
+            }
+            Some(_) => {}
+        }
+        gpu.is_idle(self.stream)
+    }
+
+    /// Waits for the batch in flight, if there is one, and delivers its answers. Returns the next stage of a single plan
+    /// that has too few hits so far. After a failure the batch is still in flight, so that the failure can be reported
+    /// before its jobs end.
+    pub fn collect(&mut self, context: &Context<'_>) -> Result<Option<Request>, GpuError> {
+        let Some(InFlight { submitted, .. }) = &self.in_flight else {
             return Ok(None);
         };
-        let durations = if in_flight.is_single {
+        let durations = if submitted.is_single {
             context.gpu.wait_for(self.stream, self.answers.host(), NONE)?;
             Vec::new()
         } else {
             context.gpu.wait(self.stream)?
         };
         let step = |(name, duration)| Step { name, place: context.place, duration };
-        let steps: Vec<Step> = in_flight.steps(durations).map(step).collect();
-        in_flight.read(self.answers.host(), &steps, answers)
+        let steps: Vec<Step> = submitted.steps(durations).map(step).collect();
+        submitted.check(self.answers.host())?;
+        let in_flight = self.in_flight.take().expect("it was there");
+        Ok(in_flight.submitted.deliver(in_flight.request, self.answers.host(), &steps))
     }
 }
 
-impl InFlight {
+impl Submitted {
     /// The names and times of the launches. The device does not time small batches, because that would slow them down:
     /// there the host's clock gives the time of the whole batch.
     fn steps(&self, durations: Vec<Duration>) -> impl Iterator<Item = (&'static str, Duration)> {
@@ -235,45 +273,55 @@ impl InFlight {
         names.into_iter().zip(durations)
     }
 
-    fn read(
-        self,
-        bytes: &[u8],
-        steps: &[Step],
-        answers: &mut [Option<Answer<Scored>>],
-    ) -> Result<Option<Request>, GpuError> {
-        for (position, &number) in self.request.plans.iter().enumerate() {
-            let stages = self.batch.stages[position].clone();
-            let is_full = |&query: &usize| count(bytes, query) >= self.batch.queries[query].k;
-            let full = stages.clone().find(is_full);
-            // The first stage with k hits counts, else the last.
-            let query = full.unwrap_or(stages.end - 1);
-            let mut answer = Answer { hits: self.hits(bytes, query)?, exact: true, ..self.request.before.clone() };
-            answer.work += self.work(stages.start..query + 1, bytes);
+    /// Delivers the answers of the jobs, or returns the next stage of a single job.
+    fn deliver(&self, mut request: Request, bytes: &[u8], steps: &[Step]) -> Option<Request> {
+        let plans = request.jobs.len() as u64;
+        for (position, job) in std::mem::take(&mut request.jobs).into_iter().enumerate() {
+            let stages = &self.batch.stages[position];
+            let query = self.last_stage(stages, bytes);
+            let mut answer = Answer { hits: self.hits(bytes, query), exact: true, ..request.before.clone() };
+            answer.work += self.work(stages.start..query + 1, bytes, plans);
             answer.trace.steps.extend_from_slice(steps);
-            if full.is_none() && self.has_more_stages {
-                let next = self.request.stages.end;
+            if !self.is_full(query, bytes) && self.has_more_stages {
+                let next = request.stages.end;
                 let before = Answer { hits: Vec::new(), ..answer };
-                return Ok(Some(Request { stages: next..next + 1, before, ..self.request }));
+                return Some(Request { jobs: vec![job], stages: next..next + 1, before });
             }
-            answers[number] = Some(answer);
+            job.reply.fulfil(Outcome::Answered(answer));
         }
-        Ok(None)
+        None
     }
 
-    fn hits(&self, bytes: &[u8], query: usize) -> Result<Vec<Scored>, GpuError> {
-        let (row, found) = (&self.batch.queries[query], count(bytes, query));
-        if found > row.k {
-            let reason = format!("{found} hits where {} were asked for", row.k);
-            return Err(GpuError::Failed { at: "an answer", reason });
+    /// Checks that the device returned no more hits than were asked for.
+    fn check(&self, bytes: &[u8]) -> Result<(), GpuError> {
+        for stages in &self.batch.stages {
+            let query = self.last_stage(stages, bytes);
+            let (found, k) = (count(bytes, query), self.batch.queries[query].k);
+            if found > k {
+                let reason = format!("{found} hits where {k} were asked for");
+                return Err(GpuError::Failed { at: "an answer", reason });
+            }
         }
-        let first = self.layout.answers_keys + 8 * row.answer as usize;
-        let keys = bytes[first..first + 8 * found as usize].as_chunks().0;
-        Ok(keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect())
+        Ok(())
     }
 
-    /// The work done for the stages of a plan.
-    fn work(&self, stages: Range<usize>, bytes: &[u8]) -> Work {
-        let plans = self.request.plans.len() as u64;
+    /// The stage whose hits are the answer: the first with k hits, else the last.
+    fn last_stage(&self, stages: &Range<usize>, bytes: &[u8]) -> usize {
+        stages.clone().find(|&query| self.is_full(query, bytes)).unwrap_or(stages.end - 1)
+    }
+
+    fn is_full(&self, query: usize, bytes: &[u8]) -> bool {
+        count(bytes, query) >= self.batch.queries[query].k
+    }
+
+    fn hits(&self, bytes: &[u8], query: usize) -> Vec<Scored> {
+        let first = self.layout.answers_keys + 8 * self.batch.queries[query].answer as usize;
+        let keys = bytes[first..first + 8 * count(bytes, query) as usize].as_chunks().0;
+        keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect()
+    }
+
+    /// The work done for the stages of one of `plans` plans.
+    fn work(&self, stages: Range<usize>, bytes: &[u8], plans: u64) -> Work {
         let mut work = Work { bytes_uploaded: self.bytes_uploaded / plans, ..Work::default() };
         for stage in stages {
             let row = &bytes[self.layout.answers_work + stage * size_of::<WorkRow>()..];

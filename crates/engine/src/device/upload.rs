@@ -72,24 +72,16 @@ impl UploadPlan {
     }
 }
 
-/// Divides items into groups whose lists together have at most `limit` bytes, unless those of a single item have more.
-pub fn divide<T: Copy, L: Iterator<Item = ListSpan>>(
-    items: &[T],
-    limit: usize,
-    lists_of: impl Fn(T) -> L,
-) -> Vec<&[T]> {
-    let (mut groups, mut first, mut plan) = (Vec::new(), 0, UploadPlan::default());
-    for (position, &item) in items.iter().enumerate() {
+/// How many of the first items have lists of at most `limit` bytes together. The first always counts, and so do those
+/// after it whose lists are all among its own.
+pub fn first_within<L: Iterator<Item = ListSpan>>(items: impl Iterator<Item = L>, limit: usize) -> usize {
+    let mut plan = UploadPlan::default();
+    let fits = |(position, lists): (usize, L)| {
         let before = plan.bytes;
-        lists_of(item).for_each(|list| _ = plan.add(list));
-        if plan.bytes > limit.max(before) && position > first {
-            groups.push(&items[first..position]);
-            (first, plan) = (position, UploadPlan::default());
-            lists_of(item).for_each(|list| _ = plan.add(list));
-        }
-    }
-    groups.push(&items[first..]);
-    groups
+        lists.for_each(|list| _ = plan.add(list));
+        position == 0 || plan.bytes <= limit.max(before)
+    };
+    items.enumerate().map(fits).take_while(|&fits| fits).count()
 }
 
 /// Copies pieces on up to `threads` threads, about the same number of bytes on each.
@@ -189,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_upload_no_more_than_the_limit_and_each_list_once() {
+    fn a_batch_uploads_no_more_than_the_limit_and_each_list_once() {
         let lists = |item: u8| {
             let lists: &[(usize, usize)] = match item {
                 b'a' => &[(0, 160), (160, 160)],
@@ -199,10 +191,10 @@ mod tests {
             };
             lists.iter().map(|&(start, bytes)| list(start, bytes))
         };
-        let divided = |items: &'static [u8], most| divide(items, most, lists);
-        assert_eq!(divided(b"", 320), [b""]);
-        assert_eq!(divided(b"abab", 320), [b"abab"]);
-        assert_eq!(divided(b"baba", 319), [&b"b"[..], b"aba"]);
-        assert_eq!(divided(b"-c-ab-c", 320), [&b"-"[..], b"c-", b"ab-", b"c"]);
+        let first = |items: &[u8], limit| first_within(items.iter().map(|&item| lists(item)), limit);
+        assert_eq!(first(b"", 320), 0);
+        assert_eq!(first(b"abab", 320), 4);
+        assert_eq!((first(b"baba", 319), first(b"aba", 319)), (1, 3));
+        assert_eq!((first(b"-c-ab", 320), first(b"c-ab", 320), first(b"ab-c", 320)), (1, 2, 3));
     }
 }

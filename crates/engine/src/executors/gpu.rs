@@ -1,10 +1,15 @@
-//! The GPU: a session answers batches of plans on it, and the papers' algorithms run step by step. Whatever fails, the CPU
-//! answers, and the device is opened again later.
+//! The GPU as a worker: a thread owns the device and its session, and answers jobs on it.
+//!
+//! Callers put jobs into the worker's inbox and go on; the thread takes what has arrived between two steps of its session,
+//! so that no query waits for a batch that it is not part of. Plans of the papers' algorithms run step by step, while no
+//! batch is in flight. A device that fails is closed, its jobs end unanswered, and it is opened again later; who answers
+//! them then is not decided here. A panic of the thread's code counts as a failure of the device.
 
-use super::{Cpu, Executor};
+use super::inbox::{Inbox, Mail};
 use crate::device::SmallBatches;
-use crate::device::queue::{needs_work, runs_in_batches};
-use crate::device::session::{Failure, Session, Usage};
+use crate::device::queue::{Job, needs_work, runs_in_batches};
+use crate::device::session::{Failure, Refusals, Session, Usage};
+use crate::outcome::Outcome;
 use crate::papers::steps::{self, StepScratch};
 use crate::query::Algorithm;
 use crate::query::answer::{Answer, Scored};
@@ -15,16 +20,19 @@ use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use lanner_gpu::simulator::Simulator;
-use lanner_index::format::IndexError;
 use lanner_index::open::Index;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A device that failed is opened again after this, then after twice as long, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The default of [`GpuExecutor::upload_limit`].
+/// The default of [`GpuOptions::upload_limit`].
 const UPLOAD_LIMIT: usize = 512 << 20;
 /// The seed from which the simulator draws the interleaving of threads.
 const SEED: u64 = 1;
@@ -34,19 +42,76 @@ pub type Open = Box<dyn Fn() -> Result<Arc<dyn Device>, GpuError> + Send + Sync>
 /// Receives one line about each failure.
 pub type Report = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Answers plans on a device, and on the CPU those that the device does not support or fails to answer.
-pub struct GpuExecutor {
-    index: Arc<Index>,
-    cpu: Cpu,
+/// How a GPU is opened and used.
+///
+/// ```
+/// use lanner::GpuOptions;
+/// let gpu = GpuOptions::driver().memory(8 << 30).report(Box::new(|line| eprintln!("{line}")));
+/// ```
+pub struct GpuOptions {
     open: Open,
     memory: Option<u64>,
     usage: Usage,
     report: Report,
-    state: Mutex<State>,
-    counters: Counters,
+    pause: Duration,
 }
 
-/// What an executor has done so far.
+impl GpuOptions {
+    /// The device that `open` opens when the first plan comes.
+    pub fn new(open: Open) -> GpuOptions {
+        let small_batches = SmallBatches::default();
+        let usage = Usage { uploads_lists: false, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
+        GpuOptions { open, memory: None, usage, report: Box::new(|_| {}), pause: FIRST_PAUSE }
+    }
+
+    /// The first GPU of NVIDIA's driver.
+    pub fn driver() -> GpuOptions {
+        GpuOptions::new(Box::new(|| Ok(Arc::new(Cuda::open(0)?))))
+    }
+
+    /// The simulator, which is for tests and learning; `None` in a build without it.
+    pub fn simulator() -> Option<GpuOptions> {
+        cfg!(simulator).then(|| GpuOptions::new(Box::new(|| Ok(Arc::new(Simulator::new(SEED))))))
+    }
+
+    /// Limits the device memory that is used, in bytes; the default is all of it.
+    pub fn memory(self, bytes: u64) -> GpuOptions {
+        GpuOptions { memory: Some(bytes), ..self }
+    }
+
+    /// Uploads the lists of each batch with it, as if none fitted in device memory.
+    pub fn upload_lists(self) -> GpuOptions {
+        GpuOptions { usage: Usage { uploads_lists: true, ..self.usage }, ..self }
+    }
+
+    /// Limits the bytes of lists that a batch uploads, unless a single plan needs more. Twice as many bytes of host memory
+    /// are pinned. The default is 512 MiB.
+    pub fn upload_limit(self, bytes: usize) -> GpuOptions {
+        GpuOptions { usage: Usage { upload_limit: bytes, ..self.usage }, ..self }
+    }
+
+    /// Chooses how the commands of small batches are submitted; for measurements.
+    pub fn small_batches(self, small_batches: SmallBatches) -> GpuOptions {
+        GpuOptions { usage: Usage { small_batches, ..self.usage }, ..self }
+    }
+
+    /// Uses this many threads of the CPU for copying lists to upload.
+    pub fn threads(self, threads: usize) -> GpuOptions {
+        GpuOptions { usage: Usage { threads, ..self.usage }, ..self }
+    }
+
+    /// Reports failures, one line each.
+    pub fn report(self, report: Report) -> GpuOptions {
+        GpuOptions { report, ..self }
+    }
+
+    /// Sets how long to wait before a failed device is opened again; the wait doubles with each further failure.
+    pub fn pause(self, pause: Duration) -> GpuOptions {
+        GpuOptions { pause, ..self }
+    }
+}
+
+/// What a GPU has done so far.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Plans that the device answered.
@@ -61,100 +126,66 @@ pub struct Counters {
     pub opened: AtomicU64,
 }
 
-/// The device as the executor sees it.
-struct State {
-    /// `None` before the device is opened, and after it failed.
-    open: Option<OpenDevice>,
-    /// When it may be opened again, and how long to wait if that fails.
-    again: Instant,
-    pause: Duration,
-    first_pause: Duration,
+/// A thread that owns a device, and what other threads need to reach it.
+pub struct GpuWorker {
+    index: Arc<Index>,
+    inbox: Arc<Inbox<Connect>>,
+    counters: Arc<Counters>,
+    /// `None` once it was joined, or if it could not be started.
+    thread: Option<JoinHandle<()>>,
 }
 
-/// An open device.
-struct OpenDevice {
-    session: Session,
-    /// The buffers of plans that run step by step.
-    scratch: StepScratch,
-}
+/// Asks for the device to be opened now, and for what came of it.
+type Connect = Sender<Result<(), GpuError>>;
 
-impl GpuExecutor {
-    /// Answers plans for an index on the device that `open` opens when the first plan comes.
-    pub fn new(index: Arc<Index>, open: Open) -> GpuExecutor {
-        let cpu = Cpu::new(Arc::clone(&index), 1);
-        let (again, pause, first_pause) = (Instant::now(), FIRST_PAUSE, FIRST_PAUSE);
-        let state = Mutex::new(State { open: None, again, pause, first_pause });
-        let (report, counters): (Report, _) = (Box::new(|_| {}), Counters::default());
-        let small_batches = SmallBatches::default();
-        let usage = Usage { uploads_lists: false, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
-        GpuExecutor { index, cpu, open, memory: None, usage, report, state, counters }
+impl GpuWorker {
+    /// Starts the thread. The device is opened with the first job.
+    pub fn start(index: Arc<Index>, options: GpuOptions) -> GpuWorker {
+        let (inbox, counters) = (Arc::new(Inbox::new()), Arc::new(Counters::default()));
+        let owner = Owner {
+            index: Arc::clone(&index),
+            inbox: Arc::clone(&inbox),
+            counters: Arc::clone(&counters),
+            again: Instant::now(),
+            pause: options.pause,
+            options,
+            device: None,
+            arrived: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name("lanner-gpu".to_owned()).spawn(move || owner.run());
+        if thread.is_err() {
+            inbox.close();
+        }
+        GpuWorker { index, inbox, counters, thread: thread.ok() }
     }
 
-    /// Answers plans for an index on the first GPU of NVIDIA's driver.
-    pub fn on_driver(index: Arc<Index>) -> GpuExecutor {
-        GpuExecutor::new(index, Box::new(|| Ok(Arc::new(Cuda::open(0)?))))
+    /// Takes jobs; returns at once. Their outcomes are delivered by the worker's thread.
+    pub fn submit(&self, jobs: Vec<Job>) {
+        // Without a thread the jobs are dropped, which ends them unanswered.
+        if self.thread.is_some() {
+            self.inbox.send(jobs);
+        }
     }
 
-    /// Answers plans for an index on the simulator, which is for tests and learning; `None` in a build without it.
-    pub fn on_simulator(index: Arc<Index>) -> Option<GpuExecutor> {
-        let open: Open = Box::new(|| Ok(Arc::new(Simulator::new(SEED))));
-        cfg!(simulator).then(|| GpuExecutor::new(index, open))
+    /// Opens the device now instead of with the first job.
+    pub fn connect(&self) -> Result<(), GpuError> {
+        let (sender, receiver) = channel();
+        if self.thread.is_some() {
+            self.inbox.tell(sender);
+        } else {
+            drop(sender);
+        }
+        let gone = |_| Err(GpuError::Failed { at: "opening a device", reason: "its thread ended".to_owned() });
+        receiver.recv().unwrap_or_else(gone)
     }
 
-    /// Limits the device memory that is used, in bytes; the default is all of it.
-    pub fn memory(self, bytes: u64) -> GpuExecutor {
-        GpuExecutor { memory: Some(bytes), ..self }
-    }
-
-    /// Uploads the lists of each batch with it, as if none fitted in device memory.
-    pub fn upload_lists(self) -> GpuExecutor {
-        GpuExecutor { usage: Usage { uploads_lists: true, ..self.usage }, ..self }
-    }
-
-    /// Limits the bytes of lists that a batch uploads, unless a single plan needs more. Twice as many bytes of host memory
-    /// are pinned. The default is 512 MiB.
-    pub fn upload_limit(self, bytes: usize) -> GpuExecutor {
-        GpuExecutor { usage: Usage { upload_limit: bytes, ..self.usage }, ..self }
-    }
-
-    /// Chooses how the commands of small batches are submitted; for measurements.
-    pub fn small_batches(self, small_batches: SmallBatches) -> GpuExecutor {
-        GpuExecutor { usage: Usage { small_batches, ..self.usage }, ..self }
-    }
-
-    /// Uses this many threads of the CPU for plans that the device does not answer, and for copying lists to upload.
-    pub fn threads(self, threads: usize) -> GpuExecutor {
-        let cpu = Cpu::new(Arc::clone(&self.index), threads);
-        GpuExecutor { cpu, usage: Usage { threads, ..self.usage }, ..self }
-    }
-
-    /// Reports failures, one line each.
-    pub fn report(self, report: Report) -> GpuExecutor {
-        GpuExecutor { report, ..self }
-    }
-
-    /// Sets how long to wait before a failed device is opened again; the wait doubles with each further failure.
-    pub fn pause(self, pause: Duration) -> GpuExecutor {
-        let state = Mutex::new(State { open: None, again: Instant::now(), pause, first_pause: pause });
-        GpuExecutor { state, ..self }
-    }
-
-    /// What the executor has done so far.
+    /// What the GPU has done so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Opens the device now instead of with the first plan.
-    pub fn connect(&self) -> Result<(), GpuError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.open.is_none() {
-            state.open = Some(self.open_device()?);
-        }
-        Ok(())
-    }
-
     /// Whether the device answers plans of this kind.
-    fn supports(&self, plan: &Plan) -> bool {
+    pub fn supports(&self, plan: &Plan) -> bool {
         let codecs = self.index.segment().list_context().codecs;
         codecs.documents.has_gpu_decoder()
             && codecs.weights.has_gpu_decoder()
@@ -162,119 +193,173 @@ impl GpuExecutor {
             && plan.filter.is_none()
             && plan.stages.iter().all(|stage| stage.algorithm != Algorithm::ScoreAtATime)
     }
+}
 
-    fn open_device(&self) -> Result<OpenDevice, GpuError> {
-        let device = (self.open)()?;
-        let memory = device.properties().memory;
-        let gpu = Gpu::new(device, self.memory.unwrap_or(memory).min(memory));
-        let session = Session::open(gpu, &self.index, self.usage)?;
-        self.counters.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(OpenDevice { session, scratch: StepScratch::default() })
+impl Drop for GpuWorker {
+    /// Waits until everything that was submitted has an outcome.
+    fn drop(&mut self) {
+        self.inbox.close();
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
     }
+}
 
-    /// Answers the plans that the device can answer; the others stay `None`. A failure of the device is reported, and
-    /// is not an error.
-    fn run_on_device(&self, plans: &[Plan], answers: &mut [Option<Answer<Scored>>]) -> Result<(), IndexError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out of the state: after a panic the device, with a batch in flight, is not used again.
-        let mut device = match state.open.take() {
-            Some(device) => device,
-            None if Instant::now() < state.again => return Ok(()),
-            None => match self.open_device() {
-                Ok(device) => device,
-                Err(error) => {
-                    self.note_failure(&error, &mut state);
-                    return Ok(());
+/// The state of the worker's thread.
+struct Owner {
+    index: Arc<Index>,
+    inbox: Arc<Inbox<Connect>>,
+    counters: Arc<Counters>,
+    options: GpuOptions,
+    /// `None` before the device is opened, and after it failed.
+    device: Option<OpenDevice>,
+    /// When it may be opened again, and how long to wait if that fails.
+    again: Instant,
+    pause: Duration,
+    /// Jobs that the device has not taken yet.
+    arrived: Vec<Job>,
+}
+
+/// An open device.
+struct OpenDevice {
+    session: Session,
+    /// Jobs whose plans run step by step, and the buffers for them.
+    stepwise: VecDeque<Job>,
+    scratch: StepScratch,
+}
+
+impl Owner {
+    fn run(mut self) {
+        loop {
+            let mail = if self.is_idle() { self.inbox.wait() } else { self.inbox.take() };
+            match mail {
+                Some(Mail { jobs, messages, .. }) => {
+                    self.arrived.extend(jobs);
+                    messages.into_iter().for_each(|reply| _ = reply.send(self.connect()));
                 }
-            },
-        };
-        match device.answer(&self.index, plans, answers) {
-            Ok(()) => {
-                if let Some(why) = device.session.take_refusal() {
-                    (self.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
-                }
-                (state.open, state.pause) = (Some(device), state.first_pause);
-                Ok(())
+                None if self.is_idle() => return,
+                None => {}
             }
-            Err(Failure::Index(error)) => {
-                device.session.forget();
-                state.open = Some(device);
-                Err(error)
-            }
-            Err(Failure::Gpu(error)) => {
-                self.note_failure(&error, &mut state);
-                Ok(())
+            // The closure leaves nothing behind that is used again: what it changed is closed after a panic.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.advance())) {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
+                self.close(&GpuError::Failed { at: "the thread of a device", reason });
             }
         }
     }
 
-    /// Reports a failure and does not use the device for a while.
-    fn note_failure(&self, error: &GpuError, state: &mut State) {
-        state.again = Instant::now() + state.pause;
-        self.counters.failures.fetch_add(1, Ordering::Relaxed);
-        (self.report)(&format!(
-            "{error}; the CPU answers, and later queries may try the GPU again after {:?}",
-            state.pause
-        ));
-        state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+    fn is_idle(&self) -> bool {
+        self.arrived.is_empty() && self.device.as_ref().is_none_or(OpenDevice::is_idle)
     }
-}
 
-impl OpenDevice {
-    /// Answers plans in batches, then those that run step by step. Plans that do not fit in device memory stay `None`.
-    fn answer(&mut self, index: &Index, plans: &[Plan], answers: &mut [Option<Answer<Scored>>]) -> Result<(), Failure> {
-        let OpenDevice { session, scratch } = self;
-        session.answer(index, plans, answers, &mut || *scratch = StepScratch::default())?;
-        for (plan, answer) in plans.iter().zip(answers) {
-            if needs_work(plan) && !runs_in_batches(plan) {
-                *answer = self.answer_in_steps(index, plan)?;
-            }
+    fn connect(&mut self) -> Result<(), GpuError> {
+        if self.device.is_none() {
+            self.device = Some(self.open()?);
         }
         Ok(())
     }
 
-    /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more; `None` if that fails
-    /// too.
-    fn answer_in_steps(&mut self, index: &Index, plan: &Plan) -> Result<Option<Answer<Scored>>, Failure> {
-        for is_last in [false, true] {
-            match steps::answer(&self.session.context(index), &mut self.scratch, plan) {
-                Err(failure) if failure.is_out_of_memory() => {
-                    self.session.release()?;
-                    self.scratch = StepScratch::default();
-                    if is_last {
-                        self.session.refuse(failure);
-                    }
+    fn open(&self) -> Result<OpenDevice, GpuError> {
+        let device = (self.options.open)()?;
+        let memory = device.properties().memory;
+        let gpu = Gpu::new(device, self.options.memory.unwrap_or(memory).min(memory));
+        let session = Session::open(gpu, &self.index, self.options.usage)?;
+        self.counters.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(OpenDevice { session, stepwise: VecDeque::new(), scratch: StepScratch::default() })
+    }
+
+    /// Gives the device what has arrived, and takes a step with it.
+    fn advance(&mut self) {
+        if self.is_idle() {
+            return;
+        }
+        if self.device.is_none() && Instant::now() < self.again {
+            return self.arrived.clear();
+        }
+        if let Err(error) = self.connect() {
+            return self.close(&error);
+        }
+        let device = self.device.as_mut().expect("it was opened");
+        self.arrived.drain(..).for_each(|job| device.take(job));
+        match device.advance(&self.index) {
+            Err(error) => self.close(&error),
+            Ok(()) => {
+                let Refusals { jobs, why, .. } = device.session.take_refusals();
+                if let Some(why) = why {
+                    (self.options.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
                 }
-                answered => return answered.map(Some),
+                jobs.into_iter().for_each(|(job, why)| job.reply.fulfil(Outcome::Unanswered(why)));
+                if device.is_idle() {
+                    self.pause = self.options.pause;
+                }
             }
         }
-        Ok(None)
+    }
+
+    /// Closes a device that failed, which ends its jobs unanswered, reports the failure, and does not use the device for
+    /// a while.
+    fn close(&mut self, error: &GpuError) {
+        let pause = self.pause;
+        self.counters.failures.fetch_add(1, Ordering::Relaxed);
+        (self.options.report)(&format!(
+            "{error}; the CPU answers, and later queries may try the GPU again after {pause:?}"
+        ));
+        (self.again, self.pause) = (Instant::now() + pause, (pause * 2).min(LONGEST_PAUSE));
+        let (device, arrived) = (self.device.take(), std::mem::take(&mut self.arrived));
+        // Closing may panic too, where a device panics at any call.
+        _ = catch_unwind(AssertUnwindSafe(|| drop(device)));
+        drop(arrived);
     }
 }
 
-impl Executor for GpuExecutor {
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError> {
-        let mut answers: Vec<Option<Answer<Scored>>> = plans.iter().map(|_| None).collect();
-        let (supported, unsupported): (Vec<usize>, Vec<usize>) =
-            (0..plans.len()).partition(|&number| self.supports(&plans[number]));
-        if unsupported.is_empty() {
-            self.run_on_device(plans, &mut answers)?;
+impl OpenDevice {
+    fn is_idle(&self) -> bool {
+        self.session.is_idle() && self.stepwise.is_empty()
+    }
+
+    fn take(&mut self, job: Job) {
+        if !needs_work(&job.plan) {
+            job.reply.fulfil(Outcome::Answered(Answer::default()));
+        } else if runs_in_batches(&job.plan) {
+            self.session.push(job);
         } else {
-            let some: Vec<Plan> = supported.iter().map(|&number| plans[number].clone()).collect();
-            let mut found: Vec<Option<Answer<Scored>>> = some.iter().map(|_| None).collect();
-            self.run_on_device(&some, &mut found)?;
-            supported.into_iter().zip(found).for_each(|(number, answer)| answers[number] = answer);
+            self.stepwise.push_back(job);
         }
-        let left: Vec<usize> = (0..plans.len()).filter(|&number| answers[number].is_none()).collect();
-        let count = |counter: &AtomicU64, number: usize| _ = counter.fetch_add(number as u64, Ordering::Relaxed);
-        count(&self.counters.answered, plans.len() - left.len());
-        count(&self.counters.unsupported, unsupported.len());
-        count(&self.counters.fallen_back, left.len() - unsupported.len());
-        if !left.is_empty() {
-            let plans: Vec<Plan> = left.iter().map(|&number| plans[number].clone()).collect();
-            let found = self.cpu.run(&plans)?;
-            left.into_iter().zip(found).for_each(|(number, answer)| answers[number] = Some(answer));
+    }
+
+    fn advance(&mut self, index: &Index) -> Result<(), GpuError> {
+        let OpenDevice { session, scratch, .. } = self;
+        session.advance(index, &mut || *scratch = StepScratch::default())?;
+        match self.session.is_idle().then(|| self.stepwise.pop_front()).flatten() {
+            Some(job) => self.answer_in_steps(index, job),
+            None => Ok(()),
         }
-        Ok(answers.into_iter().map(|answer| answer.expect("the CPU answers what the device does not")).collect())
+    }
+
+    /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more.
+    fn answer_in_steps(&mut self, index: &Index, job: Job) -> Result<(), GpuError> {
+        let mut answered = self.try_in_steps(index, &job);
+        if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
+            answered = self.try_in_steps(index, &job);
+        }
+        match answered {
+            Ok(answer) => job.reply.fulfil(Outcome::Answered(answer)),
+            Err(Failure::Gpu(error)) if !error.is_out_of_memory() => {
+                self.stepwise.push_front(job);
+                return Err(error);
+            }
+            Err(failure) => self.session.refuse(job, failure),
+        }
+        Ok(())
+    }
+
+    fn try_in_steps(&mut self, index: &Index, job: &Job) -> Result<Answer<Scored>, Failure> {
+        let answered = steps::answer(&self.session.context(index), &mut self.scratch, &job.plan);
+        if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
+            self.session.release()?;
+            self.scratch = StepScratch::default();
+        }
+        answered
     }
 }

@@ -1,12 +1,13 @@
-//! Executors: they answer batches of plans, on the CPU or on a device.
+//! Executors: they answer batches of plans, on the CPU or on a device. `inbox.rs` is how jobs reach a worker's thread.
 
 mod cpu;
 mod gpu;
+mod inbox;
 mod threads;
 
 pub use crate::device::SmallBatches;
 pub use cpu::Cpu;
-pub use gpu::{Counters, GpuExecutor, Open, Report};
+pub use gpu::{Counters, GpuOptions, GpuWorker, Open, Report};
 pub(crate) use threads::map_in_threads;
 
 use crate::query::answer::{Answer, Scored};

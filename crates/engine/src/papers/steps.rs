@@ -68,7 +68,7 @@ pub fn answer(context: &Context<'_>, buffers: &mut StepScratch, plan: &Plan) -> 
     let mut run = StepRun { context, plan, buffers, work, pending, steps };
     let lists = run.lists()?;
     let mut hits = Vec::new();
-    for stage in &plan.stages {
+    for stage in plan.stages.iter() {
         let keys = run.keys(stage, &lists)?;
         hits = run.select(keys)?;
         run.work.documents_scored += u64::from(keys.count);

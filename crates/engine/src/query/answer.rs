@@ -50,22 +50,12 @@ impl From<Hit> for Scored {
 }
 
 impl Answer<Scored> {
-    /// The hits with the scores of a model.
-    pub fn hits_scored_by(&self, model: ScoreModel) -> Vec<Hit> {
-        let unit = model.unit();
-        let hit = |&Scored { document, units }: &Scored| Hit { document, units, score: units as f32 * unit };
-        self.hits.iter().map(hit).collect()
-    }
-
     /// The answer with the scores of a model.
     pub fn into_hits(self, model: ScoreModel) -> Answer {
-        let hits = self.hits_scored_by(model);
-        self.with_hits(hits)
-    }
-
-    /// The answer with these hits.
-    pub fn with_hits(self, hits: Vec<Hit>) -> Answer {
-        Answer { hits, exact: self.exact, work: self.work, trace: self.trace }
+        let unit = model.unit();
+        let hit = |&Scored { document, units }: &Scored| Hit { document, units, score: units as f32 * unit };
+        let Answer { hits, exact, work, trace } = self;
+        Answer { hits: hits.iter().map(hit).collect(), exact, work, trace }
     }
 }
 

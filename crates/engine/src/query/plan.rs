@@ -43,7 +43,7 @@ pub struct Plan {
     /// The most postings that score-at-a-time processes; `None` for all.
     pub budget: Option<u64>,
     /// The stages, run in turn until one has k hits; none if no document can be a hit.
-    pub stages: Vec<Stage>,
+    pub stages: Arc<[Stage]>,
 }
 
 /// A list with its weights in the query.
@@ -144,7 +144,7 @@ impl Plan {
 
     /// A plan for each stage, to be answered in turn until an answer has k hits; the last answer counts.
     pub fn staged(&self) -> impl Iterator<Item = Plan> + '_ {
-        self.stages.iter().map(|stage| Plan { stages: vec![*stage], ..self.clone() })
+        self.stages.iter().map(|stage| Plan { stages: Arc::new([*stage]), ..self.clone() })
     }
 
     /// The score that a hit of a stage must reach: the seed, or 1 without one, since every posting weighs at least 1. The
@@ -265,7 +265,7 @@ pub(crate) mod tests {
             seed: Some(7),
             filter: None,
             budget: None,
-            stages: stages.map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive }).to_vec(),
+            stages: stages.map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive }).into(),
         }
     }
 

@@ -2,10 +2,11 @@
 
 use crate::collection::{Collection, Lists};
 use crate::device;
+use lanner::internals::Engine as LannerEngine;
 use lanner::internals::algorithms::lanes::SimdLevel;
 use lanner::internals::algorithms::topk::TopK;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
-use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
+use lanner::internals::executors::{Cpu, Executor, GpuOptions};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Index, Mode, Plan, Query, ScoreModel};
@@ -46,7 +47,7 @@ pub struct Answering {
 
 enum Answerer {
     Cpu(Cpu),
-    Device(Box<GpuExecutor>),
+    Device(Box<LannerEngine>),
 }
 
 impl Answering {
@@ -55,7 +56,7 @@ impl Answering {
             Answerer::Cpu(cpu) => return cpu.run(plans).unwrap(),
             Answerer::Device(device) => device,
         };
-        let counters = device.counters();
+        let counters = device.counters().unwrap();
         let count = || [&counters.answered, &counters.unsupported].map(|counter| counter.load(Ordering::Relaxed));
         let [answered, unsupported] = count();
         let answers = device.run(plans).unwrap();
@@ -135,12 +136,13 @@ impl Engine {
     fn executor(&self, index: &Arc<Index>) -> Answering {
         // The simulator runs threads in an order that the seed decides: another one for each index.
         let seed = u64::from(index.documents()) * 31;
-        let device = || GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(device::open(seed))));
+        let device = || GpuOptions::new(Box::new(move || Ok(device::open(seed))));
+        let on = |options| Answerer::Device(Box::new(LannerEngine::new(Arc::clone(index)).gpu(options)));
         let executor = match self.runs {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
-            Runs::Device => Answerer::Device(Box::new(device())),
+            Runs::Device => on(device()),
             // A limit so low that lists of all but the smallest collections go in several batches and slabs.
-            Runs::Uploading => Answerer::Device(Box::new(device().upload_lists().upload_limit(16 << 10).threads(2))),
+            Runs::Uploading => on(device().upload_lists().upload_limit(16 << 10).threads(2)),
         };
         Answering { executor }
     }
@@ -209,7 +211,7 @@ impl Engine {
             for case in self.cases(collection, ks) {
                 let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
                 let mut hits = Vec::new();
-                for stage in &plan.stages {
+                for stage in plan.stages.iter() {
                     let earlier = EarlierHits::new(std::mem::take(&mut hits));
                     Task { plan: &plan, stage, index: &index, earlier: &earlier }.run(&mut workspace).unwrap();
                     hits = workspace.top.take();

@@ -6,7 +6,7 @@ use crate::device;
 use crate::engine::{Engine, Runs};
 use crate::requirements::test;
 use crate::table::{Agreement, device_test};
-use lanner::internals::executors::GpuExecutor;
+use lanner::GpuOptions;
 use lanner::internals::query::LARGEST_WEIGHT;
 use lanner::internals::query::answer::Work;
 use lanner::internals::query::planner::{PlanError, Planner};
@@ -15,7 +15,7 @@ use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;
 use lanner_index::weight::Bm25;
 use libtest_mimic::Trial;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// A little more than three windows.
 const DOCUMENTS: u32 = 3 * WINDOW + 1696;
@@ -275,8 +275,7 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
 /// Searching with skip pointers decodes at most one block for each candidate; merging decodes all blocks.
 fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     let index = nasty().index(Lists::Sparse(CodecName::Bitpack));
-    let executor = GpuExecutor::new(Arc::clone(&index), Box::new(|| Ok(device::open(5))));
-    let searcher = Searcher::new(index).with_gpu(executor);
+    let searcher = Searcher::new(index).with_gpu(GpuOptions::new(Box::new(|| Ok(device::open(5)))));
     let decoded = |algorithm| {
         let query = Query::new("rare all").mode(Mode::And).algorithm(algorithm);
         let answer = searcher.search(&query).unwrap();

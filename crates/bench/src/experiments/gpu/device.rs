@@ -1,10 +1,11 @@
-//! The measured device, and an executor on it that must not fall back to the CPU.
+//! The measured device, and an engine on it that must not fall back to the CPU.
 
 use crate::error::{BenchError, Result};
 use crate::statistics::timed;
 use crate::suite::display_by_name;
 use clap::ValueEnum;
-use lanner::internals::executors::{Executor, GpuExecutor};
+use lanner::internals::Engine;
+use lanner::internals::executors::{Counters, Executor, GpuOptions};
 use lanner::internals::query::answer::{Place, Scored};
 use lanner::{Answer, Index, Plan};
 use lanner_gpu::cuda::Cuda;
@@ -52,33 +53,33 @@ impl AddAssign for Timed {
     }
 }
 
-/// An executor whose answers all come from the device.
+/// An engine whose answers all come from the device.
 pub struct OnDevice {
-    executor: GpuExecutor,
-    /// The last failure that the executor reported.
+    engine: Engine,
+    /// The last failure that the engine reported.
     reported: Arc<Mutex<String>>,
 }
 
 impl OnDevice {
-    /// Uploads the resident lists for an executor, which `usage` configures.
+    /// Uploads the resident lists for an engine whose GPU `usage` configures.
     pub fn connect(
         index: &Arc<Index>,
         device: &Arc<dyn Device>,
-        usage: impl FnOnce(GpuExecutor) -> GpuExecutor,
+        usage: impl FnOnce(GpuOptions) -> GpuOptions,
     ) -> Result<OnDevice> {
         let (device, reported) = (Arc::clone(device), Arc::new(Mutex::new(String::new())));
-        let executor = usage(GpuExecutor::new(Arc::clone(index), Box::new(move || Ok(Arc::clone(&device)))));
+        let options = usage(GpuOptions::new(Box::new(move || Ok(Arc::clone(&device)))));
         let last = Arc::clone(&reported);
         let report = move |what: &str| what.clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner));
-        let executor = executor.report(Box::new(report));
-        executor.connect()?;
-        Ok(OnDevice { executor, reported })
+        let engine = Engine::new(Arc::clone(index)).gpu(options.report(Box::new(report)));
+        engine.connect()?;
+        Ok(OnDevice { engine, reported })
     }
 
     /// Answers plans; it is an error if the CPU answered one of them.
     pub fn answer(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>> {
-        let answers = self.executor.run(plans)?;
-        let counters = self.executor.counters();
+        let answers = self.engine.run(plans)?;
+        let counters = self.counters();
         let [unsupported, fallen_back, failures] = [&counters.unsupported, &counters.fallen_back, &counters.failures]
             .map(|count| count.load(Ordering::Relaxed));
         if unsupported + fallen_back + failures > 0 {
@@ -102,7 +103,11 @@ impl OnDevice {
 
     /// Number of plans that the device has answered.
     pub fn answered(&self) -> u64 {
-        self.executor.counters().answered.load(Ordering::Relaxed)
+        self.counters().answered.load(Ordering::Relaxed)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.engine.counters().expect("it has a GPU")
     }
 }
 

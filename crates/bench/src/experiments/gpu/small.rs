@@ -29,7 +29,7 @@ pub struct Small {
 
 impl Small {
     pub fn connect(index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<Small> {
-        let connect = |(_, way)| OnDevice::connect(index, device, |executor| executor.small_batches(way));
+        let connect = |(_, way)| OnDevice::connect(index, device, |options| options.small_batches(way));
         Ok(Small { executors: WAYS.into_iter().map(connect).collect::<Result<_, _>>()? })
     }
 

@@ -12,7 +12,7 @@ use crate::query_log::spread;
 use crate::result::Measurement;
 use crate::statistics::{Spread, Summary, timed};
 use lanner::SearchError;
-use lanner::internals::executors::{Cpu, Executor, GpuExecutor};
+use lanner::internals::executors::{Cpu, Executor, GpuOptions};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::{PlanError, Planner};
 use lanner::{Answer, Index, Mode, Plan, Query};
@@ -42,9 +42,9 @@ pub struct Planned<'a> {
 impl Executors {
     /// Uploads the index, and measures how long that takes.
     pub fn connect(run: &GpuRun<'_>, index: &Arc<Index>, device: &Arc<dyn Device>) -> Result<(Executors, Measurement)> {
-        let (resident, seconds) = timed(|| OnDevice::connect(index, device, |executor| executor))?;
+        let (resident, seconds) = timed(|| OnDevice::connect(index, device, |options| options))?;
         let connected = Measurement::new("connect", &[]).with("seconds", seconds);
-        let uploads = |executor: GpuExecutor| executor.upload_lists().threads(cores());
+        let uploads = |options: GpuOptions| options.upload_lists().threads(cores());
         let uploading = run.keeps(Part::Uploaded).then(|| OnDevice::connect(index, device, uploads)).transpose()?;
         let small = run.keeps(Part::Small).then(|| Small::connect(index, device)).transpose()?;
         let cpu = |threads| Cpu::new(Arc::clone(index), threads);

@@ -22,7 +22,7 @@ use crate::only::Only;
 use crate::result::Measurement;
 use crate::statistics::{Spread, timed};
 use crate::table::{count, number};
-use lanner::internals::executors::{Cpu, Executor, GpuExecutor, SmallBatches};
+use lanner::internals::executors::{Cpu, Executor, GpuOptions, SmallBatches};
 use lanner::internals::query::answer::Scored;
 use lanner::{Algorithm, Answer, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Address, Command, Device};
@@ -179,7 +179,7 @@ impl Setup {
     /// Returns the executor with resident lists. It records the time of kernels in all batches.
     pub fn executor(&self) -> Result<&OnDevice> {
         super::get_or_try_init(&self.executor, || {
-            let marked = |executor: GpuExecutor| executor.small_batches(SmallBatches::TimedCommands);
+            let marked = |options: GpuOptions| options.small_batches(SmallBatches::TimedCommands);
             OnDevice::connect(&self.index, &self.device, marked)
         })
     }
