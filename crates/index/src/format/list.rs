@@ -1,4 +1,4 @@
-//! The layout of a list in blocks; `build::list` writes it, `open::list` reads it.
+//! The layout of a sparse list; `build::list` writes it, `open::list` reads it.
 //!
 //! *Short* lists have fewer than [`BLOCK`] postings. They are packed without alignment:
 //! ```text
