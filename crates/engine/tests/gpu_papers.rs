@@ -25,6 +25,8 @@ fn open(seed: u64) -> Gpu {
 fn upload(gpu: &Gpu, bytes: &[u8]) -> Memory {
     let memory = gpu.allocate(bytes.len()).unwrap();
     gpu.submit(STREAM, Command::Write { from: bytes, to: memory.address() }).unwrap();
+    // A test may drop the memory without a launch that is waited for.
+    gpu.wait(STREAM).unwrap();
     memory
 }
 

@@ -2,7 +2,7 @@
 //! indexes* (2011), as PISA's `block_max_maxscore`.
 //!
 //! It differs from `maxscore` in two ways: the bound of the block that can have a document, known without decoding it,
-//! may end lookups earlier; and when only one list is essential, its blocks that are too light are skipped.
+//! may end lookups earlier; and when only one list is essential, its blocks whose bounds are too low are skipped.
 
 use super::cursor::Cursor;
 use super::weigher::Weigher;

@@ -1,9 +1,9 @@
 //! OR, document at a time, by MaxScore: Turtle and Flood, *Query evaluation: strategies and optimizations* (1995).
 //!
-//! Lists are sorted by their largest weight. The lightest lists whose bounds together stay below the threshold are not
-//! *essential*: a document that occurs only in them cannot enter. So only essential lists propose documents; the others
-//! are looked up, heaviest first, as long as the document can still enter. As the threshold rises, more lists become
-//! non-essential. `block_max_maxscore` adds the bounds of blocks.
+//! Lists are sorted by their bounds. Those with the lowest bounds are not *essential* as long as their bounds together
+//! stay below the threshold: a document that occurs only in them cannot enter. So only essential lists propose documents;
+//! the others are looked up, highest bound first, as long as the document can still enter. As the threshold rises, more
+//! lists become non-essential. `block_max_maxscore` adds the bounds of blocks.
 //!
 //! The threshold is `TopK::threshold_in_order`: documents come in order, so with k hits only a score above the worst
 //! enters; before that, a score equal to the seed does.
@@ -49,7 +49,7 @@ pub(super) fn run<W: Weigher, const BLOCK_BOUNDS: bool>(
     }
 }
 
-/// The lists, lightest first, divided into those that are looked up and those that propose documents.
+/// The lists, lowest bound first, divided into those that are looked up and those that propose documents.
 struct Lists<'a, W, const BLOCK_BOUNDS: bool> {
     cursors: Vec<Cursor<'a, W>>,
     /// `heads[i]`: the document of cursor i, in one array for speed; only maintained for essential lists.

@@ -7,8 +7,8 @@
 //! in the dense lists, strongest list first, until they can no longer enter. In a chunk whose bounds alone reach the
 //! threshold the strongest dense lists are accumulated too, until the bounds of the others no longer reach it. As in
 //! MaxScore, the weakest sparse lists are not scattered but looked up, once their bounds and those of the dense lists
-//! together stay below the threshold; short lists are scattered all the same, which is cheaper. The threshold starts at
-//! the plan's seed.
+//! together stay below the threshold; lists with fewer than `LOOKUP_RATIO` times the postings of the essential ones are
+//! scattered all the same, which is cheaper. The threshold starts at the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
@@ -190,8 +190,8 @@ impl<W: Weigher> Scatter<'_, W> {
     }
 
     /// Makes the weakest sparse lists non-essential whose bounds, with those of the dense lists, stay below the
-    /// threshold: a document that is in no other list cannot enter. Short lists stay essential. Returns whether any
-    /// document can still enter.
+    /// threshold: a document that is in no other list cannot enter. Lists that are not much longer than the essential
+    /// ones stay essential. Returns whether any document can still enter.
     #[inline(always)]
     fn divide(&mut self) -> bool {
         while let Some((weakest, others)) = self.sparse[..self.essential].split_last_mut() {

@@ -1,4 +1,4 @@
-// A list in blocks of 128 postings in global memory. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
+// A sparse list in global memory: blocks of 128 postings. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
 #pragma once
 #include "codec/codec.cu"
 #include "codec/constants.h"

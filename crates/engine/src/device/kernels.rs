@@ -59,7 +59,7 @@ lanner_gpu::shared! {
     /// The most lists of each kind of a single query whose rows are part of the argument.
     const SINGLE_LISTS: usize = 12;
 
-    /// A list in blocks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+    /// A sparse list. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
     #[derive(Default, PartialEq)]
     struct SparseRow {
         /// The list.
@@ -233,7 +233,7 @@ lanner_gpu::shared! {
     struct BatchArguments {
         /// The queries.
         queries: Address to "const QueryRow",
-        /// Their lists in blocks.
+        /// Their sparse lists.
         sparse: Address to "const SparseRow",
         /// Their bitmaps.
         dense: Address to "const DenseRow",

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The row of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ListRow {
-    /// A list in blocks.
+    /// A sparse list.
     Sparse(SparseRow),
     /// A bitmap.
     Dense(DenseRow),

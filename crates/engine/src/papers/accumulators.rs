@@ -38,7 +38,7 @@ impl StepRun<'_> {
             Column::Frequency => &ACCUMULATORS_ADD_FREQUENCY,
             Column::Impact => &ACCUMULATORS_ADD_IMPACT,
         };
-        let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(units_of(list, count), STEP_SHARED)).collect();
+        let shapes: Vec<Shape> = lists.iter().map(|list| self.warps(warps_needed(list, count), STEP_SHARED)).collect();
         let gpu = self.begin()?;
         for (list, &shape) in lists.iter().zip(&shapes) {
             let arguments = match *list {
@@ -78,7 +78,7 @@ impl StepRun<'_> {
 }
 
 /// Blocks of a sparse list, or chunks of a dense one, that a launch over `documents` reads.
-fn units_of(list: &ListRow, documents: u32) -> u32 {
+fn warps_needed(list: &ListRow, documents: u32) -> u32 {
     match list {
         ListRow::Sparse(row) => row.blocks,
         ListRow::Dense(_) => documents / CHUNK + 2,

@@ -12,7 +12,7 @@ use crate::papers::step_kernels::{
     TERM_AT_A_TIME_EXPAND, TERM_AT_A_TIME_FILTER, TERM_AT_A_TIME_WEIGH_FREQUENCY, TERM_AT_A_TIME_WEIGH_IMPACT, TILE,
     WeighArguments,
 };
-use crate::papers::term_at_a_time::{Intersection, LEVELS};
+use crate::papers::term_at_a_time::{Intersection, MERGE_FIND_LEVELS};
 use crate::query::Algorithm;
 use lanner_gpu::device::{Address, Shape};
 use lanner_gpu::error::GpuError;
@@ -122,10 +122,10 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let (decoded, turn) = (self.decode_all(row)?, self.turn);
         let lists = [candidates, DeviceList { documents: decoded.documents, length: row.postings }];
         let next = self.next(candidates.length)?;
-        let bytes = parallel_merge_find::scratch_bytes(candidates, LEVELS);
+        let bytes = parallel_merge_find::scratch_bytes(candidates, MERGE_FIND_LEVELS);
         let scratch = self.run.scratch(|scratch| &mut scratch.found[turn], bytes)?;
         let operands = Operands { lists, origins: next.origins, scratch };
-        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, operands, LEVELS)?;
+        let found = parallel_merge_find::gpu(self.run.begin()?, STREAM, operands, MERGE_FIND_LEVELS)?;
         self.intersected(Candidates { decoded, ..next }, found)
     }
 

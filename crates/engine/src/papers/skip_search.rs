@@ -1,4 +1,4 @@
-//! Intersection of candidates with a list in blocks: only blocks that can hold a candidate are decoded.
+//! Intersection of candidates with a sparse list: only blocks that can hold a candidate are decoded.
 //!
 //! The skip pointers of the list, the last documents of its blocks, are searched for each candidate. The blocks that
 //! were hit are decoded, each by a warp, and each candidate is searched in its block. Of a list that is not resident

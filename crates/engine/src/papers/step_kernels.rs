@@ -87,11 +87,11 @@ lanner_gpu::shared! {
 
     /// The argument of the kernels that add the weights of a list to candidates, all of which the list has.
     struct WeighArguments {
-        /// A list in blocks.
+        /// A sparse list.
         sparse: SparseRow,
-        /// A bitmap; its `bytes` are null where the list is in blocks.
+        /// A bitmap; its `bytes` are null where the list is sparse.
         dense: DenseRow,
-        /// The decoded blocks of a list in blocks.
+        /// The decoded blocks of a sparse list.
         decoded: DecodedBlocks,
         /// The candidates.
         candidates: Address to "const unsigned",
@@ -116,9 +116,9 @@ lanner_gpu::shared! {
     /// The argument of the kernels that add the weights of a list to accumulators.
     #[derive(Default)]
     struct AccumulateArguments {
-        /// A list in blocks.
+        /// A sparse list.
         sparse: SparseRow,
-        /// A bitmap; its `bytes` are null where the list is in blocks.
+        /// A bitmap; its `bytes` are null where the list is sparse.
         dense: DenseRow,
         /// An accumulator for each document of the range.
         accumulators: Address to "unsigned",

@@ -218,8 +218,8 @@ impl StepRun<'_> {
     }
 
     /// A launch with a warp for each block or chunk, up to the number at which warps loop.
-    pub fn warps(&self, units: u32, shared: usize) -> Shape {
+    pub fn warps(&self, needed: u32, shared: usize) -> Shape {
         let most = THREAD_BLOCKS_PER_SM * self.context.gpu.properties().multiprocessors;
-        Shape { grid: units.div_ceil(THREADS / 32).clamp(1, most), block: THREADS, shared }
+        Shape { grid: needed.div_ceil(THREADS / 32).clamp(1, most), block: THREADS, shared }
     }
 }

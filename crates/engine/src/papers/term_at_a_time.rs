@@ -16,11 +16,11 @@ use crate::query::Algorithm;
 /// A list at least this many times as long as the candidates is searched, a shorter one is merged. Griffin's ratio.
 pub const SEARCHED_FROM: u32 = 128;
 /// The levels of Parallel Merge Find, as its paper chooses them.
-pub const LEVELS: u32 = 3;
+pub const MERGE_FIND_LEVELS: u32 = 3;
 /// Lists with this many documents together cannot be merged.
 const MOST_MERGED: u64 = 1 << 31;
 
-/// How a list in blocks is intersected with candidates.
+/// How a sparse list is intersected with candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intersection {
     /// Merge both.

@@ -58,7 +58,7 @@ constexpr unsigned SCORE_GROUPS = SCORE_BINS / 32;
 // The most lists of each kind of a single query whose rows are part of the argument.
 constexpr unsigned SINGLE_LISTS = 12;
 
-// A list in blocks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+// A sparse list. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
 struct SparseRow {
     // The list.
     const uint8_t *bytes;
@@ -225,7 +225,7 @@ struct CodecTags {
 struct BatchArguments {
     // The queries.
     const QueryRow *queries;
-    // Their lists in blocks.
+    // Their sparse lists.
     const SparseRow *sparse;
     // Their bitmaps.
     const DenseRow *dense;

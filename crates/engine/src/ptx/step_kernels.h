@@ -80,11 +80,11 @@ struct BitsArguments {
 
 // The argument of the kernels that add the weights of a list to candidates, all of which the list has.
 struct WeighArguments {
-    // A list in blocks.
+    // A sparse list.
     SparseRow sparse;
-    // A bitmap; its `bytes` are null where the list is in blocks.
+    // A bitmap; its `bytes` are null where the list is sparse.
     DenseRow dense;
-    // The decoded blocks of a list in blocks.
+    // The decoded blocks of a sparse list.
     DecodedBlocks decoded;
     // The candidates.
     const unsigned *candidates;
@@ -108,9 +108,9 @@ struct WeighArguments {
 
 // The argument of the kernels that add the weights of a list to accumulators.
 struct AccumulateArguments {
-    // A list in blocks.
+    // A sparse list.
     SparseRow sparse;
-    // A bitmap; its `bytes` are null where the list is in blocks.
+    // A bitmap; its `bytes` are null where the list is sparse.
     DenseRow dense;
     // An accumulator for each document of the range.
     unsigned *accumulators;

@@ -14,7 +14,7 @@ crate::codec::constants! {
 }
 /// A list is dense if it has at least one in this many documents of the segment. Decision 9 has the measurements.
 pub const DENSE_SHARE: u32 = 28;
-/// The header field that holds [`DENSE_MARK`] plus the bits of a frequency; in a list in blocks it holds the windows.
+/// The header field that holds [`DENSE_MARK`] plus the bits of a frequency; in a sparse list it holds the windows.
 pub const MARK_AT: usize = 4;
 /// Marks a dense list; larger than any number of windows.
 pub const DENSE_MARK: u32 = 0xFFFF_FF00;

@@ -1,4 +1,4 @@
-//! The layout of a list in blocks; `build::list` writes it, `open::list` reads it.
+//! The layout of a sparse list; `build::list` writes it, `open::list` reads it.
 //!
 //! *Short* lists have fewer than [`BLOCK`] postings. They are packed without alignment:
 //! ```text
@@ -32,8 +32,8 @@ pub const BLOCKS_IN_WINDOW: usize = 4;
 /// The bit of the first byte of a short list that says that every frequency is 1.
 pub const ALL_ONES: u8 = 0x80;
 
-/// Defines methods that say where arrays start, one after the other, from a table with the bytes of each; `align` rounds
-/// a start up to a multiple of [`UNIT`].
+/// Defines methods that say where arrays start, one after the other, from a table with the bytes of each. `align`
+/// rounds a start up to a multiple of [`UNIT`].
 macro_rules! arrays {
     ($self:ident from $start:expr; #[doc = $doc:literal] align $name:ident $($rest:tt)*) => {
         $crate::format::list::arrays! { $self from ($start).next_multiple_of(UNIT); #[doc = $doc] $name $($rest)* }

@@ -19,7 +19,7 @@ pub enum ListLayout {
         /// The impacts, if the index has them.
         impacts: Option<ColumnPart>,
     },
-    /// A list in blocks.
+    /// A sparse list.
     Long {
         /// Its header and directory.
         layout: LongLayout,

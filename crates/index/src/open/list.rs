@@ -308,7 +308,7 @@ impl<'a> List<'a> {
         [documents, weights[0], weights[1]]
     }
 
-    /// The bytes of a block of a list in blocks, up to the start of the next block; empty for other lists. In a damaged
+    /// The bytes of a block of a sparse list, up to the start of the next block; empty for other lists. In a damaged
     /// file they still lie inside the list.
     pub fn block_bytes(&self, block: usize) -> &'a [u8] {
         let Body::Long { bytes, layout, .. } = &self.body else {
@@ -467,7 +467,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// The packed documents of a block of a list in blocks. The bytes reach to the end of the list.
+/// The packed documents of a block of a sparse list. The bytes reach to the end of the list.
 fn packed_documents<'a>(bytes: &'a [u8], layout: &LongLayout, shared: &Shared<'a>, block: usize) -> Packed<'a> {
     let start = layout.payload() + u32_at(bytes, layout.offset() + 4 * block) as usize * UNIT;
     let byte = bytes[layout.document_byte() + block];
@@ -481,7 +481,7 @@ fn read_packed<'a>(bytes: &mut &'a [u8], codec: &dyn Codec, count: usize) -> Opt
     Some(Packed::alone(byte, varint::take(bytes, length)?))
 }
 
-/// Finds the shared parts of a list in blocks; `None` if they lie outside the list.
+/// Finds the shared parts of a sparse list; `None` if they lie outside the list.
 fn read_shared(bytes: &[u8]) -> Option<Shared<'_>> {
     let start = u32_at(bytes, SHARED_START) as usize;
     if start == 0 {
