@@ -1,8 +1,7 @@
 //! The engine: owns the index and the workers, and decides who answers what.
 
-use crate::device::queue::Job;
+use crate::device::submission::{Outcome, Submission, Why};
 use crate::executors::{Counters, Cpu, Executor, GpuOptions, GpuWorker};
-use crate::outcome::{Outcome, Outcomes, Reply};
 use crate::query::answer::{Answer, Scored};
 use crate::query::plan::Plan;
 use lanner_gpu::error::GpuError;
@@ -48,9 +47,9 @@ impl Engine {
         &self.cpu
     }
 
-    /// Whether there is a GPU, or may be one.
-    pub fn has_gpu(&self) -> bool {
-        self.gpu.is_some()
+    /// The GPU, if there is or may be one.
+    pub(crate) fn worker(&self) -> Option<&GpuWorker> {
+        self.gpu.as_ref()
     }
 
     /// Opens the GPU now instead of with the first plan.
@@ -65,67 +64,55 @@ impl Engine {
 
     /// Submits plans to the GPU as far as it supports them, and returns at once; [`Engine::finish`] has the answers. The
     /// rows of the plans are made here, on the calling thread.
-    pub(crate) fn start(&self, plans: Vec<Plan>) -> Started {
-        let Some(gpu) = &self.gpu else {
-            return Started { plans, submitted: Vec::new(), outcomes: Outcomes::expect(0).0 };
-        };
-        let submitted: Vec<usize> = (0..plans.len()).filter(|&number| gpu.supports(&plans[number])).collect();
-        let (outcomes, replies) = Outcomes::expect(submitted.len());
-        // A plan whose lists cannot be read is dropped, which ends it unanswered: the CPU reports what is damaged.
-        let job = |(&number, reply): (&usize, Reply)| Job::new(&self.index, plans[number].clone(), reply).ok();
-        gpu.submit(submitted.iter().zip(replies).filter_map(job).collect());
-        Started { plans, submitted, outcomes }
+    pub(crate) fn start(&self, gpu: &GpuWorker, plans: impl Iterator<Item = Plan>) -> Arc<Submission> {
+        let submission = Submission::new(&self.index, plans, |plan| gpu.supports(plan));
+        gpu.submit(&submission);
+        submission
     }
 
-    /// Waits for the GPU. `answer` answers what it did not.
+    /// Waits for the GPU, and adds the answers to `answers`; `answer` answers the plans that the GPU did not.
     pub(crate) fn finish(
         &self,
-        started: &Started,
+        gpu: &GpuWorker,
+        submission: &Submission,
+        answers: &mut Vec<Answer<Scored>>,
         answer: impl FnOnce(&[Plan]) -> Result<Vec<Answer<Scored>>, IndexError>,
-    ) -> Result<Vec<Answer<Scored>>, IndexError> {
-        let Started { plans, submitted, outcomes } = started;
-        let mut answers: Vec<Option<Answer<Scored>>> = plans.iter().map(|_| None).collect();
-        let mut answered = 0;
-        for (&number, outcome) in submitted.iter().zip(outcomes.wait()) {
-            if let Outcome::Answered(answer) = outcome {
-                answers[number] = Some(answer);
-                answered += 1;
-            }
+    ) -> Result<(), IndexError> {
+        let (first, mut unsupported) = (answers.len(), 0);
+        let mut left = Vec::new();
+        for (position, outcome) in submission.wait().into_iter().enumerate() {
+            unsupported += usize::from(matches!(outcome, Outcome::Unanswered(Why::Unsupported)));
+            answers.push(outcome.answer().unwrap_or_else(|| {
+                left.push(position);
+                Answer::default()
+            }));
         }
-        if let Some(gpu) = &self.gpu {
-            let count = |counter: &AtomicU64, number: usize| _ = counter.fetch_add(number as u64, Ordering::Relaxed);
-            count(&gpu.counters().answered, answered);
-            count(&gpu.counters().unsupported, plans.len() - submitted.len());
-            count(&gpu.counters().fallen_back, submitted.len() - answered);
-        }
-        let left: Vec<usize> = (0..plans.len()).filter(|&number| answers[number].is_none()).collect();
+        let count = |counter: &AtomicU64, number: usize| _ = counter.fetch_add(number as u64, Ordering::Relaxed);
+        count(&gpu.counters().answered, answers.len() - first - left.len());
+        count(&gpu.counters().unsupported, unsupported);
+        count(&gpu.counters().fallen_back, left.len() - unsupported);
         if !left.is_empty() {
-            let plans: Vec<Plan> = left.iter().map(|&number| plans[number].clone()).collect();
-            left.into_iter().zip(answer(&plans)?).for_each(|(number, answer)| answers[number] = Some(answer));
+            let plans: Vec<Plan> = left.iter().map(|&position| submission.plan(position).clone()).collect();
+            let found = answer(&plans)?;
+            assert_eq!(found.len(), left.len(), "the CPU answers what the GPU does not");
+            left.into_iter().zip(found).for_each(|(position, answer)| answers[first + position] = answer);
         }
-        Ok(answers.into_iter().map(|answer| answer.expect("the CPU answers what the GPU does not")).collect())
+        Ok(())
     }
-}
-
-/// Plans of which the GPU answers some.
-pub(crate) struct Started {
-    pub plans: Vec<Plan>,
-    /// The plans that were submitted, as positions.
-    submitted: Vec<usize>,
-    outcomes: Arc<Outcomes>,
 }
 
 impl Executor for Engine {
     fn run(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError> {
-        match self.gpu {
-            Some(_) => {
-                // The device answers the first plans while the rows of the next are made.
-                let started: Vec<Started> =
-                    plans.chunks(SUBMITTED_TOGETHER).map(|plans| self.start(plans.to_vec())).collect();
-                let finish = |started: &Started| self.finish(started, |left| self.cpu.run(left));
-                Ok(started.iter().map(finish).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-            }
-            None => self.cpu.run(plans),
+        let Some(gpu) = &self.gpu else {
+            return self.cpu.run(plans);
+        };
+        // The device answers the first plans while the rows of the next are made.
+        let submissions: Vec<Arc<Submission>> =
+            plans.chunks(SUBMITTED_TOGETHER).map(|plans| self.start(gpu, plans.iter().cloned())).collect();
+        let mut answers = Vec::with_capacity(plans.len());
+        for submission in submissions {
+            self.finish(gpu, &submission, &mut answers, |left| self.cpu.run(left))?;
         }
+        Ok(answers)
     }
 }

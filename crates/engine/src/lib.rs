@@ -32,12 +32,10 @@
 //! # Ok::<(), lanner::IndexError>(())
 //! ```
 //!
-//! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `outcome`, `algorithms`,
+//! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`,
 //! `device`, `papers`, `executors`, `engine`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`], `percentile`.
 
 mod query;
-
-mod outcome;
 
 mod algorithms;
 

@@ -1,10 +1,11 @@
 //! Searching an index: part of the public interface.
 
-use crate::engine::{Engine, Started};
-use crate::executors::{Cpu, Executor, GpuOptions, map_in_threads};
+use crate::device::submission::Submission;
+use crate::engine::Engine;
+use crate::executors::{Cpu, Executor, GpuOptions, GpuWorker, map_in_threads};
 use crate::explain::Explanation;
 use crate::query::Query;
-use crate::query::answer::{Answer, Hit, Place, Step};
+use crate::query::answer::{Answer, Hit, Place, Scored, Step};
 use crate::query::document_set::DocumentSet;
 use crate::query::plan::Plan;
 use crate::query::planner::{PlanError, Planner};
@@ -105,8 +106,8 @@ impl Searcher {
         let numbered: Vec<(usize, &Query)> = (1..).zip(queries).collect();
         let plan =
             |(number, query): (usize, &Query)| self.plan(query).map_err(|error| SearchError::Query { number, error });
-        if self.engine.has_gpu() {
-            return self.search_batch_on_gpu(&numbered, threads, plan);
+        if let Some(gpu) = self.engine.worker() {
+            return self.search_batch_on_gpu(gpu, &numbered, threads, plan);
         }
         if let [only] = numbered[..] {
             let plan = plan(only)?;
@@ -128,25 +129,30 @@ impl Searcher {
     /// Threads plan a few queries at a time and submit them; then they take the answers in the same order.
     fn search_batch_on_gpu<'a>(
         &self,
+        gpu: &GpuWorker,
         queries: &[(usize, &'a Query)],
         threads: usize,
         plan: impl Fn((usize, &'a Query)) -> Result<Plan, SearchError> + Sync,
     ) -> Result<Vec<Answer>, SearchError> {
         let groups: Vec<&[(usize, &Query)]> = queries.chunks(SUBMITTED_TOGETHER).collect();
-        let start = |group: &[(usize, &'a Query)]| -> Result<Started, SearchError> {
-            Ok(self.engine.start(group.iter().map(|query| plan(*query)).collect::<Result<_, _>>()?))
+        let start = |group: &[(usize, &'a Query)]| -> Result<Arc<Submission>, SearchError> {
+            let plans = group.iter().map(|query| plan(*query)).collect::<Result<Vec<Plan>, _>>()?;
+            Ok(self.engine.start(gpu, plans.into_iter()))
         };
-        let started = map_in_threads(&groups, threads, || (), |(), group| start(group));
-        let started = started.into_iter().collect::<Result<Vec<Started>, SearchError>>()?;
+        let submissions = map_in_threads(&groups, threads, || (), |(), group| start(group));
+        let submissions = submissions.into_iter().collect::<Result<Vec<_>, SearchError>>()?;
         let cpu = self.engine.cpu();
         let answers = map_in_threads(
-            &started,
+            &submissions,
             threads,
             || cpu.borrow(),
-            |borrowed, started| -> Result<Vec<Answer>, SearchError> {
+            |borrowed, submission| -> Result<Vec<Answer>, SearchError> {
+                let mut answers = Vec::new();
                 let answer = |plans: &[Plan]| plans.iter().map(|plan| cpu.answer_with(borrowed, plan)).collect();
-                let answers = self.engine.finish(started, answer)?.into_iter().zip(&started.plans);
-                Ok(answers.map(|(answer, plan)| answer.into_hits(plan.score)).collect())
+                self.engine.finish(gpu, submission, &mut answers, answer)?;
+                let score =
+                    |(position, answer): (usize, Answer<Scored>)| answer.into_hits(submission.plan(position).score);
+                Ok(answers.into_iter().enumerate().map(score).collect())
             },
         );
         Ok(answers.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())

@@ -6,8 +6,8 @@ use super::kernels::{
     AND_BLOCKS_PER_SM, AND_THREADS, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY, OR_THREADS, QueryRow,
     SCORE_BINS, SHARED_KEYS, SINGLE_LISTS, SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
-use super::queue::Job;
 use super::rows::ListRow;
+use super::submission::Job;
 use super::upload::UploadPlan;
 use crate::query::cost::{device_stage_work, device_work};
 use crate::query::plan::{Operation, Plan, PlannedList, Stage};
@@ -67,31 +67,55 @@ struct Share {
     concurrent: u32,
 }
 
-/// The rows of a plan's lists, sorted as kernels need them, without addresses. The thread that plans makes them, so that
-/// the device's thread has only to join them to a batch.
+/// The rows of the lists of several plans, without addresses. The thread that plans makes them, so that the device's thread
+/// has only to join them to a batch.
 #[derive(Debug, Default)]
-pub struct PlanRows {
+pub struct ListRows {
     sparse: Vec<(ListSpan, SparseRow)>,
     dense: Vec<(ListSpan, DenseRow)>,
+}
+
+/// Which rows belong to a plan.
+#[derive(Clone, Debug, Default)]
+pub struct RowRanges {
+    sparse: Range<usize>,
+    dense: Range<usize>,
     /// Blocks that can hold a document of the plan's range.
     blocks: u64,
 }
 
-impl PlanRows {
-    pub fn new(index: &Index, plan: &Plan) -> Result<PlanRows, IndexError> {
-        let mut rows = PlanRows::default();
-        for list in plan.lists.iter() {
+/// The rows of a plan's lists, sorted as kernels need them.
+#[derive(Clone, Copy)]
+pub struct PlanRows<'a> {
+    sparse: &'a [(ListSpan, SparseRow)],
+    dense: &'a [(ListSpan, DenseRow)],
+    blocks: u64,
+}
+
+impl ListRows {
+    /// Adds the rows of a plan's lists.
+    pub fn add(&mut self, index: &Index, plan: &Plan) -> Result<RowRanges, IndexError> {
+        // Sorted before the rows are made, which are larger.
+        let mut lists: Vec<&PlannedList> = plan.lists.iter().collect();
+        lists.sort_by_key(
+            |list| if list.is_dense { (1, Reverse(list.bound), 0) } else { (0, Reverse(0), list.postings) },
+        );
+        let (sparse, dense, mut blocks) = (self.sparse.len(), self.dense.len(), 0);
+        for list in lists {
             match ListRow::new(index, plan, list, Address::NULL)? {
                 ListRow::Sparse(row) => {
-                    rows.blocks += blocks_within(index, plan, list, row.blocks)?;
-                    rows.sparse.push((list.span, row));
+                    blocks += blocks_within(index, plan, list, row.blocks)?;
+                    self.sparse.push((list.span, row));
                 }
-                ListRow::Dense(row) => rows.dense.push((list.span, row)),
+                ListRow::Dense(row) => self.dense.push((list.span, row)),
             }
         }
-        rows.sparse.sort_by_key(|(_, row)| row.postings);
-        rows.dense.sort_by_key(|(_, row)| Reverse(row.bound));
-        Ok(rows)
+        Ok(RowRanges { sparse: sparse..self.sparse.len(), dense: dense..self.dense.len(), blocks })
+    }
+
+    pub fn of(&self, ranges: &RowRanges) -> PlanRows<'_> {
+        let RowRanges { sparse, dense, blocks } = ranges.clone();
+        PlanRows { sparse: &self.sparse[sparse], dense: &self.dense[dense], blocks }
     }
 }
 
@@ -106,7 +130,7 @@ struct Division {
 
 impl Division {
     fn new(context: &Context<'_>, jobs: &[Job]) -> Division {
-        let plans = || jobs.iter().map(|job| &job.plan);
+        let plans = || jobs.iter().map(Job::plan);
         let waves = if jobs.len() == 1 { 1 } else { WAVES };
         let or_blocks = if is_bitpack(context.index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
         let of = |operation, blocks_per_sm: u32| {
@@ -131,14 +155,18 @@ impl Division {
 impl Batch {
     /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
     /// resident get addresses from 0 on until [`Batch::place_upload`].
-    pub fn new(context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
-        let mut batch = Batch { stages: vec![0..0; jobs.len()], ..Batch::default() };
+    ///
+    /// The memory of an earlier batch is used again: callers free what they get from the thread of the device, and it would
+    /// contend with them for the allocator.
+    pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
+        let mut batch = self.emptied(jobs.len());
         let division = Division::new(context, jobs);
-        let mut longest_first: Vec<(u64, usize)> = jobs.iter().map(|job| device_work(&job.plan)).zip(0..).collect();
+        let mut longest_first: Vec<(u64, usize)> = jobs.iter().map(|job| device_work(job.plan())).zip(0..).collect();
         // Short queries fill the gaps at the end.
         longest_first.sort_by_key(|&(work, number)| (Reverse(work), number));
         for (_, number) in longest_first {
-            let (Job { plan, rows, .. }, first) = (&jobs[number], batch.queries.len());
+            let (plan, first) = (jobs[number].plan(), batch.queries.len());
+            let rows = jobs[number].rows();
             for stage in plan.stages.iter().take(stages.end).skip(stages.start) {
                 batch.push(plan, stage, rows, division.share(plan, stage));
                 batch.add_lists(context, rows);
@@ -151,8 +179,28 @@ impl Batch {
         batch
     }
 
+    /// An empty batch of `jobs` jobs with the memory of this one.
+    fn emptied(self, jobs: usize) -> Batch {
+        fn empty<T>(mut values: Vec<T>) -> Vec<T> {
+            values.clear();
+            values
+        }
+        let mut stages = empty(self.stages);
+        stages.resize(jobs, 0..0);
+        Batch {
+            queries: empty(self.queries),
+            sparse: empty(self.sparse),
+            dense: empty(self.dense),
+            and_parts: empty(self.and_parts),
+            or_parts: empty(self.or_parts),
+            blocks: empty(self.blocks),
+            stages,
+            ..Batch::default()
+        }
+    }
+
     /// Adds the rows of the lists of a query, with their addresses.
-    fn add_lists(&mut self, context: &Context<'_>, rows: &PlanRows) {
+    fn add_lists(&mut self, context: &Context<'_>, rows: PlanRows<'_>) {
         let Batch { sparse, dense, upload, .. } = self;
         let mut address = |span: ListSpan| match context.resident.address(span) {
             Some(address) => address,
@@ -184,7 +232,7 @@ impl Batch {
         })
     }
 
-    fn push(&mut self, plan: &Plan, stage: &Stage, rows: &PlanRows, share: Share) {
+    fn push(&mut self, plan: &Plan, stage: &Stage, rows: PlanRows<'_>, share: Share) {
         let parts = Parts::new(plan, stage, rows, share);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
@@ -238,7 +286,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(plan: &Plan, stage: &Stage, rows: &PlanRows, share: Share) -> Parts {
+    fn new(plan: &Plan, stage: &Stage, rows: PlanRows<'_>, share: Share) -> Parts {
         let (over, fewest, unit, slices) = match (stage.operation, rows.sparse.first()) {
             (Operation::And, Some((_, shortest))) => {
                 let slices = slices(shortest.blocks, share.concurrent).min(most_slices(rows));
@@ -280,7 +328,7 @@ fn slices(blocks: u32, concurrent: u32) -> u32 {
 }
 
 /// The binary logarithm of the most slices that pay: each slice should decode other blocks of the longest list.
-fn most_slices(rows: &PlanRows) -> u32 {
+fn most_slices(rows: PlanRows<'_>) -> u32 {
     let blocks = |row: Option<&(ListSpan, SparseRow)>| row.map_or(1, |(_, row)| row.blocks.max(1));
     let for_blocks = (blocks(rows.sparse.last()) / blocks(rows.sparse.first())).checked_ilog2().unwrap_or(0);
     let for_bitmaps = if rows.dense.is_empty() { 0 } else { SLICES_FOR_BITMAPS };
@@ -331,16 +379,13 @@ mod tests {
     #[test]
     fn slices_have_blocks_of_their_own_in_another_list() {
         let sparse = |&blocks: &u32| (ListSpan::default(), SparseRow { blocks, ..SparseRow::default() });
-        let rows = |blocks: &[u32], bitmaps: usize| PlanRows {
-            sparse: blocks.iter().map(sparse).collect(),
-            dense: vec![(ListSpan::default(), DenseRow::default()); bitmaps],
-            blocks: 0,
+        let most_slices = |blocks: &[u32], bitmaps: usize| {
+            let sparse: Vec<(ListSpan, SparseRow)> = blocks.iter().map(sparse).collect();
+            let dense = vec![(ListSpan::default(), DenseRow::default()); bitmaps];
+            most_slices(PlanRows { sparse: &sparse, dense: &dense, blocks: 0 })
         };
-        assert_eq!(
-            [&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 0))),
-            [0, 0, 2, 5]
-        );
-        assert_eq!([&[1][..], &[5, 9], &[1, 1000]].map(|blocks| most_slices(&rows(blocks, 1))), [2, 2, 5]);
+        assert_eq!([&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(blocks, 0)), [0, 0, 2, 5]);
+        assert_eq!([&[1][..], &[5, 9], &[1, 1000]].map(|blocks| most_slices(blocks, 1)), [2, 2, 5]);
     }
 
     #[test]

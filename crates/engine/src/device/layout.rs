@@ -8,6 +8,7 @@ use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
 
 /// Where everything lies in the buffers of a batch, in bytes.
+#[derive(Debug)]
 pub struct Layout {
     sparse: usize,
     dense: usize,
@@ -73,7 +74,7 @@ impl Layout {
     }
 
     /// The arguments of a batch whose buffers lie at these addresses.
-    pub fn arguments(
+    pub(crate) fn arguments(
         &self,
         context: &Context<'_>,
         rows: Address,

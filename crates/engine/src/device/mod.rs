@@ -1,21 +1,24 @@
 //! Plans on a device: rows that kernels read, batches of rows, resident data, and the session that runs batches.
 //!
-//! Follow a batch in this order: `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`, `layout.rs`, then the kernel in
+//! Follow a batch in this order: `submission.rs`, `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`, `layout.rs`, then the kernel in
 //! `algorithms/scatter.cu` or `algorithms/conjunction.cu`. docs/gpu.md explains it.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `session.rs` | an open device; answers plans in batches |
-//! | `queue.rs` | divides plans into batches |
+//! | `submission.rs` | plans on their way to the device's thread, and their outcomes on the way back |
+//! | `session.rs` | an open device; answers jobs in batches |
+//! | `queue.rs` | jobs that wait, and the batches that they become |
 //! | `slot.rs` | the buffers of one stream and the batch in flight there; `buffers.rs`: how they grow |
 //! | `batch.rs` | a batch as rows, and how its queries are divided among thread blocks |
 //! | `rows.rs` | one list as a row |
+//! | `answers.rs` | what the device returned for a batch, and the answers made of it |
 //! | `layout.rs` | where everything lies in the buffers of a batch, and its launches |
 //! | `kernels.rs` | the kernels that answer queries, and the structs that they read; sources in `kernels/` |
 //! | `part.cu` | the part of a query that a thread block answers |
 //! | `resident.rs`, `upload.rs` | lists that stay on the device, and lists that are uploaded with a batch |
 //! | `decode.rs` | kernels that only decode blocks, for tests and benchmarks |
 
+pub(crate) mod answers;
 pub(crate) mod batch;
 pub(crate) mod buffers;
 pub mod decode;
@@ -26,6 +29,7 @@ pub(crate) mod resident;
 pub(crate) mod rows;
 pub(crate) mod session;
 pub(crate) mod slot;
+pub(crate) mod submission;
 pub(crate) mod upload;
 
 pub use queue::SmallBatches;

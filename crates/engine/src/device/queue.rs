@@ -3,14 +3,12 @@
 //! A batch is made when a slot is free, from what has arrived until then. So batches grow with the load, and no job waits
 //! for others while the device is idle.
 
-use super::batch::PlanRows;
+use super::submission::Job;
 use super::upload;
-use crate::outcome::Reply;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
 use crate::query::plan::Plan;
-use lanner_index::format::IndexError;
-use lanner_index::open::{Column, Index};
+use lanner_index::open::Column;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -31,23 +29,6 @@ pub enum SmallBatches {
     Commands,
     /// As [`SmallBatches::Commands`], with the time of each kernel recorded by the device.
     TimedCommands,
-}
-
-/// A plan for a device.
-#[derive(Debug)]
-pub struct Job {
-    pub plan: Plan,
-    /// The rows of its lists, if it runs in batches.
-    pub rows: PlanRows,
-    pub reply: Reply,
-}
-
-impl Job {
-    /// Makes the rows of a plan, on the thread that submits it.
-    pub fn new(index: &Index, plan: Plan, reply: Reply) -> Result<Job, IndexError> {
-        let rows = if runs_in_batches(&plan) { PlanRows::new(index, &plan)? } else { PlanRows::default() };
-        Ok(Job { plan, rows, reply })
-    }
 }
 
 /// Jobs, or one stage of a single job, to be answered by one batch.
@@ -87,7 +68,7 @@ impl Queue {
     /// Adds a job whose plan [runs in batches](runs_in_batches).
     pub fn push(&mut self, job: Job) {
         self.arrivals += 1;
-        let jobs = match job.plan.score.column() {
+        let jobs = match job.plan().score.column() {
             Column::Frequency => &mut self.frequencies,
             Column::Impact => &mut self.impacts,
         };
@@ -144,7 +125,7 @@ impl Rules {
             SmallBatches::SingleQueries => usize::MAX,
             SmallBatches::Graph | SmallBatches::Commands | SmallBatches::TimedCommands => 1,
         };
-        let launches = || jobs.iter().map(|(_, job)| job.plan.stages.len()).sum::<usize>();
+        let launches = || jobs.iter().map(|(_, job)| job.plan().stages.len()).sum::<usize>();
         jobs.len() <= SMALL_BATCH && self.lists_are_resident && launches() <= most_launches
     }
 
@@ -154,7 +135,7 @@ impl Rules {
         if self.lists_are_resident {
             return most;
         }
-        let lists = jobs.iter().take(most).map(|(_, job)| job.plan.lists.iter().map(|list| list.span));
+        let lists = jobs.iter().take(most).map(|(_, job)| job.plan().lists.iter().map(|list| list.span));
         upload::first_within(lists, self.upload_limit)
     }
 }
@@ -172,7 +153,7 @@ pub fn runs_in_batches(plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Outcomes;
+    use crate::device::submission::Submission;
     use crate::query::plan::tests::plan_over;
     use crate::query::score::ScoreModel;
 
@@ -185,19 +166,18 @@ mod tests {
         (0..count).map(plan).collect()
     }
 
-    fn jobs(plans: Vec<Plan>) -> impl Iterator<Item = Job> {
-        let replies = Outcomes::expect(plans.len()).1;
-        plans.into_iter().zip(replies).map(|(plan, reply)| Job { plan, rows: PlanRows::default(), reply })
+    fn jobs(plans: Vec<Plan>) -> Vec<Job> {
+        Submission::without_rows(plans).jobs().collect()
     }
 
     fn queue(count: usize) -> Queue {
         let mut queue = Queue::default();
-        jobs(plans(count)).for_each(|job| queue.push(job));
+        jobs(plans(count)).into_iter().for_each(|job| queue.push(job));
         queue
     }
 
     fn numbers(request: &Request) -> Vec<usize> {
-        request.jobs.iter().map(|job| job.plan.k - 1).collect()
+        request.jobs.iter().map(|job| job.plan().k - 1).collect()
     }
 
     fn batches(mut queue: Queue, rules: Rules) -> Vec<(Vec<usize>, Range<usize>)> {
@@ -222,7 +202,7 @@ mod tests {
     fn what_arrives_while_a_batch_runs_is_the_next_batch() {
         let mut queue = queue(100);
         assert_eq!(numbers(&queue.pop(&RESIDENT).unwrap()), (0..100).step_by(2).collect::<Vec<_>>());
-        jobs(vec![Plan { k: 1001, ..plan_over(0..10) }]).for_each(|job| queue.push(job));
+        jobs(vec![Plan { k: 1001, ..plan_over(0..10) }]).into_iter().for_each(|job| queue.push(job));
         assert_eq!(numbers(&queue.pop(&RESIDENT).unwrap()), (1..100).step_by(2).chain([1000]).collect::<Vec<_>>());
         assert!(queue.pop(&RESIDENT).is_none() && queue.is_empty());
     }
@@ -235,7 +215,7 @@ mod tests {
         assert!(queue.halve(request).is_none());
         let halves = [queue.pop(&RESIDENT), queue.pop(&RESIDENT)].map(|half| numbers(&half.expect("a half")));
         assert_eq!((halves[0].clone(), halves.concat()), (first, all));
-        let single = Request { jobs: jobs(plans(1)).collect(), stages: 0..1, before: Answer::default() };
-        assert_eq!(queue.halve(single).map(|job| job.plan.k), Some(1));
+        let single = Request { jobs: jobs(plans(1)), stages: 0..1, before: Answer::default() };
+        assert_eq!(queue.halve(single).map(|job| job.plan().k), Some(1));
     }
 }

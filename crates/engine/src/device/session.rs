@@ -6,10 +6,10 @@
 //! [`Session::advance`] in turns with whatever else it does.
 
 use super::Context;
-use super::queue::{Job, Queue, Request, Rules, SmallBatches};
+use super::queue::{Queue, Request, Rules, SmallBatches};
 use super::resident::Resident;
 use super::slot::{Rejected, Slot};
-use crate::outcome::Why;
+use super::submission::{Job, Why};
 use crate::query::answer::Place;
 use lanner_gpu::device::Stream;
 use lanner_gpu::error::GpuError;

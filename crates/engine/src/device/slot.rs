@@ -4,26 +4,23 @@
 //! rows travel as the argument of the launch, and the kernel writes the answer to host memory.
 
 use super::Context;
+use super::answers::BatchAnswers;
 use super::batch::{Batch, is_bitpack};
 use super::buffers::{Buffers, address, grow};
-use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant, WorkRow};
+use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant};
 use super::layout::{Launch, Layout};
 use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
+use super::submission::Outcome;
 use super::upload::UploadPlan;
-use crate::algorithms::topk::hit;
-use crate::outcome::Outcome;
-use crate::query::answer::{Answer, Scored, Step, Work};
+use crate::query::answer::{Answer, Step};
 use crate::query::cost::SMALL_BATCH;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::Argument;
 use lanner_gpu::memory::{Gpu, Memory, POLLS};
-use lanner_index::codec::BLOCK;
-use lanner_index::format::segment::{u32_at, u64_at};
 use lanner_index::open::Index;
-use std::mem::offset_of;
-use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The buffers of one stream. They grow on demand and are kept.
@@ -39,6 +36,8 @@ pub struct Slot {
     /// Counts, work and keys of the answers.
     answers: Buffers,
     in_flight: Option<InFlight>,
+    /// The last batch, whose memory the next one uses.
+    batch: Batch,
     /// How often the answer of a single query was polled since the stream was queried.
     polls: u32,
 }
@@ -72,7 +71,17 @@ struct Submitted {
 impl Slot {
     pub fn new(stream: Stream, usage: Usage) -> Slot {
         let (rows, answers) = (Buffers::default(), Buffers::default());
-        Slot { stream, usage, rows, scratch: None, single_state: None, answers, in_flight: None, polls: 0 }
+        Slot {
+            stream,
+            usage,
+            rows,
+            scratch: None,
+            single_state: None,
+            answers,
+            in_flight: None,
+            batch: Batch::default(),
+            polls: 0,
+        }
     }
 
     /// Frees the buffers. Nothing may be in flight, but the kernel of a single query may still be exiting.
@@ -109,8 +118,8 @@ impl Slot {
     }
 
     fn submit(&mut self, context: &Context<'_>, request: &Request) -> Result<Submitted, Failure> {
-        let (jobs, first) = (&request.jobs, &request.jobs[0].plan);
-        let mut batch = Batch::new(context, jobs, request.stages.clone());
+        let (jobs, first) = (&request.jobs, request.jobs[0].plan());
+        let mut batch = std::mem::take(&mut self.batch).join(context, jobs, request.stages.clone());
         let layout = Layout::new(&batch);
         let (single, start) = (batch.single(), Instant::now());
         let arguments = match single {
@@ -255,9 +264,23 @@ impl Slot {
         };
         let step = |(name, duration)| Step { name, place: context.place, duration };
         let steps: Vec<Step> = submitted.steps(durations).map(step).collect();
-        submitted.check(self.answers.host())?;
-        let in_flight = self.in_flight.take().expect("it was there");
-        Ok(in_flight.submitted.deliver(in_flight.request, self.answers.host(), &steps))
+        let bytes = &self.answers.host()[..];
+        BatchAnswers::check(&submitted.batch, bytes)?;
+        let InFlight { mut request, submitted } = self.in_flight.take().expect("it was there");
+        let mut answers = BatchAnswers::new(&submitted.batch, &submitted.layout, bytes);
+        (answers.steps, answers.before) = (steps, request.before);
+        answers.bytes_uploaded = submitted.bytes_uploaded;
+        self.batch = submitted.batch;
+        if submitted.has_more_stages && !answers.is_full(0) {
+            let stages = request.stages.end..request.stages.end + 1;
+            let before = Answer { hits: Vec::new(), ..answers.answer(0) };
+            return Ok(Some(Request { jobs: request.jobs, stages, before }));
+        }
+        let answers = Arc::new(answers);
+        for (position, job) in request.jobs.drain(..).enumerate() {
+            job.end(Outcome::InBatch(Arc::clone(&answers), position));
+        }
+        Ok(None)
     }
 }
 
@@ -272,76 +295,6 @@ impl Submitted {
         };
         names.into_iter().zip(durations)
     }
-
-    /// Delivers the answers of the jobs, or returns the next stage of a single job.
-    fn deliver(&self, mut request: Request, bytes: &[u8], steps: &[Step]) -> Option<Request> {
-        let plans = request.jobs.len() as u64;
-        for (position, job) in std::mem::take(&mut request.jobs).into_iter().enumerate() {
-            let stages = &self.batch.stages[position];
-            let query = self.last_stage(stages, bytes);
-            let mut answer = Answer { hits: self.hits(bytes, query), exact: true, ..request.before.clone() };
-            answer.work += self.work(stages.start..query + 1, bytes, plans);
-            answer.trace.steps.extend_from_slice(steps);
-            if !self.is_full(query, bytes) && self.has_more_stages {
-                let next = request.stages.end;
-                let before = Answer { hits: Vec::new(), ..answer };
-                return Some(Request { jobs: vec![job], stages: next..next + 1, before });
-            }
-            job.reply.fulfil(Outcome::Answered(answer));
-        }
-        None
-    }
-
-    /// Checks that the device returned no more hits than were asked for.
-    fn check(&self, bytes: &[u8]) -> Result<(), GpuError> {
-        for stages in &self.batch.stages {
-            let query = self.last_stage(stages, bytes);
-            let (found, k) = (count(bytes, query), self.batch.queries[query].k);
-            if found > k {
-                let reason = format!("{found} hits where {k} were asked for");
-                return Err(GpuError::Failed { at: "an answer", reason });
-            }
-        }
-        Ok(())
-    }
-
-    /// The stage whose hits are the answer: the first with k hits, else the last.
-    fn last_stage(&self, stages: &Range<usize>, bytes: &[u8]) -> usize {
-        stages.clone().find(|&query| self.is_full(query, bytes)).unwrap_or(stages.end - 1)
-    }
-
-    fn is_full(&self, query: usize, bytes: &[u8]) -> bool {
-        count(bytes, query) >= self.batch.queries[query].k
-    }
-
-    fn hits(&self, bytes: &[u8], query: usize) -> Vec<Scored> {
-        let first = self.layout.answers_keys + 8 * self.batch.queries[query].answer as usize;
-        let keys = bytes[first..first + 8 * count(bytes, query) as usize].as_chunks().0;
-        keys.iter().map(|key| hit(u64::from_le_bytes(*key))).collect()
-    }
-
-    /// The work done for the stages of one of `plans` plans.
-    fn work(&self, stages: Range<usize>, bytes: &[u8], plans: u64) -> Work {
-        let mut work = Work { bytes_uploaded: self.bytes_uploaded / plans, ..Work::default() };
-        for stage in stages {
-            let row = &bytes[self.layout.answers_work + stage * size_of::<WorkRow>()..];
-            let blocks_decoded = u64::from(u32_at(row, offset_of!(WorkRow, blocks)));
-            let missing = u64_at(row, offset_of!(WorkRow, missing));
-            work += Work {
-                postings_decoded: (BLOCK as u64 * blocks_decoded).saturating_sub(missing),
-                blocks_decoded,
-                blocks_skipped: self.batch.blocks[stage].saturating_sub(blocks_decoded),
-                documents_scored: u64::from(u32_at(row, offset_of!(WorkRow, documents))),
-                bytes_uploaded: 0,
-            };
-        }
-        work
-    }
-}
-
-/// The number of hits of a query of the batch.
-fn count(bytes: &[u8], query: usize) -> u32 {
-    u32_at(bytes, 4 * query)
 }
 
 fn command(launch: &Launch) -> Command<'_> {

@@ -1,15 +1,15 @@
 //! The GPU as a worker: a thread owns the device and its session, and answers jobs on it.
 //!
-//! Callers put jobs into the worker's inbox and go on; the thread takes what has arrived between two steps of its session,
+//! Callers put submissions into the worker's inbox and go on; the thread takes what has arrived between two steps of its session,
 //! so that no query waits for a batch that it is not part of. Plans of the papers' algorithms run step by step, while no
 //! batch is in flight. A device that fails is closed, its jobs end unanswered, and it is opened again later; who answers
 //! them then is not decided here. A panic of the thread's code counts as a failure of the device.
 
 use super::inbox::{Inbox, Mail};
 use crate::device::SmallBatches;
-use crate::device::queue::{Job, needs_work, runs_in_batches};
+use crate::device::queue::{needs_work, runs_in_batches};
 use crate::device::session::{Failure, Refusals, Session, Usage};
-use crate::outcome::Outcome;
+use crate::device::submission::{Job, Outcome, Submission};
 use crate::papers::steps::{self, StepScratch};
 use crate::query::Algorithm;
 use crate::query::answer::{Answer, Scored};
@@ -159,11 +159,12 @@ impl GpuWorker {
         GpuWorker { index, inbox, counters, thread: thread.ok() }
     }
 
-    /// Takes jobs; returns at once. Their outcomes are delivered by the worker's thread.
-    pub fn submit(&self, jobs: Vec<Job>) {
-        // Without a thread the jobs are dropped, which ends them unanswered.
-        if self.thread.is_some() {
-            self.inbox.send(jobs);
+    /// Takes plans; returns at once. Their outcomes are delivered by the worker's thread.
+    pub fn submit(&self, submission: &Arc<Submission>) {
+        match self.thread {
+            Some(_) => self.inbox.send(Arc::clone(submission)),
+            // Dropped jobs end unanswered.
+            None => submission.jobs().for_each(drop),
         }
     }
 
@@ -233,8 +234,8 @@ impl Owner {
         loop {
             let mail = if self.is_idle() { self.inbox.wait() } else { self.inbox.take() };
             match mail {
-                Some(Mail { jobs, messages, .. }) => {
-                    self.arrived.extend(jobs);
+                Some(Mail { submissions, messages, .. }) => {
+                    self.arrived.extend(submissions.iter().flat_map(Submission::jobs));
                     messages.into_iter().for_each(|reply| _ = reply.send(self.connect()));
                 }
                 None if self.is_idle() => return,
@@ -289,7 +290,7 @@ impl Owner {
                 if let Some(why) = why {
                     (self.options.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
                 }
-                jobs.into_iter().for_each(|(job, why)| job.reply.fulfil(Outcome::Unanswered(why)));
+                jobs.into_iter().for_each(|(job, why)| job.end(Outcome::Unanswered(why)));
                 if device.is_idle() {
                     self.pause = self.options.pause;
                 }
@@ -319,9 +320,9 @@ impl OpenDevice {
     }
 
     fn take(&mut self, job: Job) {
-        if !needs_work(&job.plan) {
-            job.reply.fulfil(Outcome::Answered(Answer::default()));
-        } else if runs_in_batches(&job.plan) {
+        if !needs_work(job.plan()) {
+            job.end(Outcome::Answered(Answer::default()));
+        } else if runs_in_batches(job.plan()) {
             self.session.push(job);
         } else {
             self.stepwise.push_back(job);
@@ -344,7 +345,7 @@ impl OpenDevice {
             answered = self.try_in_steps(index, &job);
         }
         match answered {
-            Ok(answer) => job.reply.fulfil(Outcome::Answered(answer)),
+            Ok(answer) => job.end(Outcome::Answered(answer)),
             Err(Failure::Gpu(error)) if !error.is_out_of_memory() => {
                 self.stepwise.push_front(job);
                 return Err(error);
@@ -355,7 +356,7 @@ impl OpenDevice {
     }
 
     fn try_in_steps(&mut self, index: &Index, job: &Job) -> Result<Answer<Scored>, Failure> {
-        let answered = steps::answer(&self.session.context(index), &mut self.scratch, &job.plan);
+        let answered = steps::answer(&self.session.context(index), &mut self.scratch, job.plan());
         if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
             self.session.release()?;
             self.scratch = StepScratch::default();

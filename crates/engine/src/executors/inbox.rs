@@ -1,18 +1,18 @@
-//! The inbox of a worker: any thread puts jobs in, the worker's thread takes all of them out.
+//! The inbox of a worker: any thread puts submissions in, the worker's thread takes all of them out.
 //!
 //! The sender locks for as long as it takes to append, and wakes the worker only if it sleeps, after the lock is released.
-//! A worker that runs out of work spins for [`SPIN`] before it sleeps: under load the next job comes sooner than that, and
+//! A worker that runs out of work spins for [`SPIN`] before it sleeps: under load the next submission comes sooner than that, and
 //! waking a thread takes longer than most queries.
 
-use crate::device::queue::Job;
+use crate::device::submission::Submission;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a worker without work spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Jobs on their way to a worker, and other messages to it.
+/// Submissions on their way to a worker, and other messages to it.
 #[derive(Debug)]
 pub struct Inbox<M> {
     mail: Mutex<Mail<M>>,
@@ -24,7 +24,7 @@ pub struct Inbox<M> {
 /// What has arrived.
 #[derive(Debug)]
 pub struct Mail<M> {
-    pub jobs: Vec<Job>,
+    pub submissions: Vec<Arc<Submission>>,
     pub messages: Vec<M>,
     /// Whether the worker sleeps and must be woken.
     is_asleep: bool,
@@ -33,7 +33,7 @@ pub struct Mail<M> {
 
 impl<M> Mail<M> {
     fn new() -> Mail<M> {
-        Mail { jobs: Vec::new(), messages: Vec::new(), is_asleep: false, is_closed: false }
+        Mail { submissions: Vec::new(), messages: Vec::new(), is_asleep: false, is_closed: false }
     }
 }
 
@@ -42,12 +42,9 @@ impl<M> Inbox<M> {
         Inbox { mail: Mutex::new(Mail::new()), has_mail: AtomicBool::new(false), arrived: Condvar::new() }
     }
 
-    /// Puts jobs in. Returns at once.
-    pub fn send(&self, jobs: Vec<Job>) {
-        self.put(|mail| match mail.jobs.is_empty() {
-            true => mail.jobs = jobs,
-            false => mail.jobs.extend(jobs),
-        });
+    /// Puts a submission in. Returns at once.
+    pub fn send(&self, submission: Arc<Submission>) {
+        self.put(|mail| mail.submissions.push(submission));
     }
 
     /// Puts a message in.
@@ -83,7 +80,7 @@ impl<M> Inbox<M> {
             std::hint::spin_loop();
         }
         let mut mail = self.lock();
-        while mail.jobs.is_empty() && mail.messages.is_empty() {
+        while mail.submissions.is_empty() && mail.messages.is_empty() {
             if mail.is_closed {
                 return None;
             }

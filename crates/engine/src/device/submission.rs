@@ -1,0 +1,212 @@
+//! Plans on their way to the thread of a device, and their outcomes on the way back.
+//!
+//! A thread submits plans together, with the rows that it has made for them, as one [`Submission`]. The thread of the device
+//! takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes whoever waits. Plans, rows
+//! and the answers made from what a device returned belong to the submitting thread: the device's thread neither allocates
+//! nor frees anything for a single query.
+//!
+//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Why::Failed`]. So
+//! every accepted plan has an outcome, and no caller waits forever.
+
+use super::answers::BatchAnswers;
+use super::batch::{ListRows, PlanRows, RowRanges};
+use super::queue::runs_in_batches;
+use crate::query::answer::{Answer, Scored};
+use crate::query::plan::Plan;
+use lanner_index::open::Index;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// A blocked caller spins for this long before it parks: a single query takes some tens of microseconds on a GPU, and
+/// waking a parked thread takes about ten more.
+const SPIN: Duration = Duration::from_micros(100);
+
+/// What became of a plan.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The device answered it.
+    Answered(Answer<Scored>),
+    /// A batch answered it: the position of its answer there.
+    InBatch(Arc<BatchAnswers>, usize),
+    /// The device did not answer it; the CPU can.
+    Unanswered(Why),
+}
+
+impl Outcome {
+    /// The answer, if there is one.
+    pub fn answer(self) -> Option<Answer<Scored>> {
+        match self {
+            Outcome::Answered(answer) => Some(answer),
+            Outcome::InBatch(batch, position) => Some(batch.answer(position)),
+            Outcome::Unanswered(_) => None,
+        }
+    }
+}
+
+/// Why a device did not answer a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The device does not answer plans of this kind.
+    Unsupported,
+    /// The plan does not fit in device memory.
+    TooLarge,
+    /// The lists could not be read. The CPU reports which file is damaged.
+    Unreadable,
+    /// The device failed, or is not used for a while after a failure.
+    Failed,
+}
+
+/// Plans that were submitted together.
+#[derive(Debug)]
+pub struct Submission {
+    plans: Vec<Prepared>,
+    /// In few pieces of memory, which the submitting thread frees: an allocation for each plan would cost as much as its rows.
+    rows: ListRows,
+    missing: Missing,
+    state: Mutex<State>,
+}
+
+/// A plan, and the rows of its lists if it runs in batches; or why it is not for the device.
+#[derive(Debug)]
+struct Prepared {
+    plan: Plan,
+    rows: Result<RowRanges, Why>,
+}
+
+/// How many outcomes are missing. On a cache line of its own: the caller polls it while the device's thread reads the rest.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Missing(AtomicUsize);
+
+#[derive(Debug)]
+struct State {
+    outcomes: Vec<Option<Outcome>>,
+    /// Woken with the last outcome.
+    waker: Option<Waker>,
+}
+
+impl Submission {
+    /// Makes the rows of the plans that the device supports; the others have their outcomes already.
+    pub fn new(index: &Index, plans: impl Iterator<Item = Plan>, supports: impl Fn(&Plan) -> bool) -> Arc<Submission> {
+        let mut rows = ListRows::default();
+        let mut ranges_of = |plan: &Plan| match supports(plan) {
+            true if runs_in_batches(plan) => rows.add(index, plan).map_err(|_| Why::Unreadable),
+            true => Ok(RowRanges::default()),
+            false => Err(Why::Unsupported),
+        };
+        let plans = plans.map(|plan| Prepared { rows: ranges_of(&plan), plan }).collect();
+        Submission::prepared(plans, rows)
+    }
+
+    /// Plans without lists.
+    #[cfg(test)]
+    pub fn without_rows(plans: Vec<Plan>) -> Arc<Submission> {
+        let prepare = |plan| Prepared { plan, rows: Ok(RowRanges::default()) };
+        Submission::prepared(plans.into_iter().map(prepare).collect(), ListRows::default())
+    }
+
+    fn prepared(plans: Vec<Prepared>, rows: ListRows) -> Arc<Submission> {
+        let outcomes: Vec<Option<Outcome>> =
+            plans.iter().map(|prepared| prepared.rows.as_ref().err().map(|why| Outcome::Unanswered(*why))).collect();
+        let missing = Missing(AtomicUsize::new(outcomes.iter().filter(|outcome| outcome.is_none()).count()));
+        Arc::new(Submission { plans, rows, missing, state: Mutex::new(State { outcomes, waker: None }) })
+    }
+
+    /// The jobs of the plans that have no outcome yet, each to be ended once.
+    pub fn jobs(self: &Arc<Submission>) -> impl Iterator<Item = Job> {
+        let is_job = |position: &usize| self.plans[*position].rows.is_ok();
+        let job = |position| Job { submission: Arc::clone(self), position, is_ended: false };
+        (0..self.plans.len()).filter(is_job).map(job)
+    }
+
+    pub fn plan(&self, position: usize) -> &Plan {
+        &self.plans[position].plan
+    }
+
+    fn put(&self, position: usize, outcome: Outcome) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.outcomes[position] = Some(outcome);
+        // Within the lock: whoever registers a waker has either seen this outcome, or is woken.
+        if self.missing.0.fetch_sub(1, Ordering::Release) == 1
+            && let Some(waker) = state.waker.take()
+        {
+            drop(state);
+            waker.wake();
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.missing.0.load(Ordering::Acquire) == 0
+    }
+
+    /// Takes the outcomes if all are there; otherwise the task is woken when they are.
+    pub fn poll(&self, context: &Context<'_>) -> Poll<Vec<Outcome>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_complete() {
+            state.waker = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        let outcomes = std::mem::take(&mut state.outcomes);
+        Poll::Ready(outcomes.into_iter().map(|outcome| outcome.expect("none is missing")).collect())
+    }
+
+    /// Waits for all outcomes.
+    pub fn wait(&self) -> Vec<Outcome> {
+        let start = Instant::now();
+        while !self.is_complete() && start.elapsed() < SPIN {
+            std::hint::spin_loop();
+        }
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            match self.poll(&Context::from_waker(&waker)) {
+                Poll::Ready(outcomes) => return outcomes,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+/// One plan of a submission, to be ended once.
+#[derive(Debug)]
+pub struct Job {
+    submission: Arc<Submission>,
+    position: usize,
+    is_ended: bool,
+}
+
+impl Job {
+    pub fn plan(&self) -> &Plan {
+        self.submission.plan(self.position)
+    }
+
+    /// The rows of its lists, if it runs in batches.
+    pub fn rows(&self) -> PlanRows<'_> {
+        self.submission.rows.of(self.submission.plans[self.position].rows.as_ref().expect("a job has rows"))
+    }
+
+    /// Delivers the outcome.
+    pub fn end(mut self, outcome: Outcome) {
+        self.is_ended = true;
+        self.submission.put(self.position, outcome);
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.submission.put(self.position, Outcome::Unanswered(Why::Failed));
+        }
+    }
+}
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
