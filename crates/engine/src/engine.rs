@@ -62,8 +62,8 @@ impl Engine {
         self.gpu.as_ref().map(GpuWorker::counters)
     }
 
-    /// Submits plans to the GPU as far as it supports them, and returns at once; [`Engine::finish`] has the answers. The
-    /// rows of the plans are made here, on the calling thread.
+    /// Submits plans to the GPU as far as it supports them, and returns at once; [`Engine::finish`] has the answers.
+    /// The rows of the plans are made here, on the calling thread.
     pub(crate) fn start(&self, gpu: &GpuWorker, plans: impl Iterator<Item = Plan>) -> Arc<Submission> {
         let submission = Submission::new(&self.index, plans, |plan| gpu.supports(plan));
         gpu.submit(&submission);

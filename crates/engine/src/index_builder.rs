@@ -4,7 +4,8 @@ use lanner_index::build::{BuildError, BuildOptions, BuildReport, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions, Document};
 use std::path::{Path, PathBuf};
 
-/// Builds an index in a folder. An index that is there already stays until the new one is complete, and is then replaced.
+/// Builds an index in a folder. An index that is there already stays until the new one is complete, and is then
+/// replaced.
 ///
 /// ```
 /// use lanner::{BuildOptions, Document, IndexBuilder};
@@ -35,8 +36,8 @@ impl IndexBuilder {
         IndexBuilder { options, ..self }
     }
 
-    /// Sets which fields of a document are its id, are indexed and are stored; the default indexes and stores `title` and
-    /// `text`.
+    /// Sets which fields of a document are its id, are indexed and are stored; the default indexes and stores `title`
+    /// and `text`.
     pub fn input(self, input: CorpusOptions) -> IndexBuilder {
         IndexBuilder { input, ..self }
     }

@@ -1,7 +1,8 @@
 //! Lanner, a search engine for the CPU and for NVIDIA GPUs.
 //!
 //! [`IndexBuilder`] builds an index once, in a folder. A [`Searcher`] opens it and answers each [`Query`] with an
-//! [`Answer`]. Answers are exact: every algorithm, on the CPU and on the GPU, gives the same documents, scores and ranking.
+//! [`Answer`]. Answers are exact: every algorithm, on the CPU and on the GPU, gives the same documents, scores and
+//! ranking.
 //!
 //! ```
 //! use lanner::{Document, IndexBuilder, Query, Searcher};
@@ -32,8 +33,9 @@
 //! # Ok::<(), lanner::IndexError>(())
 //! ```
 //!
-//! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`,
-//! `device`, `papers`, `executors`, `engine`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`], `percentile`.
+//! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`, `device`,
+//! `papers`, `executors`, `engine`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`],
+//! `percentile`.
 
 mod query;
 
@@ -79,8 +81,8 @@ pub use query::{Algorithm, Mode, Query};
 pub use searcher::{SearchError, Searcher};
 pub use snippet::Snippet;
 
-/// The modules of the engine, for the program, benchmarks and tests of this workspace. Not part of the public interface: anything
-/// here may change with any version.
+/// The modules of the engine, for the program, benchmarks and tests of this workspace. Not part of the public
+/// interface: anything here may change with any version.
 #[doc(hidden)]
 pub mod internals {
     pub mod algorithms {

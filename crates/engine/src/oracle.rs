@@ -194,8 +194,8 @@ impl Oracle {
         saturation(posting.frequency, norms.of(length_code(self.lengths[posting.document as usize])))
     }
 
-    /// Returns the factor from weights to impacts: the largest becomes 255. Learned weights that are all integers from 1
-    /// to 255 stay as they are.
+    /// Returns the factor from weights to impacts: the largest becomes 255. Learned weights that are all integers from
+    /// 1 to 255 stay as they are.
     fn impact_scale(&self, norms: &Norms) -> f64 {
         let (mut largest, mut is_whole) = (0.0f64, true);
         for postings in self.postings.values() {

@@ -1,7 +1,7 @@
 //! Percentiles of measured times, for the program and the benchmarks.
 
-/// The nearest-rank percentile of sorted values: the smallest that at least `per_mille` thousandths of all do not exceed.
-/// `None` if there are no values.
+/// The nearest-rank percentile of sorted values: the smallest that at least `per_mille` thousandths of all do not
+/// exceed. `None` if there are no values.
 pub fn percentile<T: Copy>(sorted: &[T], per_mille: usize) -> Option<T> {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     sorted.get(rank.saturating_sub(1)).copied()

@@ -168,8 +168,8 @@ impl Searcher {
         self.index().id(document)
     }
 
-    /// The documents with these external ids, as a filter for queries. Ids that the index does not have are ignored: no hit
-    /// can have them.
+    /// The documents with these external ids, as a filter for queries. Ids that the index does not have are ignored: no
+    /// hit can have them.
     pub fn filter<I: AsRef<str>>(&self, ids: impl IntoIterator<Item = I>) -> Result<DocumentSet, IndexError> {
         let found = ids.into_iter().map(|id| self.index().find(id.as_ref()));
         found.filter_map(Result::transpose).collect()
@@ -182,8 +182,8 @@ impl Searcher {
         Ok(Document { id: self.index().id(document)?, fields })
     }
 
-    /// A passage of about `longest` characters around the words of a query, from the stored field `text` or else the last
-    /// stored field; empty if no field is stored.
+    /// A passage of about `longest` characters around the words of a query, from the stored field `text` or else the
+    /// last stored field; empty if no field is stored.
     pub fn snippet(&self, query: &Query, document: &Document, longest: usize) -> Result<Snippet, PlanError> {
         let text = document.get("text").or_else(|| document.fields.last().map(|(_, text)| text.as_str()));
         let terms = query.terms(self.index().analyzer())?.into_iter().map(|term| term.term).collect();

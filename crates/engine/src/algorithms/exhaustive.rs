@@ -1,7 +1,8 @@
 //! AND and OR: every posting of every list is added up, in windows of 8,192 documents.
 //!
-//! The baseline for the other algorithms. Lists are added one after the other within a window, so that the accumulators stay in the L1 cache; then the window is scanned in
-//! document order. A document matches an OR if a posting was added to it, and an AND if one of each list was.
+//! The baseline for the other algorithms. Lists are added one after the other within a window, so that the accumulators
+//! stay in the L1 cache; then the window is scanned in document order. A document matches an OR if a posting was added
+//! to it, and an AND if one of each list was.
 
 use super::cursor::{Cursor, END};
 use super::weigher::Weigher;

@@ -1,9 +1,9 @@
 //! OR, document at a time, by MaxScore: Turtle and Flood, *Query evaluation: strategies and optimizations* (1995).
 //!
 //! Lists are sorted by their bounds. Those with the lowest bounds are not *essential* as long as their bounds together
-//! stay below the threshold: a document that occurs only in them cannot enter. So only essential lists propose documents;
-//! the others are looked up, highest bound first, as long as the document can still enter. As the threshold rises, more
-//! lists become non-essential. `block_max_maxscore` adds the bounds of blocks.
+//! stay below the threshold: a document that occurs only in them cannot enter. So only essential lists propose
+//! documents; the others are looked up, highest bound first, as long as the document can still enter. As the threshold
+//! rises, more lists become non-essential. `block_max_maxscore` adds the bounds of blocks.
 //!
 //! The threshold is `TopK::threshold_in_order`: documents come in order, so with k hits only a score above the worst
 //! enters; before that, a score equal to the seed does.

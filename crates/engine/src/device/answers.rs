@@ -11,8 +11,8 @@ use lanner_index::format::segment::{u32_at, u64_at};
 use std::mem::offset_of;
 use std::ops::Range;
 
-/// The bytes that a device returned for a batch, with all that is needed to read them. The jobs of the batch share it, and
-/// each waiting thread makes its own answers.
+/// The bytes that a device returned for a batch, with all that is needed to read them. The jobs of the batch share it,
+/// and each waiting thread makes its own answers.
 #[derive(Debug, Default)]
 pub struct BatchAnswers {
     /// The stages of the plans.

@@ -67,8 +67,8 @@ struct Share {
     concurrent: u32,
 }
 
-/// The rows of the lists of several plans, without addresses. The thread that plans makes them, so that the device's thread
-/// has only to join them to a batch.
+/// The rows of the lists of several plans, without addresses. The thread that plans makes them, so that the device's
+/// thread has only to join them to a batch.
 #[derive(Debug, Default)]
 pub struct ListRows {
     sparse: Vec<(ListSpan, SparseRow)>,
@@ -156,8 +156,8 @@ impl Batch {
     /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
     /// resident get addresses from 0 on until [`Batch::place_upload`].
     ///
-    /// The memory of an earlier batch is used again: callers free what they get from the thread of the device, and it would
-    /// contend with them for the allocator.
+    /// The memory of an earlier batch is used again: callers free what they get from the thread of the device, and it
+    /// would contend with them for the allocator.
     pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
         let mut batch = self.emptied(jobs.len());
         let division = Division::new(context, jobs);

@@ -1,7 +1,7 @@
 //! Plans on a device: rows that kernels read, batches of rows, resident data, and the session that runs batches.
 //!
-//! Follow a batch in this order: `submission.rs`, `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`, `layout.rs`, then the kernel in
-//! `algorithms/scatter.cu` or `algorithms/conjunction.cu`. docs/gpu.md explains it.
+//! Follow a batch in this order: `submission.rs`, `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`, `layout.rs`, then
+//! the kernel in `algorithms/scatter.cu` or `algorithms/conjunction.cu`. docs/gpu.md explains it.
 //!
 //! | file | what |
 //! | --- | --- |

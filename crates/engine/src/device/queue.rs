@@ -1,7 +1,7 @@
 //! The jobs that wait for a device, and the batches that they become. Pure: nothing here touches a device.
 //!
-//! A batch is made when a slot is free, from what has arrived until then. So batches grow with the load, and no job waits
-//! for others while the device is idle.
+//! A batch is made when a slot is free, from what has arrived until then. So batches grow with the load, and no job
+//! waits for others while the device is idle.
 
 use super::submission::Job;
 use super::upload;
@@ -75,8 +75,8 @@ impl Queue {
         jobs.push_back((self.arrivals, job));
     }
 
-    /// Takes the next request: those that come first, else the jobs of the column whose first job has waited longest, as
-    /// many as the rules allow.
+    /// Takes the next request: those that come first, else the jobs of the column whose first job has waited longest,
+    /// as many as the rules allow.
     pub fn pop(&mut self, rules: &Rules) -> Option<Request> {
         if let Some(request) = self.first.pop() {
             return Some(request);

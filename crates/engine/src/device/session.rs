@@ -1,9 +1,9 @@
 //! An open device with an index on it: answers jobs in batches.
 //!
-//! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers the
-//! other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again with all
-//! buffers freed, then halved; a single plan that does not fit is refused. A session never blocks: its owner calls
-//! [`Session::advance`] in turns with whatever else it does.
+//! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers
+//! the other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again
+//! with all buffers freed, then halved; a single plan that does not fit is refused. A session never blocks: its owner
+//! calls [`Session::advance`] in turns with whatever else it does.
 
 use super::Context;
 use super::queue::{Queue, Request, Rules, SmallBatches};
@@ -46,8 +46,8 @@ pub struct Session {
     refusals: Refusals,
 }
 
-/// Jobs that this session does not answer, and why the last one did not fit on the device, which is reported once and not
-/// for each job.
+/// Jobs that this session does not answer, and why the last one did not fit on the device, which is reported once and
+/// not for each job.
 #[derive(Default)]
 pub struct Refusals {
     pub jobs: Vec<(Job, Why)>,

@@ -249,9 +249,9 @@ impl Slot {
         gpu.is_idle(self.stream)
     }
 
-    /// Waits for the batch in flight, if there is one, and delivers its answers. Returns the next stage of a single plan
-    /// that has too few hits so far. After a failure the batch is still in flight, so that the failure can be reported
-    /// before its jobs end.
+    /// Waits for the batch in flight, if there is one, and delivers its answers. Returns the next stage of a single
+    /// plan that has too few hits so far. After a failure the batch is still in flight, so that the failure can be
+    /// reported before its jobs end.
     pub fn collect(&mut self, context: &Context<'_>) -> Result<Option<Request>, GpuError> {
         let Some(InFlight { submitted, .. }) = &self.in_flight else {
             return Ok(None);

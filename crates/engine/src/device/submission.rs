@@ -1,12 +1,12 @@
 //! Plans on their way to the thread of a device, and their outcomes on the way back.
 //!
-//! A thread submits plans together, with the rows that it has made for them, as one [`Submission`]. The thread of the device
-//! takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes whoever waits. Plans, rows
-//! and the answers made from what a device returned belong to the submitting thread: the device's thread neither allocates
-//! nor frees anything for a single query.
+//! A thread submits plans together, with the rows that it has made for them, as one [`Submission`]. The thread of the
+//! device takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes whoever
+//! waits. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
+//! thread neither allocates nor frees anything for a single query.
 //!
-//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Why::Failed`]. So
-//! every accepted plan has an outcome, and no caller waits forever.
+//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Why::Failed`].
+//! So every accepted plan has an outcome, and no caller waits forever.
 
 use super::answers::BatchAnswers;
 use super::batch::{ListRows, PlanRows, RowRanges};
@@ -63,7 +63,8 @@ pub enum Why {
 #[derive(Debug)]
 pub struct Submission {
     plans: Vec<Prepared>,
-    /// In few pieces of memory, which the submitting thread frees: an allocation for each plan would cost as much as its rows.
+    /// In few pieces of memory, which the submitting thread frees: an allocation for each plan would cost as much as
+    /// its rows.
     rows: ListRows,
     missing: Missing,
     state: Mutex<State>,
@@ -76,7 +77,8 @@ struct Prepared {
     rows: Result<RowRanges, Why>,
 }
 
-/// How many outcomes are missing. On a cache line of its own: the caller polls it while the device's thread reads the rest.
+/// How many outcomes are missing. On a cache line of its own: the caller polls it while the device's thread reads the
+/// rest.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Missing(AtomicUsize);
@@ -208,5 +210,63 @@ struct Unpark(Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::plan::tests::plan_over;
+    use std::sync::atomic::AtomicBool;
+
+    struct Flag(AtomicBool);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn why(outcome: &Outcome) -> Option<Why> {
+        match outcome {
+            Outcome::Unanswered(why) => Some(*why),
+            Outcome::Answered(_) | Outcome::InBatch(..) => None,
+        }
+    }
+
+    #[test]
+    fn outcomes_are_in_the_order_of_the_plans_and_the_last_one_wakes() {
+        let submission = Submission::without_rows(vec![plan_over(0..10); 3]);
+        let mut jobs: Vec<Job> = submission.jobs().collect();
+        let flag = Arc::new(Flag(AtomicBool::new(false)));
+        let waker = Waker::from(Arc::clone(&flag));
+        let poll = || submission.poll(&Context::from_waker(&waker));
+        jobs.pop().unwrap().end(Outcome::Unanswered(Why::TooLarge));
+        assert!(poll().is_pending());
+        jobs.pop().unwrap().end(Outcome::Answered(Answer::default()));
+        assert!(poll().is_pending() && !flag.0.load(Ordering::Relaxed));
+        jobs.pop().unwrap().end(Outcome::Unanswered(Why::Unreadable));
+        assert!(flag.0.load(Ordering::Relaxed));
+        let Poll::Ready(outcomes) = poll() else { panic!("all outcomes are there") };
+        assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Why::Unreadable), None, Some(Why::TooLarge)]);
+    }
+
+    #[test]
+    fn a_job_that_is_dropped_ends_unanswered_and_wakes_a_waiting_thread() {
+        let submission = Submission::without_rows(vec![plan_over(0..10); 2]);
+        let jobs: Vec<Job> = submission.jobs().collect();
+        let outcomes = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| submission.wait());
+            // Long enough for the other thread to park.
+            std::thread::sleep(10 * SPIN);
+            drop(jobs);
+            waiting.join().unwrap()
+        });
+        assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Why::Failed); 2]);
+    }
+
+    #[test]
+    fn a_submission_without_plans_is_complete() {
+        assert!(Submission::without_rows(Vec::new()).wait().is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! The GPU as a worker: a thread owns the device and its session, and answers jobs on it.
 //!
-//! Callers put submissions into the worker's inbox and go on; the thread takes what has arrived between two steps of its session,
-//! so that no query waits for a batch that it is not part of. Plans of the papers' algorithms run step by step, while no
-//! batch is in flight. A device that fails is closed, its jobs end unanswered, and it is opened again later; who answers
-//! them then is not decided here. A panic of the thread's code counts as a failure of the device.
+//! Callers put submissions into the worker's inbox and go on; the thread takes what has arrived between two steps of
+//! its session, so that no query waits for a batch that it is not part of. Plans of the papers' algorithms run step by
+//! step, while no batch is in flight. A device that fails is closed, its jobs end unanswered, and it is opened again
+//! later; who answers them then is not decided here. A panic of the thread's code counts as a failure of the device.
 
 use super::inbox::{Inbox, Mail};
 use crate::device::SmallBatches;
@@ -84,8 +84,8 @@ impl GpuOptions {
         GpuOptions { usage: Usage { uploads_lists: true, ..self.usage }, ..self }
     }
 
-    /// Limits the bytes of lists that a batch uploads, unless a single plan needs more. Twice as many bytes of host memory
-    /// are pinned. The default is 512 MiB.
+    /// Limits the bytes of lists that a batch uploads, unless a single plan needs more. Twice as many bytes of host
+    /// memory are pinned. The default is 512 MiB.
     pub fn upload_limit(self, bytes: usize) -> GpuOptions {
         GpuOptions { usage: Usage { upload_limit: bytes, ..self.usage }, ..self }
     }
@@ -298,8 +298,8 @@ impl Owner {
         }
     }
 
-    /// Closes a device that failed, which ends its jobs unanswered, reports the failure, and does not use the device for
-    /// a while.
+    /// Closes a device that failed, which ends its jobs unanswered, reports the failure, and does not use the device
+    /// for a while.
     fn close(&mut self, error: &GpuError) {
         let pause = self.pause;
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
@@ -362,5 +362,34 @@ impl OpenDevice {
             self.scratch = StepScratch::default();
         }
         answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::Query;
+    use crate::query::planner::Planner;
+    use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+
+    #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
+    fn a_worker_that_is_dropped_first_answers_what_it_was_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = (0..90).map(|number| (number.to_string(), String::new(), "heron at dawn".to_owned()));
+        let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
+        build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
+        let index = Arc::new(Index::open(folder.path()).unwrap());
+        let plan = Planner::new(&index).plan(&Query::new("heron").k(5)).unwrap();
+        let worker = GpuWorker::start(Arc::clone(&index), GpuOptions::simulator().unwrap());
+        let submissions: Vec<Arc<Submission>> =
+            (1..20).map(|count| Submission::new(&index, vec![plan.clone(); count].into_iter(), |_| true)).collect();
+        submissions.iter().for_each(|submission| worker.submit(submission));
+        drop(worker);
+        for (submission, count) in submissions.iter().zip(1..) {
+            let answers: Vec<_> = submission.wait().into_iter().map(|outcome| outcome.answer().unwrap().hits).collect();
+            assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), vec![5; count]);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The inbox of a worker: any thread puts submissions in, the worker's thread takes all of them out.
 //!
-//! The sender locks for as long as it takes to append, and wakes the worker only if it sleeps, after the lock is released.
-//! A worker that runs out of work spins for [`SPIN`] before it sleeps: under load the next submission comes sooner than that, and
-//! waking a thread takes longer than most queries.
+//! The sender locks for as long as it takes to append, and wakes the worker only if it sleeps, after the lock is
+//! released. A worker that runs out of work spins for [`SPIN`] before it sleeps: under load the next submission comes
+//! sooner than that, and waking a thread takes longer than most queries.
 
 use crate::device::submission::Submission;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,7 @@
 //! Maps items on several threads; each thread takes the next few items when it is free.
 //!
-//! Not rayon: threads keep a workspace from item to item, and one shared counter is all the scheduling that queries need.
+//! Not rayon: threads keep a workspace from item to item, and one shared counter is all the scheduling that queries
+//! need.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

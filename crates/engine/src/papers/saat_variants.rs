@@ -22,7 +22,8 @@ use std::cmp::Reverse;
 pub struct Options {
     /// Where the accumulators are; without a heap they are always allocated.
     pub accumulators: Accumulators,
-    /// How the best k are found. Plans with a filter or a part of the documents use Algorithm 2 with a heap, not inlined.
+    /// How the best k are found. Plans with a filter or a part of the documents use Algorithm 2 with a heap, not
+    /// inlined.
     pub heap: Heap,
     /// Whether the update of the heap is inlined into the loop over postings.
     pub is_inlined: bool,

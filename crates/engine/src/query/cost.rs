@@ -69,9 +69,9 @@ fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     nanoseconds::START + share_of_documents(plan) * work
 }
 
-/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR an eighth of those of its dense lists,
-/// at the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a batch. Both
-/// were set by trial with the suite `gpu`; no run that isolates them was kept.
+/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR an eighth of those of its dense
+/// lists, at the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a
+/// batch. Both were set by trial with the suite `gpu`; no run that isolates them was kept.
 const POSTINGS_PER_MATCH: u64 = 2;
 const POSTINGS_PER_LOOKUP: u64 = 8;
 
@@ -80,7 +80,8 @@ pub fn device_work(plan: &Plan) -> u64 {
     plan.stages.iter().map(|stage| device_stage_work(plan, stage.operation)).sum()
 }
 
-/// Predicts the work of one stage on a device, in postings decoded. It divides thread blocks among the plans of a batch.
+/// Predicts the work of one stage on a device, in postings decoded. It divides thread blocks among the plans of a
+/// batch.
 pub fn device_stage_work(plan: &Plan, operation: Operation) -> u64 {
     let postings = |is_dense: bool| {
         plan.lists.iter().filter(move |list| list.is_dense == is_dense).map(|list| u64::from(list.postings))

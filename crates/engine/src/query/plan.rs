@@ -132,8 +132,8 @@ impl fmt::Display for Operation {
 impl Plan {
     /// The same plan over fewer documents: a part. Merging the answers of all parts gives the answer.
     ///
-    /// Parts keep the seed: k documents of the collection reach it, so a document below it cannot be in the merged answer. A
-    /// part may therefore return fewer hits than match in it.
+    /// Parts keep the seed: k documents of the collection reach it, so a document below it cannot be in the merged
+    /// answer. A part may therefore return fewer hits than match in it.
     ///
     /// Whether an AND has k hits is known only for the whole: split the plans of [`Plan::staged`] one after the other.
     pub fn over(&self, range: Range<u32>) -> Plan {
@@ -147,8 +147,8 @@ impl Plan {
         self.stages.iter().map(|stage| Plan { stages: Arc::new([*stage]), ..self.clone() })
     }
 
-    /// The score that a hit of a stage must reach: the seed, or 1 without one, since every posting weighs at least 1. The
-    /// hits of an AND may all have lower scores than the seed.
+    /// The score that a hit of a stage must reach: the seed, or 1 without one, since every posting weighs at least 1.
+    /// The hits of an AND may all have lower scores than the seed.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
         match stage.operation {
             Operation::And => 1,

@@ -363,9 +363,9 @@ fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorith
     }
 }
 
-/// How far the bounds of a list's chunks can lie above its largest weight; sums of bounds must fit 32 bits too. A bound is
-/// rounded up to the next code. The second step, 2^-16 of the bound and 1,024 units are more than enough for the rounding
-/// of products in `f32`, whose relative error is 2^-24.
+/// How far the bounds of a list's chunks can lie above its largest weight; sums of bounds must fit 32 bits too. A bound
+/// is rounded up to the next code. The second step, 2^-16 of the bound and 1,024 units are more than enough for the
+/// rounding of products in `f32`, whose relative error is 2^-24.
 fn bound_slack(column: Column, list: &PlannedList) -> u64 {
     let step = match column {
         Column::Frequency => code_step(list) as u64,

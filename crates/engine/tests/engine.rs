@@ -1,0 +1,163 @@
+//! The engine over a simulated GPU: nobody waits for a batch that is not theirs, and everything accepted is answered.
+
+use lanner::internals::Engine;
+use lanner::internals::executors::{Cpu, Executor, GpuOptions};
+use lanner::internals::query::answer::{Place, Scored};
+use lanner::internals::query::planner::Planner;
+use lanner::{Answer, Index, Mode, Plan, Query, ScoreModel};
+use lanner_gpu::device::{Allocation, Command, Device, Properties, Side, Stream};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::simulator::Simulator;
+use lanner_index::build::{BuildOptions, Quiet, build};
+use lanner_index::corpus::{Corpus, CorpusOptions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const WORDS: [&str; 4] = ["falcon", "heron", "water", "dawn"];
+
+/// A simulator whose first stream is busy for as long as it is held.
+#[derive(Debug)]
+struct Held {
+    device: Simulator,
+    is_held: AtomicBool,
+    /// Commands that the first stream was given while it was held.
+    held_commands: AtomicU64,
+}
+
+impl Held {
+    fn new() -> Arc<Held> {
+        let (is_held, held_commands) = (AtomicBool::new(false), AtomicU64::new(0));
+        Arc::new(Held { device: Simulator::new(3), is_held, held_commands })
+    }
+
+    fn is_held(&self, stream: Stream) -> bool {
+        stream == Stream(0) && self.is_held.load(Ordering::Acquire)
+    }
+
+    fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::Release);
+    }
+}
+
+impl Device for Held {
+    fn properties(&self) -> &Properties {
+        self.device.properties()
+    }
+
+    fn allocate(&self, side: Side, bytes: usize) -> Result<Allocation, GpuError> {
+        self.device.allocate(side, bytes)
+    }
+
+    fn free(&self, allocation: Allocation) {
+        self.device.free(allocation);
+    }
+
+    fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
+        if self.is_held(stream) {
+            self.held_commands.fetch_add(commands.len() as u64, Ordering::Release);
+        }
+        self.device.submit(stream, commands)
+    }
+
+    fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
+        while self.is_held(stream) {
+            std::thread::yield_now();
+        }
+        self.device.wait(stream)
+    }
+
+    fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
+        if self.is_held(stream) { Ok(false) } else { self.device.is_idle(stream) }
+    }
+}
+
+fn index() -> (TempDir, Arc<Index>) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |document: usize| {
+        let words = WORDS.iter().zip([2, 3, 5, 7]).filter(|(_, step)| document.is_multiple_of(*step));
+        words.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
+    };
+    let documents: Vec<_> = (0..500).map(|document| (document.to_string(), String::new(), text(document))).collect();
+    let corpus = Corpus::from_documents(documents, CorpusOptions::default()).unwrap();
+    build(folder.path(), corpus, &BuildOptions { impacts: true, ..BuildOptions::default() }, &Quiet).unwrap();
+    let index = Arc::new(Index::open(folder.path()).unwrap());
+    (folder, index)
+}
+
+/// Plans of all modes and both columns.
+fn plans(index: &Index, count: usize) -> Vec<Plan> {
+    let plan = |number: usize| {
+        let text = format!("{} {}", WORDS[number % 4], WORDS[number / 4 % 4]);
+        let score = [ScoreModel::Bm25, ScoreModel::Impact][number % 2];
+        let mode = [Mode::Or, Mode::And, Mode::AndOr][number % 3];
+        Planner::new(index).plan(&Query::new(text).mode(mode).score(score).k(1 + number % 20)).unwrap()
+    };
+    (0..count).map(plan).collect()
+}
+
+fn hits(answers: Vec<Answer<Scored>>) -> Vec<Vec<Scored>> {
+    answers.into_iter().map(|answer| answer.hits).collect()
+}
+
+fn is_by_device(answer: &Answer<Scored>) -> bool {
+    answer.trace.steps.iter().all(|step| step.place == Place::Simulator)
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_query_does_not_wait_for_the_batch_before_it() {
+    let (_folder, index) = index();
+    let all: Vec<Plan> = plans(&index, 400).into_iter().filter(|plan| plan.score == ScoreModel::Bm25).collect();
+    let expected = hits(Cpu::new(Arc::clone(&index), 1).run(&all).unwrap());
+    let device = Held::new();
+    let opened = Arc::clone(&device);
+    let options = GpuOptions::new(Box::new(move || Ok(Arc::clone(&opened) as Arc<dyn Device>)));
+    let engine = Engine::new(index).gpu(options);
+    engine.connect().unwrap();
+    device.hold(true);
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| engine.run(&all).unwrap());
+        while device.held_commands.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        // The batch is on the first stream, and stays there.
+        for number in 0..3 {
+            let answers = engine.run(&all[number..=number]).unwrap();
+            assert!(is_by_device(&answers[0]));
+            assert_eq!(answers[0].hits, expected[number]);
+        }
+        assert!(!batch.is_finished());
+        device.hold(false);
+        let answers = batch.join().unwrap();
+        assert!(answers.iter().all(is_by_device));
+        assert_eq!(hits(answers), expected);
+    });
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn threads_that_ask_at_once_each_get_their_own_answers() {
+    let (_folder, index) = index();
+    let all = plans(&index, 96);
+    let expected = hits(Cpu::new(Arc::clone(&index), 1).run(&all).unwrap());
+    let engine = Engine::new(index).gpu(GpuOptions::simulator().unwrap());
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let (engine, all, expected) = (&engine, &all, &expected);
+            scope.spawn(move || {
+                for round in 0..6 {
+                    // Single queries, small batches and large ones.
+                    let first = (thread * 7 + round * 11) % 80;
+                    let range = first..first + [1, 5, 16][(thread + round) % 3];
+                    let answers = engine.run(&all[range.clone()]).unwrap();
+                    assert!(answers.iter().all(is_by_device));
+                    assert_eq!(hits(answers), expected[range]);
+                }
+            });
+        }
+    });
+    let counters = engine.counters().unwrap();
+    assert_eq!(counters.fallen_back.load(Ordering::Relaxed) + counters.failures.load(Ordering::Relaxed), 0);
+}
