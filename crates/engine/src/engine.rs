@@ -10,7 +10,8 @@ use lanner_index::open::Index;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Plans that one thread submits together.
+/// Plans that one thread submits together: few enough that the device starts early, and many enough for a batch that
+/// uses all of an H200.
 const SUBMITTED_TOGETHER: usize = 256;
 
 /// Answers plans for one index, on a GPU if there is one. What the GPU does not support, or fails to answer, the CPU
@@ -70,34 +71,39 @@ impl Engine {
         submission
     }
 
-    /// Waits for the GPU, and adds the answers to `answers`; `answer` answers the plans that the GPU did not.
-    pub(crate) fn finish(
-        &self,
-        gpu: &GpuWorker,
-        submission: &Submission,
-        answers: &mut Vec<Answer<Scored>>,
-        answer: impl FnOnce(&[Plan]) -> Result<Vec<Answer<Scored>>, IndexError>,
-    ) -> Result<(), IndexError> {
-        let (first, mut unsupported) = (answers.len(), 0);
-        let mut left = Vec::new();
-        for (position, outcome) in submission.wait().into_iter().enumerate() {
-            unsupported += usize::from(matches!(outcome, Outcome::Unanswered(Why::Unsupported)));
-            answers.push(outcome.answer().unwrap_or_else(|| {
-                left.push(position);
-                Answer::default()
-            }));
-        }
+    /// Waits for the GPU. `answers[i]` belongs to plan `i` of the submission; those that the GPU did not answer are
+    /// missing.
+    pub(crate) fn finish(&self, gpu: &GpuWorker, submission: &Submission) -> Vec<Option<Answer<Scored>>> {
+        let (mut unsupported, mut fallen_back) = (0, 0);
+        let mut answer = |outcome: Outcome| {
+            match &outcome {
+                Outcome::Unanswered(Why::Unsupported) => unsupported += 1,
+                Outcome::Unanswered(_) => fallen_back += 1,
+                Outcome::Answered(_) | Outcome::InBatch(..) => {}
+            }
+            outcome.answer()
+        };
+        let answers: Vec<Option<Answer<Scored>>> = submission.wait().into_iter().map(&mut answer).collect();
         let count = |counter: &AtomicU64, number: usize| _ = counter.fetch_add(number as u64, Ordering::Relaxed);
-        count(&gpu.counters().answered, answers.len() - first - left.len());
+        count(&gpu.counters().answered, answers.len() - unsupported - fallen_back);
         count(&gpu.counters().unsupported, unsupported);
-        count(&gpu.counters().fallen_back, left.len() - unsupported);
-        if !left.is_empty() {
-            let plans: Vec<Plan> = left.iter().map(|&position| submission.plan(position).clone()).collect();
-            let found = answer(&plans)?;
-            assert_eq!(found.len(), left.len(), "the CPU answers what the GPU does not");
-            left.into_iter().zip(found).for_each(|(position, answer)| answers[first + position] = answer);
-        }
-        Ok(())
+        count(&gpu.counters().fallen_back, fallen_back);
+        answers
+    }
+
+    /// Answers on the CPU the plans whose answers are missing; `hits` makes the hits of these.
+    pub(crate) fn answer_missing<'a, H>(
+        &self,
+        answers: Vec<Option<Answer<H>>>,
+        plan: impl Fn(usize) -> &'a Plan,
+        hits: impl Fn(Answer<Scored>, &Plan) -> Answer<H>,
+    ) -> Result<Vec<Answer<H>>, IndexError> {
+        let missing = (0..answers.len()).filter(|&number| answers[number].is_none());
+        let plans: Vec<Plan> = missing.map(|number| plan(number).clone()).collect();
+        let found = if plans.is_empty() { Vec::new() } else { self.cpu.run(&plans)? };
+        let mut found = found.into_iter().zip(&plans).map(|(answer, plan)| hits(answer, plan));
+        let answer = |answer: Option<_>| answer.unwrap_or_else(|| found.next().expect("the CPU answers every plan"));
+        Ok(answers.into_iter().map(answer).collect())
     }
 }
 
@@ -110,9 +116,7 @@ impl Executor for Engine {
         let submissions: Vec<Arc<Submission>> =
             plans.chunks(SUBMITTED_TOGETHER).map(|plans| self.start(gpu, plans.iter().cloned())).collect();
         let mut answers = Vec::with_capacity(plans.len());
-        for submission in submissions {
-            self.finish(gpu, &submission, &mut answers, |left| self.cpu.run(left))?;
-        }
-        Ok(answers)
+        submissions.iter().for_each(|submission| answers.extend(self.finish(gpu, submission)));
+        self.answer_missing(answers, |number| &plans[number], |answer, _| answer)
     }
 }

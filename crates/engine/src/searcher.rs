@@ -18,7 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Queries that a thread plans before it submits them together.
+/// The most queries that a thread plans before it submits them together: planning them takes less than 100 us, so that the
+/// GPU starts early.
 const SUBMITTED_TOGETHER: usize = 16;
 
 /// Answers queries over one index. It can be shared among threads.
@@ -73,7 +74,7 @@ impl Searcher {
         Searcher { engine: self.engine.gpu(gpu) }
     }
 
-    /// Uses this many threads of the CPU for queries of a batch that the GPU does not answer.
+    /// Uses up to this many threads of the CPU for a long query, and for those of a batch that a GPU does not answer.
     pub fn with_threads(self, threads: usize) -> Searcher {
         Searcher { engine: self.engine.threads(threads) }
     }
@@ -88,7 +89,8 @@ impl Searcher {
         Planner::new(self.index()).plan(query)
     }
 
-    /// Answers a query, on the calling thread unless there is a GPU.
+    /// Answers a query: on the GPU if there is one, else on the calling thread, and a long query on those of
+    /// [`Searcher::with_threads`].
     pub fn search(&self, query: &Query) -> Result<Answer, SearchError> {
         let start = Instant::now();
         let plan = self.plan(query)?;
@@ -126,7 +128,8 @@ impl Searcher {
         answers.into_iter().collect()
     }
 
-    /// Threads plan a few queries at a time and submit them; then they take the answers in the same order.
+    /// Threads plan a few queries at a time and submit them, then make the answers of those that the GPU has answered; the
+    /// CPU answers the others.
     fn search_batch_on_gpu<'a>(
         &self,
         gpu: &GpuWorker,
@@ -134,28 +137,25 @@ impl Searcher {
         threads: usize,
         plan: impl Fn((usize, &'a Query)) -> Result<Plan, SearchError> + Sync,
     ) -> Result<Vec<Answer>, SearchError> {
-        let groups: Vec<&[(usize, &Query)]> = queries.chunks(SUBMITTED_TOGETHER).collect();
+        let size = queries.len().div_ceil(threads.max(1)).clamp(1, SUBMITTED_TOGETHER);
+        let groups: Vec<&[(usize, &Query)]> = queries.chunks(size).collect();
         let start = |group: &[(usize, &'a Query)]| -> Result<Arc<Submission>, SearchError> {
             let plans = group.iter().map(|query| plan(*query)).collect::<Result<Vec<Plan>, _>>()?;
             Ok(self.engine.start(gpu, plans.into_iter()))
         };
-        let submissions = map_in_threads(&groups, threads, || (), |(), group| start(group));
-        let submissions = submissions.into_iter().collect::<Result<Vec<_>, SearchError>>()?;
-        let cpu = self.engine.cpu();
-        let answers = map_in_threads(
-            &submissions,
-            threads,
-            || cpu.borrow(),
-            |borrowed, submission| -> Result<Vec<Answer>, SearchError> {
-                let mut answers = Vec::new();
-                let answer = |plans: &[Plan]| plans.iter().map(|plan| cpu.answer_with(borrowed, plan)).collect();
-                self.engine.finish(gpu, submission, &mut answers, answer)?;
-                let score =
-                    |(position, answer): (usize, Answer<Scored>)| answer.into_hits(submission.plan(position).score);
-                Ok(answers.into_iter().enumerate().map(score).collect())
-            },
-        );
-        Ok(answers.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        let started = map_in_threads(&groups, threads, || (), |(), group| start(group));
+        if started.iter().any(Result::is_err) {
+            started.iter().flatten().for_each(|submission| submission.cancel());
+        }
+        let submissions = started.into_iter().collect::<Result<Vec<_>, SearchError>>()?;
+        let finish = |submission: &Arc<Submission>| -> Vec<Option<Answer>> {
+            let answers = self.engine.finish(gpu, submission).into_iter().enumerate();
+            answers.map(|(number, answer)| Some(answer?.into_hits(submission.plan(number).score))).collect()
+        };
+        let answers = map_in_threads(&submissions, threads, || (), |(), submission| finish(submission));
+        let plan_of = |number: usize| submissions[number / size].plan(number % size);
+        let hits = |answer: Answer<Scored>, plan: &Plan| answer.into_hits(plan.score);
+        Ok(self.engine.answer_missing(answers.into_iter().flatten().collect(), plan_of, hits)?)
     }
 
     /// The external ids of hits, in their order.

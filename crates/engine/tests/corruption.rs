@@ -11,7 +11,7 @@ use lanner_index::format::segment::{CHECKSUM, Header, Section};
 use lanner_index::text::Analyzer;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const MANIFEST: &str = "manifest-00000001";
 const SEGMENT: &str = "segment-00000001";
@@ -132,6 +132,16 @@ fn searching_damaged_impact_ordered_lists_does_not_panic() {
     check_section(Section::ImpactLists, None);
 }
 
+/// Searches on a device, which must not fail.
+fn search_all_on(index: Arc<Index>, options: GpuOptions, algorithms: &[Algorithm]) -> Vec<Vec<Vec<Hit>>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&lines);
+    let report = Box::new(move |line: &str| told.lock().unwrap().push(line.to_owned()));
+    let hits = search_all(&Searcher::new(index).with_gpu(options.report(report)), algorithms);
+    assert_eq!(*lines.lock().unwrap(), [""; 0]);
+    hits
+}
+
 /// Steps on a device stay within their buffers too, which the step `sanitize` of ./check shows.
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
@@ -144,11 +154,7 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
         Algorithm::ParallelMergeFind,
         Algorithm::Accumulators,
     ];
-    let search = |index: Arc<Index>| {
-        let report = Box::new(|line: &str| panic!("{line}"));
-        let device = GpuOptions::simulator().unwrap().report(report);
-        search_all(&Searcher::new(index).with_gpu(device), &STEPS)
-    };
+    let search = |index: Arc<Index>| search_all_on(index, GpuOptions::simulator().unwrap(), &STEPS);
     let bitpack = Some(CodecName::Bitpack);
     for (section, codec, step) in
         [(Section::LongLists, bitpack, 29), (Section::LongLists, None, 37), (Section::ShortLists, bitpack, 5)]
@@ -162,9 +168,8 @@ fn searching_damaged_lists_step_by_step_on_a_device_does_not_fail() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn uploading_damaged_lists_block_by_block_does_not_fail() {
     let search = |index: Arc<Index>| {
-        let report = Box::new(|line: &str| panic!("{line}"));
-        let device = GpuOptions::simulator().unwrap().upload_lists().report(report);
-        search_all(&Searcher::new(index).with_gpu(device), &[Algorithm::Exhaustive, Algorithm::SkipSearch])
+        let options = GpuOptions::simulator().unwrap().upload_lists();
+        search_all_on(index, options, &[Algorithm::Exhaustive, Algorithm::SkipSearch])
     };
     for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {
         check_each(Section::LongLists, Some(codec), step, &search);

@@ -4,7 +4,7 @@ use lanner::internals::Engine;
 use lanner::internals::executors::{Cpu, Executor, GpuOptions};
 use lanner::internals::query::answer::{Place, Scored};
 use lanner::internals::query::planner::Planner;
-use lanner::{Answer, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Answer, Index, Mode, Plan, Query, ScoreModel, Searcher};
 use lanner_gpu::device::{Allocation, Command, Device, Properties, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
@@ -38,6 +38,14 @@ impl Held {
 
     fn hold(&self, is_held: bool) {
         self.is_held.store(is_held, Ordering::Release);
+    }
+}
+
+struct Release<'a>(&'a Held);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.hold(false);
     }
 }
 
@@ -118,6 +126,8 @@ fn a_query_does_not_wait_for_the_batch_before_it() {
     engine.connect().unwrap();
     device.hold(true);
     std::thread::scope(|scope| {
+        // Also if an assertion fails, so that the other thread ends.
+        let _release = Release(&device);
         let batch = scope.spawn(|| engine.run(&all).unwrap());
         while device.held_commands.load(Ordering::Acquire) == 0 {
             std::thread::yield_now();
@@ -140,7 +150,7 @@ fn a_query_does_not_wait_for_the_batch_before_it() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn threads_that_ask_at_once_each_get_their_own_answers() {
     let (_folder, index) = index();
-    let all = plans(&index, 96);
+    let all = plans(&index, 240);
     let expected = hits(Cpu::new(Arc::clone(&index), 1).run(&all).unwrap());
     let engine = Engine::new(index).gpu(GpuOptions::simulator().unwrap());
     std::thread::scope(|scope| {
@@ -150,7 +160,7 @@ fn threads_that_ask_at_once_each_get_their_own_answers() {
                 for round in 0..6 {
                     // Single queries, small batches and large ones.
                     let first = (thread * 7 + round * 11) % 80;
-                    let range = first..first + [1, 5, 16][(thread + round) % 3];
+                    let range = first..first + [1, 5, 160][(thread + round) % 3];
                     let answers = engine.run(&all[range.clone()]).unwrap();
                     assert!(answers.iter().all(is_by_device));
                     assert_eq!(hits(answers), expected[range]);
@@ -160,4 +170,40 @@ fn threads_that_ask_at_once_each_get_their_own_answers() {
     });
     let counters = engine.counters().unwrap();
     assert_eq!(counters.fallen_back.load(Ordering::Relaxed) + counters.failures.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_query_that_cannot_be_planned_fails_its_batch_and_no_later_one() {
+    let (_folder, index) = index();
+    let searcher = Searcher::new(index).with_gpu(GpuOptions::simulator().unwrap());
+    let good: Vec<Query> = (0..70).map(|number| Query::new(WORDS[number % 4]).k(5)).collect();
+    let mut bad = good.clone();
+    bad[66] = Query::new("falcon^0");
+    for threads in [1, 4] {
+        let error = searcher.search_batch(&bad, threads).unwrap_err().to_string();
+        assert!(error.starts_with("query 67: "), "{error}");
+        assert_eq!(searcher.search_batch(&good, threads).unwrap().len(), good.len());
+    }
+}
+
+/// Filters are for the CPU, here in several groups of queries that threads plan together.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn what_the_gpu_does_not_support_is_answered_in_its_place() {
+    let (_folder, index) = index();
+    let cpu = Searcher::new(Arc::clone(&index));
+    let gpu = Searcher::new(index).with_gpu(GpuOptions::simulator().unwrap()).with_threads(2);
+    let even = cpu.filter((0..500).step_by(2).map(|id| id.to_string())).unwrap();
+    let query = |number: usize| {
+        let query = Query::new(WORDS[number % 4]).k(1 + number % 9);
+        if number % 5 < 2 { query.filter(even.clone()) } else { query }
+    };
+    let queries: Vec<Query> = (0..90).map(query).collect();
+    for threads in [1, 3] {
+        let answers = gpu.search_batch(&queries, threads).unwrap();
+        for (query, answer) in queries.iter().zip(answers) {
+            assert_eq!(answer.hits, cpu.search(query).unwrap().hits);
+        }
+    }
 }

@@ -13,7 +13,7 @@ use lanner_gpu::simulator::Simulator;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::corpus::{Corpus, CorpusOptions};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -507,19 +507,25 @@ fn threads_that_ask_while_the_device_is_lost_all_get_their_answers() {
     for fault in FAULTS {
         for at in (0..calls).step_by(calls / 5) {
             let (device, run) = faulty_run(&questions, |options| options, fault, at);
+            let asked = AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
-                        for _ in 0..3 {
+                        // Jobs of several threads go together, so that fewer calls are made than were recorded.
+                        for round in 0..30 {
+                            if round >= 3 && device.device.has_failed() {
+                                break;
+                            }
                             let answers = run.engine().run(&questions.plans).unwrap();
                             assert!(answers.iter().map(|answer| &answer.hits).eq(&questions.expected));
+                            asked.fetch_add(answers.len(), Ordering::Relaxed);
                         }
                     });
                 }
             });
             assert!(device.device.has_failed());
             let Counts { answered, fallen_back, failures, .. } = run.counts();
-            assert_eq!(answered + fallen_back, 9 * questions.plans.len());
+            assert_eq!(answered + fallen_back, asked.into_inner());
             assert_eq!(failures, run.lines().len());
             assert!(failures <= 1, "{failures}");
         }
@@ -578,6 +584,26 @@ fn a_panic_in_the_middle_of_a_batch_costs_no_answers() {
         }
         assert_eq!((run.counts().failures, run.times_opened()), (1, 2), "call {at}");
         assert!(run.lines()[0].contains("a panic on command"), "{}", run.lines()[0]);
+    }
+}
+
+/// Neither a device that panics while it is opened, nor a report that panics, ends the thread of the device.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_panic_while_opening_or_reporting_costs_no_answers() {
+    let questions = Questions::mixed(KS);
+    let opening_end = Recording::new(&questions, TOGETHER).opening_end;
+    for at in 0..opening_end {
+        let devices = move |number| -> Result<Arc<dyn Device>, GpuError> {
+            Ok(if number < 2 { Recorder::panicking(at) } else { Recorder::new(Fault::Once, NEVER) })
+        };
+        let run = questions.engine(devices).with(|options| TOGETHER(options.report(Box::new(|line| panic!("{line}")))));
+        assert!(run.engine().connect().is_err(), "call {at}");
+        for _ in 0..3 {
+            let answers = run.engine().run(&questions.plans).unwrap();
+            assert!(answers.iter().map(|answer| &answer.hits).eq(&questions.expected), "call {at}");
+        }
+        assert_eq!((run.counts().failures, run.times_opened()), (2, 3), "call {at}");
     }
 }
 

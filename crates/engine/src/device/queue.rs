@@ -76,24 +76,29 @@ impl Queue {
     }
 
     /// Takes the next request: those that come first, else the jobs of the column whose first job has waited longest,
-    /// as many as the rules allow.
+    /// as many as the rules allow. Cancelled jobs end here.
     pub fn pop(&mut self, rules: &Rules) -> Option<Request> {
-        if let Some(request) = self.first.pop() {
-            return Some(request);
+        loop {
+            if let Some(request) = self.first.pop() {
+                return Some(request);
+            }
+            let arrival = |jobs: &VecDeque<(u64, Job)>| jobs.front().map_or(u64::MAX, |(arrival, _)| *arrival);
+            let is_impact = arrival(&self.impacts) < arrival(&self.frequencies);
+            let jobs = if is_impact { &mut self.impacts } else { &mut self.frequencies };
+            if jobs.is_empty() {
+                return None;
+            }
+            // The OR of a single AND+OR runs only if its AND finds too few hits.
+            let (count, stages) = match rules.answers_single_query(jobs) {
+                true => (1, 0..1),
+                false => (rules.size_of_batch(jobs), 0..usize::MAX),
+            };
+            let wanted = jobs.drain(..count).map(|(_, job)| job).filter(|job| !job.is_cancelled());
+            let jobs: Vec<Job> = wanted.collect();
+            if !jobs.is_empty() {
+                return Some(Request { jobs, stages, before: Answer::default() });
+            }
         }
-        let arrival = |jobs: &VecDeque<(u64, Job)>| jobs.front().map_or(u64::MAX, |(arrival, _)| *arrival);
-        let is_impact = arrival(&self.impacts) < arrival(&self.frequencies);
-        let jobs = if is_impact { &mut self.impacts } else { &mut self.frequencies };
-        if jobs.is_empty() {
-            return None;
-        }
-        // The OR of a single AND+OR runs only if its AND finds too few hits.
-        let (count, stages) = match rules.answers_single_query(jobs) {
-            true => (1, 0..1),
-            false => (rules.size_of_batch(jobs), 0..usize::MAX),
-        };
-        let jobs = jobs.drain(..count).map(|(_, job)| job).collect();
-        Some(Request { jobs, stages, before: Answer::default() })
     }
 
     /// Puts a request before all others.
@@ -205,6 +210,16 @@ mod tests {
         jobs(vec![Plan { k: 1001, ..plan_over(0..10) }]).into_iter().for_each(|job| queue.push(job));
         assert_eq!(numbers(&queue.pop(&RESIDENT).unwrap()), (1..100).step_by(2).chain([1000]).collect::<Vec<_>>());
         assert!(queue.pop(&RESIDENT).is_none() && queue.is_empty());
+    }
+
+    #[test]
+    fn cancelled_jobs_are_in_no_batch() {
+        let (mut queue, cancelled) = (queue(100), Submission::without_rows(plans(50)));
+        cancelled.jobs().for_each(|job| queue.push(job));
+        cancelled.cancel();
+        let batches: Vec<usize> = batches(queue, RESIDENT).iter().map(|(jobs, _)| jobs.len()).collect();
+        assert_eq!(batches, [50, 50]);
+        assert_eq!(cancelled.wait().len(), 50, "they have outcomes all the same");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers
 //! the other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again
-//! with all buffers freed, then halved; a single plan that does not fit is refused. A session never blocks: its owner
-//! calls [`Session::advance`] in turns with whatever else it does.
+//! with all buffers freed, then halved; a single plan that does not fit is refused. Its owner
+//! calls [`Session::advance`] in turns with whatever else it does; only a lack of memory makes that wait for a batch.
 
 use super::Context;
 use super::queue::{Queue, Request, Rules, SmallBatches};
@@ -43,7 +43,20 @@ pub struct Session {
     /// The slot of the next batch, if both are free; of two batches in flight, the one that started first.
     turn: usize,
     queue: Queue,
+    /// Whether batches may be started.
+    pub may_start: bool,
     refusals: Refusals,
+}
+
+/// What a step of a session has brought forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing.
+    None,
+    /// A batch was started, or its jobs were refused.
+    Started,
+    /// A batch was answered.
+    Answered,
 }
 
 /// Jobs that this session does not answer, and why the last one did not fit on the device, which is reported once and
@@ -90,6 +103,7 @@ impl Session {
             slots,
             turn: 0,
             queue: Queue::default(),
+            may_start: true,
             refusals: Refusals::default(),
         })
     }
@@ -106,30 +120,38 @@ impl Session {
 
     /// Whether no job waits or is in flight.
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.slots.iter().all(Slot::is_free)
+        self.queue.is_empty() && self.has_free_slots()
     }
 
-    /// Starts a batch if a slot is free, else delivers the answers of one that has finished, if there is one. Before a
-    /// plan is refused, `free_more` frees the device memory that the caller holds. After a failure of the device, the
-    /// session is of no further use; dropping it ends its jobs.
-    pub fn advance(&mut self, index: &Index, free_more: &mut dyn FnMut()) -> Result<(), GpuError> {
+    /// Whether no batch is in flight.
+    pub fn has_free_slots(&self) -> bool {
+        self.slots.iter().all(Slot::is_free)
+    }
+
+    /// Starts a batch if a slot is free, else delivers the answers of those that have finished. Before a plan is
+    /// refused, `free_more` frees the device memory that the caller holds. After a failure of the device, the session
+    /// is of no further use; dropping it ends its jobs.
+    pub fn advance(&mut self, index: &Index, free_more: &mut dyn FnMut()) -> Result<Progress, GpuError> {
         let rules = Rules {
             lists_are_resident: self.resident.has_lists(),
             small_batches: self.usage.small_batches,
             upload_limit: self.usage.upload_limit,
         };
         let free = [self.turn, 1 - self.turn].into_iter().find(|&slot| self.slots[slot].is_free());
-        if let Some(slot) = free
+        if let Some(slot) = free.filter(|_| self.may_start)
             && let Some(request) = self.queue.pop(&rules)
         {
-            return self.start(slot, index, request, free_more);
+            self.start(slot, index, request, free_more)?;
+            return Ok(Progress::Started);
         }
+        let mut progress = Progress::None;
         for slot in [self.turn, 1 - self.turn] {
             if self.slots[slot].is_done(&self.gpu)? {
                 self.collect(slot, index)?;
+                progress = Progress::Answered;
             }
         }
-        Ok(())
+        Ok(progress)
     }
 
     /// Notes that a job is not answered here.
@@ -163,7 +185,8 @@ impl Session {
         free_more: &mut dyn FnMut(),
     ) -> Result<(), GpuError> {
         let mut started = self.try_start(slot, index, request);
-        if let Err(Rejected { failure, request }) = started {
+        if let Err(rejected) = started {
+            let Rejected { failure, request } = *rejected;
             if !failure.is_out_of_memory() {
                 return self.give_up(failure, request);
             }
@@ -177,12 +200,12 @@ impl Session {
         }
         match started {
             Ok(()) => self.turn = 1 - slot,
-            Err(Rejected { failure, request }) => return self.give_up(failure, request),
+            Err(rejected) => return self.give_up(rejected.failure, rejected.request),
         }
         Ok(())
     }
 
-    fn try_start(&mut self, slot: usize, index: &Index, request: Request) -> Result<(), Rejected> {
+    fn try_start(&mut self, slot: usize, index: &Index, request: Request) -> Result<(), Box<Rejected>> {
         let Session { gpu, resident, place, slots, .. } = self;
         slots[slot].start(&Context { gpu, resident, index, place: *place }, request)
     }

@@ -38,7 +38,7 @@ pub struct Slot {
     in_flight: Option<InFlight>,
     /// The last batch, whose memory the next one uses.
     batch: Batch,
-    /// How often the answer of a single query was polled since the stream was queried.
+    /// How often the answers of single queries were polled: now and then the stream is queried.
     polls: u32,
 }
 
@@ -104,7 +104,7 @@ impl Slot {
     }
 
     /// Submits a batch. On failure the stream is idle again, and the request is returned.
-    pub fn start(&mut self, context: &Context<'_>, request: Request) -> Result<(), Rejected> {
+    pub fn start(&mut self, context: &Context<'_>, request: Request) -> Result<(), Box<Rejected>> {
         match self.submit(context, &request) {
             Ok(submitted) => {
                 self.in_flight = Some(InFlight { request, submitted });
@@ -112,7 +112,7 @@ impl Slot {
             }
             Err(failure) => {
                 let failure = context.gpu.wait(self.stream).err().map_or(failure, Failure::Gpu);
-                Err(Rejected { failure, request })
+                Err(Box::new(Rejected { failure, request }))
             }
         }
     }
@@ -264,12 +264,10 @@ impl Slot {
         };
         let step = |(name, duration)| Step { name, place: context.place, duration };
         let steps: Vec<Step> = submitted.steps(durations).map(step).collect();
-        let bytes = &self.answers.host()[..];
-        BatchAnswers::check(&submitted.batch, bytes)?;
+        let Submitted { batch, layout, bytes_uploaded, .. } = submitted;
+        let mut answers = BatchAnswers::new(batch, layout, self.answers.host(), *bytes_uploaded)?;
         let InFlight { mut request, submitted } = self.in_flight.take().expect("it was there");
-        let mut answers = BatchAnswers::new(&submitted.batch, &submitted.layout, bytes);
         (answers.steps, answers.before) = (steps, request.before);
-        answers.bytes_uploaded = submitted.bytes_uploaded;
         self.batch = submitted.batch;
         if submitted.has_more_stages && !answers.is_full(0) {
             let stages = request.stages.end..request.stages.end + 1;

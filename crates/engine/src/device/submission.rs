@@ -1,9 +1,9 @@
 //! Plans on their way to the thread of a device, and their outcomes on the way back.
 //!
 //! A thread submits plans together, with the rows that it has made for them, as one [`Submission`]. The thread of the
-//! device takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes whoever
-//! waits. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
-//! thread neither allocates nor frees anything for a single query.
+//! device takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes the
+//! waiting thread. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
+//! thread allocates and frees memory for batches, not for each of their queries.
 //!
 //! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Why::Failed`].
 //! So every accepted plan has an outcome, and no caller waits forever.
@@ -14,8 +14,8 @@ use super::queue::runs_in_batches;
 use crate::query::answer::{Answer, Scored};
 use crate::query::plan::Plan;
 use lanner_index::open::Index;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -67,6 +67,8 @@ pub struct Submission {
     /// its rows.
     rows: ListRows,
     missing: Missing,
+    /// Whether nobody wants the outcomes any more.
+    is_cancelled: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -114,7 +116,8 @@ impl Submission {
         let outcomes: Vec<Option<Outcome>> =
             plans.iter().map(|prepared| prepared.rows.as_ref().err().map(|why| Outcome::Unanswered(*why))).collect();
         let missing = Missing(AtomicUsize::new(outcomes.iter().filter(|outcome| outcome.is_none()).count()));
-        Arc::new(Submission { plans, rows, missing, state: Mutex::new(State { outcomes, waker: None }) })
+        let (is_cancelled, state) = (AtomicBool::new(false), Mutex::new(State { outcomes, waker: None }));
+        Arc::new(Submission { plans, rows, missing, is_cancelled, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
@@ -128,10 +131,15 @@ impl Submission {
         &self.plans[position].plan
     }
 
+    /// Says that nobody wants the outcomes: jobs that are in no batch yet end without one.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
     fn put(&self, position: usize, outcome: Outcome) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.outcomes[position] = Some(outcome);
-        // Within the lock: whoever registers a waker has either seen this outcome, or is woken.
+        // Within the lock: a task that registers a waker has either seen this outcome, or is woken.
         if self.missing.0.fetch_sub(1, Ordering::Release) == 1
             && let Some(waker) = state.waker.take()
         {
@@ -144,7 +152,8 @@ impl Submission {
         self.missing.0.load(Ordering::Acquire) == 0
     }
 
-    /// Takes the outcomes if all are there; otherwise the task is woken when they are.
+    /// Takes the outcomes if all are there; otherwise the task is woken when they are. One task at a time may wait, and
+    /// outcomes are taken once.
     pub fn poll(&self, context: &Context<'_>) -> Poll<Vec<Outcome>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_complete() {
@@ -152,14 +161,15 @@ impl Submission {
             return Poll::Pending;
         }
         let outcomes = std::mem::take(&mut state.outcomes);
+        assert_eq!(outcomes.len(), self.plans.len(), "outcomes are taken once");
         Poll::Ready(outcomes.into_iter().map(|outcome| outcome.expect("none is missing")).collect())
     }
 
-    /// Waits for all outcomes.
+    /// Waits for all outcomes, and takes them; to be called once.
     pub fn wait(&self) -> Vec<Outcome> {
-        let start = Instant::now();
-        while !self.is_complete() && start.elapsed() < SPIN {
-            std::hint::spin_loop();
+        spin_until(SPIN, || self.is_complete());
+        if let Poll::Ready(outcomes) = self.poll(&Context::from_waker(Waker::noop())) {
+            return outcomes;
         }
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
@@ -189,6 +199,10 @@ impl Job {
         self.submission.rows.of(self.submission.plans[self.position].rows.as_ref().expect("a job has rows"))
     }
 
+    pub fn is_cancelled(&self) -> bool {
+        self.submission.is_cancelled.load(Ordering::Relaxed)
+    }
+
     /// Delivers the outcome.
     pub fn end(mut self, outcome: Outcome) {
         self.is_ended = true;
@@ -200,6 +214,27 @@ impl Drop for Job {
     fn drop(&mut self) {
         if !self.is_ended {
             self.submission.put(self.position, Outcome::Unanswered(Why::Failed));
+        }
+    }
+}
+
+/// Spins until something is so, or for some time at most; not at all on a single core, where nobody else could make it
+/// so.
+pub fn spin_until(longest: Duration, is_so: impl Fn() -> bool) {
+    /// Reading the clock takes longer than looking.
+    const LOOKS: u32 = 64;
+    static HAS_OTHER_CORES: LazyLock<bool> =
+        LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1));
+    if !*HAS_OTHER_CORES {
+        return;
+    }
+    let start = Instant::now();
+    while start.elapsed() < longest {
+        for _ in 0..LOOKS {
+            if is_so() {
+                return;
+            }
+            std::hint::spin_loop();
         }
     }
 }
@@ -217,7 +252,6 @@ impl Wake for Unpark {
 mod tests {
     use super::*;
     use crate::query::plan::tests::plan_over;
-    use std::sync::atomic::AtomicBool;
 
     struct Flag(AtomicBool);
 

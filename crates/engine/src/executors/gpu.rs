@@ -1,14 +1,15 @@
 //! The GPU as a worker: a thread owns the device and its session, and answers jobs on it.
 //!
 //! Callers put submissions into the worker's inbox and go on; the thread takes what has arrived between two steps of
-//! its session, so that no query waits for a batch that it is not part of. Plans of the papers' algorithms run step by
-//! step, while no batch is in flight. A device that fails is closed, its jobs end unanswered, and it is opened again
-//! later; who answers them then is not decided here. A panic of the thread's code counts as a failure of the device.
+//! its session, so that a query can start while the batch before it runs. Plans of the papers' algorithms run step by
+//! step, in turns with batches. A device that fails is closed, its jobs end unanswered, and it is opened again later;
+//! who answers them then is not decided here. A panic of the thread's code counts as a failure of the device.
+//! docs/scheduling.md has the protocol between the threads.
 
 use super::inbox::{Inbox, Mail};
 use crate::device::SmallBatches;
 use crate::device::queue::{needs_work, runs_in_batches};
-use crate::device::session::{Failure, Refusals, Session, Usage};
+use crate::device::session::{Failure, Progress, Refusals, Session, Usage};
 use crate::device::submission::{Job, Outcome, Submission};
 use crate::papers::steps::{self, StepScratch};
 use crate::query::Algorithm;
@@ -32,6 +33,10 @@ use std::time::{Duration, Instant};
 /// A device that failed is opened again after this, then after twice as long, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A pause that no process outlives.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+/// How often the batches in flight are polled without effect before other threads get a turn.
+const POLLS_PER_YIELD: u32 = 256;
 /// The default of [`GpuOptions::upload_limit`].
 const UPLOAD_LIMIT: usize = 512 << 20;
 /// The seed from which the simulator draws the interleaving of threads.
@@ -146,7 +151,7 @@ impl GpuWorker {
             index: Arc::clone(&index),
             inbox: Arc::clone(&inbox),
             counters: Arc::clone(&counters),
-            again: Instant::now(),
+            again: None,
             pause: options.pause,
             options,
             device: None,
@@ -154,28 +159,20 @@ impl GpuWorker {
         };
         let thread = std::thread::Builder::new().name("lanner-gpu".to_owned()).spawn(move || owner.run());
         if thread.is_err() {
-            inbox.close();
+            inbox.abandon();
         }
         GpuWorker { index, inbox, counters, thread: thread.ok() }
     }
 
     /// Takes plans; returns at once. Their outcomes are delivered by the worker's thread.
     pub fn submit(&self, submission: &Arc<Submission>) {
-        match self.thread {
-            Some(_) => self.inbox.send(Arc::clone(submission)),
-            // Dropped jobs end unanswered.
-            None => submission.jobs().for_each(drop),
-        }
+        self.inbox.send(submission);
     }
 
     /// Opens the device now instead of with the first job.
     pub fn connect(&self) -> Result<(), GpuError> {
         let (sender, receiver) = channel();
-        if self.thread.is_some() {
-            self.inbox.tell(sender);
-        } else {
-            drop(sender);
-        }
+        self.inbox.tell(sender);
         let gone = |_| Err(GpuError::Failed { at: "opening a device", reason: "its thread ended".to_owned() });
         receiver.recv().unwrap_or_else(gone)
     }
@@ -214,8 +211,8 @@ struct Owner {
     options: GpuOptions,
     /// `None` before the device is opened, and after it failed.
     device: Option<OpenDevice>,
-    /// When it may be opened again, and how long to wait if that fails.
-    again: Instant,
+    /// When it may be opened again after a failure, and how long to wait if that fails.
+    again: Option<Instant>,
     pause: Duration,
     /// Jobs that the device has not taken yet.
     arrived: Vec<Job>,
@@ -227,27 +224,45 @@ struct OpenDevice {
     /// Jobs whose plans run step by step, and the buffers for them.
     stepwise: VecDeque<Job>,
     scratch: StepScratch,
+    /// Whether such a job comes before the next batch.
+    steps_are_next: bool,
 }
 
 impl Owner {
     fn run(mut self) {
+        let _end = Abandon(Arc::clone(&self.inbox));
+        let mut fruitless = 0u32;
         loop {
             let mail = if self.is_idle() { self.inbox.wait() } else { self.inbox.take() };
-            match mail {
-                Some(Mail { submissions, messages, .. }) => {
-                    self.arrived.extend(submissions.iter().flat_map(Submission::jobs));
-                    messages.into_iter().for_each(|reply| _ = reply.send(self.connect()));
+            if mail.is_none() && self.is_idle() {
+                return;
+            }
+            // What a panic leaves behind is not used again: it is closed.
+            match catch_unwind(AssertUnwindSafe(|| self.step(mail))) {
+                Ok(true) => fruitless = 0,
+                Ok(false) => fruitless += 1,
+                Err(panic) => {
+                    let text = panic.downcast_ref::<String>().map(String::as_str);
+                    let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
+                    self.close(&GpuError::Failed { at: "the thread of a device", reason });
                 }
-                None if self.is_idle() => return,
-                None => {}
             }
-            // The closure leaves nothing behind that is used again: what it changed is closed after a panic.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.advance())) {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
-                self.close(&GpuError::Failed { at: "the thread of a device", reason });
+            // Other threads may need this core to make the work that is waited for.
+            if fruitless.is_multiple_of(POLLS_PER_YIELD) && fruitless > 0 {
+                std::thread::yield_now();
             }
+            std::hint::spin_loop();
         }
+    }
+
+    /// Takes what has arrived, and takes a step with the device. Returns whether that brought anything forward.
+    fn step(&mut self, mail: Option<Mail<Connect>>) -> bool {
+        let has_mail = mail.is_some();
+        if let Some(Mail { submissions, messages, .. }) = mail {
+            self.arrived.extend(submissions.iter().flat_map(Submission::jobs));
+            messages.into_iter().for_each(|reply| _ = reply.send(self.connect()));
+        }
+        self.advance() || has_mail
     }
 
     fn is_idle(&self) -> bool {
@@ -267,50 +282,64 @@ impl Owner {
         let gpu = Gpu::new(device, self.options.memory.unwrap_or(memory).min(memory));
         let session = Session::open(gpu, &self.index, self.options.usage)?;
         self.counters.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(OpenDevice { session, stepwise: VecDeque::new(), scratch: StepScratch::default() })
+        Ok(OpenDevice { session, stepwise: VecDeque::new(), scratch: StepScratch::default(), steps_are_next: false })
     }
 
-    /// Gives the device what has arrived, and takes a step with it.
-    fn advance(&mut self) {
+    /// Gives the device what has arrived, and takes a step with it. Returns whether a batch was started or answered.
+    fn advance(&mut self) -> bool {
         if self.is_idle() {
-            return;
+            return false;
         }
-        if self.device.is_none() && Instant::now() < self.again {
-            return self.arrived.clear();
+        if self.device.is_none() && self.again.is_some_and(|again| Instant::now() < again) {
+            self.arrived.clear();
+            return true;
         }
         if let Err(error) = self.connect() {
-            return self.close(&error);
+            self.close(&error);
+            return true;
         }
         let device = self.device.as_mut().expect("it was opened");
         self.arrived.drain(..).for_each(|job| device.take(job));
-        match device.advance(&self.index) {
-            Err(error) => self.close(&error),
-            Ok(()) => {
-                let Refusals { jobs, why, .. } = device.session.take_refusals();
-                if let Some(why) = why {
-                    (self.options.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
-                }
-                jobs.into_iter().for_each(|(job, why)| job.end(Outcome::Unanswered(why)));
-                if device.is_idle() {
-                    self.pause = self.options.pause;
-                }
+        let progress = match device.advance(&self.index) {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.close(&error);
+                return true;
             }
+        };
+        let Refusals { jobs, why, .. } = device.session.take_refusals();
+        if let Some(why) = why {
+            (self.options.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
         }
+        jobs.into_iter().for_each(|(job, why)| job.end(Outcome::Unanswered(why)));
+        if progress == Progress::Answered {
+            self.pause = self.options.pause;
+        }
+        progress != Progress::None
     }
 
     /// Closes a device that failed, which ends its jobs unanswered, reports the failure, and does not use the device
-    /// for a while.
+    /// for a while. Neither the report nor the device may end this thread by a panic.
     fn close(&mut self, error: &GpuError) {
         let pause = self.pause;
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
-        (self.options.report)(&format!(
-            "{error}; the CPU answers, and later queries may try the GPU again after {pause:?}"
-        ));
-        (self.again, self.pause) = (Instant::now() + pause, (pause * 2).min(LONGEST_PAUSE));
+        let line = format!("{error}; the CPU answers, and later queries may try the GPU again after {pause:?}");
+        _ = catch_unwind(AssertUnwindSafe(|| (self.options.report)(&line)));
+        // A pause beyond what a clock can count has no end; `None` would mean that there is none.
+        self.again = Some(Instant::now().checked_add(pause).unwrap_or_else(|| Instant::now() + FOREVER));
+        self.pause = pause.saturating_mul(2).min(LONGEST_PAUSE.max(pause));
         let (device, arrived) = (self.device.take(), std::mem::take(&mut self.arrived));
-        // Closing may panic too, where a device panics at any call.
         _ = catch_unwind(AssertUnwindSafe(|| drop(device)));
         drop(arrived);
+    }
+}
+
+/// Ends what is left in the inbox when the thread of a worker ends, however it does.
+struct Abandon(Arc<Inbox<Connect>>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 
@@ -329,13 +358,22 @@ impl OpenDevice {
         }
     }
 
-    fn advance(&mut self, index: &Index) -> Result<(), GpuError> {
-        let OpenDevice { session, scratch, .. } = self;
-        session.advance(index, &mut || *scratch = StepScratch::default())?;
-        match self.session.is_idle().then(|| self.stepwise.pop_front()).flatten() {
-            Some(job) => self.answer_in_steps(index, job),
-            None => Ok(()),
+    /// Plans that run step by step take turns with batches: while one has its turn, no batch is started, and it runs as
+    /// soon as none is in flight.
+    fn advance(&mut self, index: &Index) -> Result<Progress, GpuError> {
+        let OpenDevice { session, scratch, stepwise, steps_are_next } = self;
+        session.may_start = stepwise.is_empty() || !*steps_are_next;
+        let progress = session.advance(index, &mut || *scratch = StepScratch::default())?;
+        if !session.has_free_slots() {
+            *steps_are_next = true;
+        } else if (*steps_are_next || session.is_idle())
+            && let Some(job) = stepwise.pop_front()
+        {
+            *steps_are_next = false;
+            self.answer_in_steps(index, job)?;
+            return Ok(Progress::Answered);
         }
+        Ok(progress)
     }
 
     /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more.

@@ -4,10 +4,10 @@
 //! released. A worker that runs out of work spins for [`SPIN`] before it sleeps: under load the next submission comes
 //! sooner than that, and waking a thread takes longer than most queries.
 
-use crate::device::submission::Submission;
+use crate::device::submission::{Submission, spin_until};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a worker without work spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -29,11 +29,13 @@ pub struct Mail<M> {
     /// Whether the worker sleeps and must be woken.
     is_asleep: bool,
     is_closed: bool,
+    /// Whether nobody will ever take what is put in.
+    is_abandoned: bool,
 }
 
 impl<M> Mail<M> {
     fn new() -> Mail<M> {
-        Mail { submissions: Vec::new(), messages: Vec::new(), is_asleep: false, is_closed: false }
+        Mail { submissions: Vec::new(), messages: Vec::new(), is_asleep: false, is_closed: false, is_abandoned: false }
     }
 }
 
@@ -42,12 +44,14 @@ impl<M> Inbox<M> {
         Inbox { mail: Mutex::new(Mail::new()), has_mail: AtomicBool::new(false), arrived: Condvar::new() }
     }
 
-    /// Puts a submission in. Returns at once.
-    pub fn send(&self, submission: Arc<Submission>) {
-        self.put(|mail| mail.submissions.push(submission));
+    /// Puts a submission in. Returns at once. If nobody takes it any more, its jobs end unanswered.
+    pub fn send(&self, submission: &Arc<Submission>) {
+        if !self.put(|mail| mail.submissions.push(Arc::clone(submission))) {
+            submission.jobs().for_each(drop);
+        }
     }
 
-    /// Puts a message in.
+    /// Puts a message in; it is dropped if nobody takes it any more.
     pub fn tell(&self, message: M) {
         self.put(|mail| mail.messages.push(message));
     }
@@ -57,8 +61,19 @@ impl<M> Inbox<M> {
         self.put(|mail| mail.is_closed = true);
     }
 
-    fn put(&self, change: impl FnOnce(&mut Mail<M>)) {
+    /// Ends what is in the inbox and whatever will be put in: the worker's thread is gone.
+    pub fn abandon(&self) {
+        self.put(|mail| mail.is_abandoned = true);
+        let mail = self.empty(self.lock());
+        mail.submissions.iter().flat_map(Submission::jobs).for_each(drop);
+    }
+
+    /// Changes the mail, unless nobody takes it any more.
+    fn put(&self, change: impl FnOnce(&mut Mail<M>)) -> bool {
         let mut mail = self.lock();
+        if mail.is_abandoned {
+            return false;
+        }
         change(&mut mail);
         self.has_mail.store(true, Ordering::Release);
         let is_asleep = mail.is_asleep;
@@ -66,6 +81,7 @@ impl<M> Inbox<M> {
         if is_asleep {
             self.arrived.notify_one();
         }
+        true
     }
 
     /// Takes what has arrived, without waiting.
@@ -75,10 +91,7 @@ impl<M> Inbox<M> {
 
     /// Waits for mail and takes it; `None` if the inbox is closed and empty.
     pub fn wait(&self) -> Option<Mail<M>> {
-        let start = Instant::now();
-        while !self.has_mail.load(Ordering::Acquire) && start.elapsed() < SPIN {
-            std::hint::spin_loop();
-        }
+        spin_until(SPIN, || self.has_mail.load(Ordering::Acquire));
         let mut mail = self.lock();
         while mail.submissions.is_empty() && mail.messages.is_empty() {
             if mail.is_closed {
@@ -93,8 +106,8 @@ impl<M> Inbox<M> {
 
     fn empty(&self, mut mail: MutexGuard<'_, Mail<M>>) -> Mail<M> {
         self.has_mail.store(false, Ordering::Relaxed);
-        let is_closed = mail.is_closed;
-        std::mem::replace(&mut *mail, Mail { is_closed, ..Mail::new() })
+        let (is_closed, is_abandoned) = (mail.is_closed, mail.is_abandoned);
+        std::mem::replace(&mut *mail, Mail { is_closed, is_abandoned, ..Mail::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Mail<M>> {
