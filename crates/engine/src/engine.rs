@@ -66,9 +66,13 @@ impl Engine {
     /// Submits plans to the GPU as far as it supports them, and returns at once; [`Engine::finish`] has the answers.
     /// The rows of the plans are made here, on the calling thread.
     pub(crate) fn start(&self, gpu: &GpuWorker, plans: impl Iterator<Item = Plan>) -> Arc<Submission> {
-        let submission = Submission::new(&self.index, plans, |plan| gpu.supports(plan));
+        let submission = self.prepare(gpu, plans);
         gpu.submit(&submission);
         submission
+    }
+
+    fn prepare(&self, gpu: &GpuWorker, plans: impl Iterator<Item = Plan>) -> Arc<Submission> {
+        Submission::new(&self.index, plans, |plan| gpu.supports(plan))
     }
 
     /// Waits for the GPU. `answers[i]` belongs to plan `i` of the submission; those that the GPU did not answer are
@@ -112,6 +116,11 @@ impl Executor for Engine {
         let Some(gpu) = &self.gpu else {
             return self.cpu.run(plans);
         };
+        if plans.len() <= SUBMITTED_TOGETHER {
+            let submission = self.prepare(gpu, plans.iter().cloned());
+            gpu.drive(&submission);
+            return self.answer_missing(self.finish(gpu, &submission), |number| &plans[number], |answer, _| answer);
+        }
         // The device answers the first plans while the rows of the next are made.
         let submissions: Vec<Arc<Submission>> =
             plans.chunks(SUBMITTED_TOGETHER).map(|plans| self.start(gpu, plans.iter().cloned())).collect();

@@ -10,8 +10,9 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -24,12 +25,14 @@ struct Held {
     is_held: AtomicBool,
     /// Commands that the first stream was given while it was held.
     held_commands: AtomicU64,
+    /// The threads that submitted commands.
+    submitters: Mutex<Vec<ThreadId>>,
 }
 
 impl Held {
     fn new() -> Arc<Held> {
         let (is_held, held_commands) = (AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Held { device: Simulator::new(3), is_held, held_commands })
+        Arc::new(Held { device: Simulator::new(3), is_held, held_commands, submitters: Mutex::default() })
     }
 
     fn is_held(&self, stream: Stream) -> bool {
@@ -63,6 +66,7 @@ impl Device for Held {
     }
 
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
+        self.submitters.lock().unwrap().push(std::thread::current().id());
         if self.is_held(stream) {
             self.held_commands.fetch_add(commands.len() as u64, Ordering::Release);
         }
@@ -79,6 +83,15 @@ impl Device for Held {
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
         if self.is_held(stream) { Ok(false) } else { self.device.is_idle(stream) }
     }
+}
+
+/// An engine on a device.
+fn engine_on(device: &Arc<Held>, index: Arc<Index>) -> Engine {
+    let opened = Arc::clone(device);
+    let options = GpuOptions::new(Box::new(move || Ok(Arc::clone(&opened) as Arc<dyn Device>)));
+    let engine = Engine::new(index).gpu(options);
+    engine.connect().unwrap();
+    engine
 }
 
 fn index() -> (TempDir, Arc<Index>) {
@@ -120,10 +133,7 @@ fn a_query_does_not_wait_for_the_batch_before_it() {
     let all: Vec<Plan> = plans(&index, 400).into_iter().filter(|plan| plan.score == ScoreModel::Bm25).collect();
     let expected = hits(Cpu::new(Arc::clone(&index), 1).run(&all).unwrap());
     let device = Held::new();
-    let opened = Arc::clone(&device);
-    let options = GpuOptions::new(Box::new(move || Ok(Arc::clone(&opened) as Arc<dyn Device>)));
-    let engine = Engine::new(index).gpu(options);
-    engine.connect().unwrap();
+    let engine = engine_on(&device, index);
     device.hold(true);
     std::thread::scope(|scope| {
         // Also if an assertion fails, so that the other thread ends.
@@ -144,6 +154,23 @@ fn a_query_does_not_wait_for_the_batch_before_it() {
         assert!(answers.iter().all(is_by_device));
         assert_eq!(hits(answers), expected);
     });
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_caller_drives_an_idle_device_itself_and_leaves_many_plans_to_its_thread() {
+    let (_folder, index) = index();
+    let (device, all) = (Held::new(), plans(&index, 600));
+    let engine = engine_on(&device, index);
+    let is_mine = |count: usize| {
+        device.submitters.lock().unwrap().clear();
+        assert!(engine.run(&all[..count]).unwrap().iter().all(is_by_device));
+        device.submitters.lock().unwrap().iter().all(|thread| *thread == std::thread::current().id())
+    };
+    // The thread that has opened the device may still be about to sleep.
+    assert!((0..1000).any(|_| is_mine(1)));
+    assert!(is_mine(100));
+    assert!(!is_mine(600));
 }
 
 #[test]

@@ -148,7 +148,8 @@ impl Submission {
         }
     }
 
-    fn is_complete(&self) -> bool {
+    /// Whether all outcomes are there.
+    pub fn is_complete(&self) -> bool {
         self.missing.0.load(Ordering::Acquire) == 0
     }
 

@@ -1,4 +1,5 @@
-//! The GPU as a worker: a thread owns the device and its session, and answers jobs on it.
+//! The GPU as a worker: a thread owns the device and its session, and answers jobs on it; while it is idle, a caller takes
+//! its place for its own jobs.
 //!
 //! Callers put submissions into the worker's inbox and go on; the thread takes what has arrived between two steps of
 //! its session, so that a query can start while the batch before it runs. Plans of the papers' algorithms run step by
@@ -24,9 +25,9 @@ use lanner_gpu::simulator::Simulator;
 use lanner_index::open::Index;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -135,6 +136,7 @@ pub struct Counters {
 pub struct GpuWorker {
     index: Arc<Index>,
     inbox: Arc<Inbox<Connect>>,
+    owner: Arc<Mutex<Owner>>,
     counters: Arc<Counters>,
     /// `None` once it was joined, or if it could not be started.
     thread: Option<JoinHandle<()>>,
@@ -147,21 +149,40 @@ impl GpuWorker {
     /// Starts the thread. The device is opened with the first job.
     pub fn start(index: Arc<Index>, options: GpuOptions) -> GpuWorker {
         let (inbox, counters) = (Arc::new(Inbox::new()), Arc::new(Counters::default()));
-        let owner = Owner {
+        let owner = Arc::new(Mutex::new(Owner {
             index: Arc::clone(&index),
-            inbox: Arc::clone(&inbox),
             counters: Arc::clone(&counters),
             again: None,
             pause: options.pause,
             options,
             device: None,
             arrived: Vec::new(),
-        };
-        let thread = std::thread::Builder::new().name("lanner-gpu".to_owned()).spawn(move || owner.run());
+            fruitless: 0,
+        }));
+        let (its_owner, its_inbox) = (Arc::clone(&owner), Arc::clone(&inbox));
+        let run = move || run(&its_owner, its_inbox);
+        let thread = std::thread::Builder::new().name("lanner-gpu".to_owned()).spawn(run);
         if thread.is_err() {
             inbox.abandon();
         }
-        GpuWorker { index, inbox, counters, thread: thread.ok() }
+        GpuWorker { index, inbox, owner, counters, thread: thread.ok() }
+    }
+
+    /// Takes plans, and answers them on the calling thread if the device has nothing else to do: that spares two wake-ups.
+    /// Meanwhile the calling thread does what the worker's thread would do for others. Otherwise as [`GpuWorker::submit`].
+    pub fn drive(&self, submission: &Arc<Submission>) {
+        let Some(mut owner) = self.owner.try_lock().ok().filter(|owner| owner.is_idle()) else {
+            return self.submit(submission);
+        };
+        owner.arrived.extend(submission.jobs());
+        while !submission.is_complete() {
+            owner.turn(self.inbox.take());
+        }
+        let is_idle = owner.is_idle();
+        drop(owner);
+        if !is_idle {
+            self.inbox.wake();
+        }
     }
 
     /// Takes plans; returns at once. Their outcomes are delivered by the worker's thread.
@@ -203,10 +224,24 @@ impl Drop for GpuWorker {
     }
 }
 
-/// The state of the worker's thread.
+/// The thread of a worker: sleeps until there is something to do, and does it until nothing is left.
+fn run(owner: &Mutex<Owner>, inbox: Arc<Inbox<Connect>>) {
+    let inbox = Abandon(inbox);
+    while inbox.0.wait() {
+        let mut owner = owner.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mail = inbox.0.take();
+            if mail.is_none() && owner.is_idle() {
+                break;
+            }
+            owner.turn(mail);
+        }
+    }
+}
+
+/// A device with everything that is done on it, by the worker's thread or by a caller in its place: one at a time.
 struct Owner {
     index: Arc<Index>,
-    inbox: Arc<Inbox<Connect>>,
     counters: Arc<Counters>,
     options: GpuOptions,
     /// `None` before the device is opened, and after it failed.
@@ -216,6 +251,8 @@ struct Owner {
     pause: Duration,
     /// Jobs that the device has not taken yet.
     arrived: Vec<Job>,
+    /// How many turns have brought nothing forward.
+    fruitless: u32,
 }
 
 /// An open device.
@@ -229,30 +266,24 @@ struct OpenDevice {
 }
 
 impl Owner {
-    fn run(mut self) {
-        let _end = Abandon(Arc::clone(&self.inbox));
-        let mut fruitless = 0u32;
-        loop {
-            let mail = if self.is_idle() { self.inbox.wait() } else { self.inbox.take() };
-            if mail.is_none() && self.is_idle() {
-                return;
+    /// Takes what has arrived, and takes a step with the device. No panic passes on.
+    fn turn(&mut self, mail: Option<Mail<Connect>>) {
+        // What a panic leaves behind is not used again: it is closed.
+        match catch_unwind(AssertUnwindSafe(|| self.step(mail))) {
+            Ok(true) => self.fruitless = 0,
+            Ok(false) => self.fruitless += 1,
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
+                self.close(&GpuError::Failed { at: "the thread of a device", reason });
             }
-            // What a panic leaves behind is not used again: it is closed.
-            match catch_unwind(AssertUnwindSafe(|| self.step(mail))) {
-                Ok(true) => fruitless = 0,
-                Ok(false) => fruitless += 1,
-                Err(panic) => {
-                    let text = panic.downcast_ref::<String>().map(String::as_str);
-                    let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
-                    self.close(&GpuError::Failed { at: "the thread of a device", reason });
-                }
-            }
-            // Other threads may need this core to make the work that is waited for.
-            if fruitless.is_multiple_of(POLLS_PER_YIELD) && fruitless > 0 {
-                std::thread::yield_now();
-            }
-            std::hint::spin_loop();
         }
+        // Other threads may need this core to make the work that is waited for.
+        if self.fruitless >= POLLS_PER_YIELD {
+            self.fruitless = 0;
+            std::thread::yield_now();
+        }
+        std::hint::spin_loop();
     }
 
     /// Takes what has arrived, and takes a step with the device. Returns whether that brought anything forward.

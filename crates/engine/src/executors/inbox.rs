@@ -61,6 +61,11 @@ impl<M> Inbox<M> {
         self.put(|mail| mail.is_closed = true);
     }
 
+    /// Wakes the worker without mail.
+    pub fn wake(&self) {
+        self.put(|_| {});
+    }
+
     /// Ends what is in the inbox and whatever will be put in: the worker's thread is gone.
     pub fn abandon(&self) {
         self.put(|mail| mail.is_abandoned = true);
@@ -89,19 +94,20 @@ impl<M> Inbox<M> {
         self.has_mail.load(Ordering::Acquire).then(|| self.empty(self.lock()))
     }
 
-    /// Waits for mail and takes it; `None` if the inbox is closed and empty.
-    pub fn wait(&self) -> Option<Mail<M>> {
-        spin_until(SPIN, || self.has_mail.load(Ordering::Acquire));
+    /// Waits until there is mail, or the worker was woken; `false` if the inbox is closed and empty.
+    pub fn wait(&self) -> bool {
+        let has_mail = || self.has_mail.load(Ordering::Acquire);
+        spin_until(SPIN, has_mail);
         let mut mail = self.lock();
-        while mail.submissions.is_empty() && mail.messages.is_empty() {
+        while !has_mail() {
             if mail.is_closed {
-                return None;
+                return false;
             }
             mail.is_asleep = true;
             mail = self.arrived.wait(mail).unwrap_or_else(PoisonError::into_inner);
         }
         mail.is_asleep = false;
-        Some(self.empty(mail))
+        true
     }
 
     fn empty(&self, mut mail: MutexGuard<'_, Mail<M>>) -> Mail<M> {
