@@ -31,7 +31,8 @@ impl ExecutorOptions {
         self.executor != ExecutorName::Cpu
     }
 
-    /// Gives a searcher the chosen executor, which uses `threads` CPU threads for queries that the device cannot answer.
+    /// Gives a searcher the chosen executor, which uses `threads` CPU threads for queries that the device cannot
+    /// answer.
     pub fn apply(&self, searcher: Searcher, threads: usize) -> Result<Searcher, Failure> {
         let gpu = match self.executor {
             ExecutorName::Cpu if self.gpu_memory.is_some() => {

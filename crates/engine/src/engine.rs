@@ -116,14 +116,8 @@ impl Executor for Engine {
         let Some(gpu) = &self.gpu else {
             return self.cpu.run(plans);
         };
-        if plans.len() <= SUBMITTED_TOGETHER {
-            let submission = self.prepare(gpu, plans.iter().cloned());
-            gpu.drive(&submission);
-            return self.answer_missing(self.finish(gpu, &submission), |number| &plans[number], |answer, _| answer);
-        }
-        // The device answers the first plans while the rows of the next are made.
-        let submissions: Vec<Arc<Submission>> =
-            plans.chunks(SUBMITTED_TOGETHER).map(|plans| self.start(gpu, plans.iter().cloned())).collect();
+        let submissions = plans.chunks(SUBMITTED_TOGETHER).map(|plans| self.prepare(gpu, plans.iter().cloned()));
+        let submissions = gpu.drive(submissions);
         let mut answers = Vec::with_capacity(plans.len());
         submissions.iter().for_each(|submission| answers.extend(self.finish(gpu, submission)));
         self.answer_missing(answers, |number| &plans[number], |answer, _| answer)

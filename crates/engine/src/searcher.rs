@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The most queries that a thread plans before it submits them together: planning them takes less than 100 us, so that the
-/// GPU starts early.
+/// The most queries that a thread plans before it submits them together: planning them takes less than 100 us, so that
+/// the GPU starts early.
 const SUBMITTED_TOGETHER: usize = 16;
 
 /// Answers queries over one index. It can be shared among threads.
@@ -128,8 +128,8 @@ impl Searcher {
         answers.into_iter().collect()
     }
 
-    /// Threads plan a few queries at a time and submit them, then make the answers of those that the GPU has answered; the
-    /// CPU answers the others.
+    /// Threads plan a few queries at a time and submit them, then make the answers of those that the GPU has answered;
+    /// the CPU answers the others.
     fn search_batch_on_gpu<'a>(
         &self,
         gpu: &GpuWorker,

@@ -1,8 +1,8 @@
 //! Plans on their way to the thread of a device, and their outcomes on the way back.
 //!
 //! A thread submits plans together, with the rows that it has made for them, as one [`Submission`]. The thread of the
-//! device takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes the
-//! waiting thread. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
+//! device takes them as [`Job`]s, which may end in any order and in different batches; the last one wakes the waiting
+//! thread. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
 //! thread allocates and frees memory for batches, not for each of their queries.
 //!
 //! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Why::Failed`].

@@ -1,5 +1,5 @@
-//! The GPU as a worker: a thread owns the device and its session, and answers jobs on it; while it is idle, a caller takes
-//! its place for its own jobs.
+//! The GPU as a worker: a thread owns the device and its session, and answers jobs on it; while it is idle, a caller
+//! takes its place for its own jobs.
 //!
 //! Callers put submissions into the worker's inbox and go on; the thread takes what has arrived between two steps of
 //! its session, so that a query can start while the batch before it runs. Plans of the papers' algorithms run step by
@@ -168,21 +168,31 @@ impl GpuWorker {
         GpuWorker { index, inbox, owner, counters, thread: thread.ok() }
     }
 
-    /// Takes plans, and answers them on the calling thread if the device has nothing else to do: that spares two wake-ups.
-    /// Meanwhile the calling thread does what the worker's thread would do for others. Otherwise as [`GpuWorker::submit`].
-    pub fn drive(&self, submission: &Arc<Submission>) {
+    /// Takes plans one submission after the other, and answers them on the calling thread if the device has nothing
+    /// else to do: that spares wake-ups, and memory that crosses threads. The next submission is made while the device
+    /// answers those before. Meanwhile the calling thread does what the worker's thread would do for others. If the
+    /// device is busy, as [`GpuWorker::submit`].
+    pub fn drive(&self, submissions: impl Iterator<Item = Arc<Submission>>) -> Vec<Arc<Submission>> {
         let Some(mut owner) = self.owner.try_lock().ok().filter(|owner| owner.is_idle()) else {
-            return self.submit(submission);
+            return submissions.inspect(|submission| self.submit(submission)).collect();
         };
-        owner.arrived.extend(submission.jobs());
-        while !submission.is_complete() {
+        let mut driven = Vec::new();
+        for submission in submissions {
+            owner.arrived.extend(submission.jobs());
             owner.turn(self.inbox.take());
+            driven.push(submission);
+        }
+        for submission in &driven {
+            while !submission.is_complete() {
+                owner.turn(self.inbox.take());
+            }
         }
         let is_idle = owner.is_idle();
         drop(owner);
         if !is_idle {
             self.inbox.wake();
         }
+        driven
     }
 
     /// Takes plans; returns at once. Their outcomes are delivered by the worker's thread.
