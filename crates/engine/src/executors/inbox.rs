@@ -1,4 +1,4 @@
-//! The inbox of a worker: any thread puts submissions in, the worker's thread takes all of them out.
+//! The inbox of a worker: any thread puts submissions in, and the one that drives the device takes all of them out.
 //!
 //! The sender locks for as long as it takes to append, and wakes the worker only if it sleeps, after the lock is
 //! released. A worker that runs out of work spins for [`SPIN`] before it sleeps: under load the next submission comes
@@ -112,11 +112,45 @@ impl<M> Inbox<M> {
 
     fn empty(&self, mut mail: MutexGuard<'_, Mail<M>>) -> Mail<M> {
         self.has_mail.store(false, Ordering::Relaxed);
-        let (is_closed, is_abandoned) = (mail.is_closed, mail.is_abandoned);
-        std::mem::replace(&mut *mail, Mail { is_closed, is_abandoned, ..Mail::new() })
+        let Mail { is_asleep, is_closed, is_abandoned, .. } = *mail;
+        std::mem::replace(&mut *mail, Mail { is_asleep, is_closed, is_abandoned, ..Mail::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Mail<M>> {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mail that somebody else takes does not leave the worker asleep when the next mail comes.
+    #[test]
+    fn a_sleeping_worker_wakes_for_mail_and_ends_with_a_closed_inbox() {
+        let inbox = Inbox::new();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let mut taken = 0;
+                while inbox.wait() {
+                    taken += inbox.take().map_or(0, |mail| mail.messages.len());
+                }
+                taken
+            });
+            let mut elsewhere = 0;
+            for number in 0..200 {
+                // Now and then long enough for the worker to sleep.
+                if number % 20 == 0 {
+                    std::thread::sleep(4 * SPIN);
+                }
+                inbox.tell(number);
+                elsewhere += inbox.take().map_or(0, |mail| mail.messages.len());
+            }
+            inbox.close();
+            assert_eq!(worker.join().unwrap() + elsewhere, 200);
+        });
+        inbox.abandon();
+        inbox.tell(0);
+        assert!(inbox.take().is_none_or(|mail| mail.messages.is_empty()), "nobody takes what is abandoned");
     }
 }
