@@ -4,7 +4,9 @@ use crate::child;
 use crate::collection;
 use crate::error::{BenchError, Result};
 use crate::experiments::gpu::DeviceName;
+use crate::experiments::load::cold;
 use crate::experiments::{RunOptions, Say};
+use crate::load_command::{self, LoadArguments};
 use crate::machine::cores;
 use crate::only::Only;
 use crate::report;
@@ -12,6 +14,7 @@ use crate::reproduce::{self, Choice, Reproduction};
 use crate::result::SuiteResult;
 use crate::run;
 use crate::scale::{self, Generator, Profile, Source};
+use crate::soak::{self, SoakArguments};
 use crate::suite::Suite;
 use crate::table::bytes;
 use clap::{Parser, Subcommand};
@@ -35,10 +38,14 @@ struct Arguments {
 enum Command {
     /// Runs a suite: checks the answers, then measures, and writes JSON and plots.
     Run(RunArguments),
+    /// Puts a load on an index, and prints delays, failures and which queries the CPU and the GPU answered.
+    Load(LoadArguments),
     /// Prints tables and figures of papers next to our measurements, and writes JSON and plots.
     Reproduce(ReproduceArguments),
     /// Generates a large collection from a real one.
     Scale(ScaleArguments),
+    /// Asks the engine for a long time, on a simulated GPU that fails at random; checks answers and memory.
+    Soak(SoakArguments),
     /// Writes report.md from all results in a folder.
     Report {
         /// The folder with the results.
@@ -49,6 +56,12 @@ enum Command {
     #[command(hide = true)]
     ChildBuild {
         /// What to build, as JSON.
+        task: String,
+    },
+    /// Answers queries in a new process; the suite `load` runs this for cold starts.
+    #[command(hide = true)]
+    ChildCold {
+        /// What to do, as JSON.
         task: String,
     },
 }
@@ -79,9 +92,10 @@ struct RunArguments {
     out: Option<PathBuf>,
     /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, mode= or k=, with values separated by
     /// commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode), score=, mode= or k=.
+    /// With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=, mode= or policy=.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
-    /// Takes at most this many queries from each log ([peers] and [gpu]).
+    /// Takes at most this many queries from each log ([peers], [gpu] and [load]).
     #[arg(long)]
     queries: Option<usize>,
     /// Scales the collection to this many documents instead of the suite's number.
@@ -150,11 +164,15 @@ pub fn main() -> ExitCode {
     let say = |what: &str| eprintln!("[{:6.1} s] {what}", start.elapsed().as_secs_f64());
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run_suite(&arguments, &say),
+        Command::Load(arguments) => load_command::run(&arguments, &say),
         Command::Reproduce(arguments) => reproduce(&arguments, &say),
         Command::Scale(arguments) => scale_collection(&arguments, &say),
+        Command::Soak(arguments) => soak::run(&arguments, &say),
         Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
         Command::ChildBuild { task } => child::build_here(&task)
             .map(|report| println!("{}", serde_json::to_string(&report).expect("a report is plain data"))),
+        Command::ChildCold { task } => cold::run_here(&task)
+            .map(|row| println!("{}", serde_json::to_string(&row).expect("a measurement is plain data"))),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

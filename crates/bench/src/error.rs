@@ -2,6 +2,7 @@
 
 use lanner::SearchError;
 use lanner::eval::EvalError;
+use lanner::internals::calibrate::CalibrationError;
 use lanner_gpu::error::GpuError;
 use lanner_index::build::BuildError;
 use lanner_index::corpus::CorpusError;
@@ -70,6 +71,8 @@ pub enum BenchError {
     Search(#[from] SearchError),
     #[error(transparent)]
     Eval(#[from] EvalError),
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
     #[error(transparent)]
     Gpu(#[from] GpuError),
     #[error("tantivy: {0}")]

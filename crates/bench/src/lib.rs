@@ -6,7 +6,8 @@
 //!
 //! Modules in order; each knows only those before it: [`error`], [`statistics`], [`machine`], [`table`], [`result`],
 //! [`plot`], [`suite`], [`only`], [`cache`], [`query_log`], [`scale`], [`collection`], [`engines`], [`peers`],
-//! [`child`], [`agreement`], [`experiments`], [`run`], [`reproduce`], [`report`], [`command`].
+//! [`child`], [`agreement`], [`load`], [`experiments`], [`run`], [`load_command`], [`reproduce`], [`report`],
+//! [`soak`], [`command`].
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod error;
@@ -41,13 +42,19 @@ mod child;
 
 mod agreement;
 
+mod load;
+
 mod experiments;
 
 mod run;
 
+mod load_command;
+
 mod reproduce;
 
 mod report;
+
+mod soak;
 
 mod command;
 

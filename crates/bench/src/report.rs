@@ -26,7 +26,7 @@ pub fn write(folder: &Path) -> Result<PathBuf> {
         return Err(BenchError::File { path: folder.to_owned(), what });
     }
     let path = folder.join("report.md");
-    std::fs::write(&path, page(&results)).map_err(BenchError::io(&path))?;
+    std::fs::write(&path, page(folder, &results)).map_err(BenchError::io(&path))?;
     Ok(path)
 }
 
@@ -52,16 +52,16 @@ fn read(path: &Path, prefix: &str) -> Result<Option<(String, SuiteResult)>> {
     Ok(Some((prefix.to_owned(), result)))
 }
 
-fn page(results: &[(String, SuiteResult)]) -> String {
+fn page(folder: &Path, results: &[(String, SuiteResult)]) -> String {
     let mut page =
         String::from("# Measurements\n\nWritten by `lanner-bench report` from the results in this folder.\n");
     for (prefix, result) in results {
-        section(prefix, result, &mut page).expect("writing to a string does not fail");
+        section(folder, prefix, result, &mut page).expect("writing to a string does not fail");
     }
     page
 }
 
-fn section(prefix: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Result {
+fn section(folder: &Path, prefix: &str, result: &SuiteResult, page: &mut String) -> std::fmt::Result {
     writeln!(page, "\n## {}\n", result.title)?;
     writeln!(page, "{}\n", origin(&result.provenance))?;
     for note in &result.notes {
@@ -71,7 +71,10 @@ fn section(prefix: &str, result: &SuiteResult, page: &mut String) -> std::fmt::R
         writeln!(page, "{}", result.target_table().to_markdown())?;
     }
     for (name, title) in &result.plots {
-        writeln!(page, "![{title}]({prefix}{name}.svg)\n")?;
+        // Of some results only the pixels were brought from the machine that made them.
+        let exists = |ending: &str| folder.join(format!("{prefix}{name}.{ending}")).exists();
+        let ending = if exists("png") && !exists("svg") { "png" } else { "svg" };
+        writeln!(page, "![{title}]({prefix}{name}.{ending})\n")?;
     }
     for table in &result.tables {
         writeln!(page, "{}", table.to_markdown())?;

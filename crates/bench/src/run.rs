@@ -5,6 +5,7 @@ use crate::error::{BenchError, Result};
 use crate::experiments::build::Builds;
 use crate::experiments::codecs::CodecLists;
 use crate::experiments::gpu::GpuRun;
+use crate::experiments::load::LoadRun;
 use crate::experiments::query::{Log, Queries};
 use crate::experiments::race::Race;
 use crate::experiments::{Context, Findings, RunOptions, Say, open};
@@ -35,6 +36,11 @@ pub fn run(suite: &Suite, options: &RunOptions, say: Say<'_>) -> Result<SuiteRes
         let (of_gpu, limits) = GpuRun { context, part }.run()?;
         findings.extend(of_gpu);
         origin.add_gpu(&limits);
+    }
+    if let Some(part) = &suite.load {
+        let (of_load, properties) = LoadRun { context, part }.run()?;
+        findings.extend(of_load);
+        origin.add_gpu(&properties);
     }
     let about = About { name: suite.name.clone(), title: suite.title.clone(), notes: suite.notes.clone() };
     about.write(origin, &suite.targets, findings, &options.out)

@@ -12,14 +12,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The suites that are part of the program; others are given by path.
-const BUILT_IN: [(&str, &str); 7] = [
+const BUILT_IN: [(&str, &str); 9] = [
     ("codecs", include_str!("../suites/codecs.toml")),
     ("foundation", include_str!("../suites/foundation.toml")),
     ("gpu", include_str!("../suites/gpu.toml")),
+    ("load", include_str!("../suites/load.toml")),
     ("memory", include_str!("../suites/memory.toml")),
     ("peers-cpu", include_str!("../suites/peers-cpu.toml")),
     ("tiny", include_str!("../suites/tiny.toml")),
     ("tiny-gpu", include_str!("../suites/tiny-gpu.toml")),
+    ("tiny-load", include_str!("../suites/tiny-load.toml")),
 ];
 
 /// A suite. Each of its optional sections is one experiment.
@@ -48,6 +50,8 @@ pub struct Suite {
     pub codecs: Option<CodecsPart>,
     /// The GPU against the CPU.
     pub gpu: Option<GpuPart>,
+    /// The engine under load.
+    pub load: Option<LoadPart>,
     #[serde(default)]
     pub targets: Vec<Target>,
 }
@@ -254,6 +258,58 @@ pub struct GpuPart {
     pub decoded_blocks: usize,
 }
 
+/// Section `[load]`: the engine under load, on an index as that of `[gpu]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPart {
+    /// Queries are chosen as in `[gpu]`. Parts that do not compare logs use the first.
+    pub logs: Vec<LogPart>,
+    /// See [`GpuPart::postings`].
+    pub postings: f64,
+    /// See `postings`.
+    pub of_documents: u64,
+    pub modes: Vec<Mode>,
+    pub k: usize,
+    /// Time to calibrate costs, if they are not cached.
+    pub calibration_s: f64,
+    /// Threads that send queries; the engine has the other cores.
+    pub senders: usize,
+    /// Queries under way in the closed loop that measures capacity.
+    pub clients: usize,
+    /// How long a stream or a closed loop lasts.
+    pub seconds: f64,
+    /// In part `stream`, until this many queries were asked, …
+    pub queries: usize,
+    /// … but not longer than this.
+    pub longest_s: f64,
+    /// Runs of each stream in part `stream`.
+    pub repetitions: usize,
+    /// Turns of part `together`.
+    pub turns: usize,
+    /// How long queries arrive in the open loops of part `open`, …
+    pub open_s: f64,
+    /// … and in those of part `policies`; …
+    pub run_s: f64,
+    /// … in both at least until this many have arrived.
+    pub fewest: usize,
+    /// Rates of part `open`, as shares of the capacity; for those above 1 the engine accepts `queue` queries.
+    pub rates: Vec<f64>,
+    /// The most queries that an engine accepts above its capacity, and in part `policies`.
+    pub queue: usize,
+    /// Light, medium and heavy load in part `policies`.
+    pub loads: [f64; 3],
+    /// How long queries arrive after a cold start.
+    pub cold_s: f64,
+    /// The loads of part `step`, and how long each lasts.
+    pub steps: Vec<[f64; 2]>,
+    /// The interval of its percentiles.
+    pub interval_ms: f64,
+    /// Number of queries in part `overhead`.
+    pub overhead: usize,
+    /// Number of queries of each log whose times are predicted in part `costs`.
+    pub predicted: usize,
+}
+
 /// A sample of a query log.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -337,7 +393,8 @@ impl Suite {
         let collection = &self.collection;
         let logs = self.query.iter().flat_map(|query| &query.logs);
         let logs = logs.chain(self.peers.iter().flat_map(|peers| &peers.logs));
-        let mut logs = logs.chain(self.gpu.iter().map(|gpu| &gpu.log));
+        let logs = logs.chain(self.gpu.iter().map(|gpu| &gpu.log));
+        let mut logs = logs.chain(self.load.iter().flat_map(|load| &load.logs));
         if collection.file.is_some() == collection.synthetic.is_some() {
             Some("[collection] needs either `file` or `synthetic`")
         } else if let Some(fault) = self.build.as_ref().and_then(BuildPart::fault) {
@@ -351,6 +408,8 @@ impl Suite {
             Some("[query] needs at least one repetition, one k and one engine")
         } else if self.gpu.as_ref().is_some_and(GpuPart::is_empty) {
             Some("[gpu] needs at least one score, one mode, one k, one query of each kind and one repetition")
+        } else if self.load.as_ref().is_some_and(LoadPart::is_empty) {
+            Some("[load] needs at least one log, one mode, one step and one of everything that it counts")
         } else if collection.synthetic.is_none() && logs.any(|log| log.file.is_none()) {
             Some("[[query.logs]] needs `file`, except for a synthetic collection")
         } else {
@@ -384,6 +443,14 @@ impl GpuPart {
             [self.repetitions, self.log.sample, self.single, self.one_thread, self.uploaded, self.decoded_blocks];
         let is_missing = self.scores.is_empty() || self.modes.is_empty() || self.k.is_empty();
         is_missing || [&counts[..], &self.batches, &self.small].concat().contains(&0)
+    }
+}
+
+impl LoadPart {
+    fn is_empty(&self) -> bool {
+        let counts = [self.k, self.senders, self.clients, self.repetitions, self.turns, self.fewest, self.queue];
+        let is_missing = self.logs.is_empty() || self.modes.is_empty() || self.steps.is_empty();
+        is_missing || counts.contains(&0) || self.overhead == 0 || self.predicted == 0 || self.interval_ms <= 0.0
     }
 }
 
@@ -448,9 +515,11 @@ mod tests {
         assert!(message(&tiny.replace("synthetic = 300", "")).contains("either `file` or `synthetic`"));
         assert!(message(&tiny.replace("64MiB", "64 megabytes")).contains("such as 256MiB"));
         let unknown = Suite::load("nonsense").unwrap_err().to_string();
-        assert!(unknown.contains("foundation, gpu, memory, peers-cpu, tiny"), "{unknown}");
+        assert!(unknown.contains("foundation, gpu, load, memory, peers-cpu, tiny"), "{unknown}");
         let tiny = include_str!("../suites/tiny-gpu.toml");
         assert!(message(&tiny.replace("k = [3, 10]", "k = []")).contains("one k"));
+        let tiny = include_str!("../suites/tiny-load.toml");
+        assert!(message(&tiny.replace("clients = 8", "clients = 0")).contains("[load]"));
     }
 
     #[test]

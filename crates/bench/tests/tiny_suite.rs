@@ -16,6 +16,8 @@ fn main() -> ExitCode {
     requirements::run([
         test(the_tiny_suite_checks_measures_and_writes_its_result),
         needs(has_simulator, test(the_tiny_gpu_suite_runs_on_the_simulator)),
+        needs(has_simulator, test(the_tiny_load_suite_runs_on_the_simulator)),
+        test(a_load_is_put_on_an_index),
         needs(has_simulator, test(the_papers_figures_about_a_gpu_run_on_the_simulator)),
         test(tables_of_a_paper_are_made_without_git),
         test(a_collection_is_scaled_to_a_file_and_to_an_index),
@@ -123,6 +125,70 @@ fn the_tiny_gpu_suite_runs_on_the_simulator() {
     assert!(command.ends_with("--only score=impact --queries 2 --device simulator --label part"), "{command}");
 }
 
+fn the_tiny_load_suite_runs_on_the_simulator() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let run = ["run", "tiny-load", "--device", "simulator", "--out", "results", "--cache", "cache"];
+    let output = lanner_bench(folder.path(), &run);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let results = folder.path().join("results");
+    let json = read_json(&results, "tiny-load");
+    assert_eq!((&json["ran_on"], &json["targets"][0]["is_met"]), (&"simulator".into(), &true.into()));
+    let rows = json["measurements"].as_array().unwrap();
+    let count = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
+    // OR and AND: from plans and from text; two rates; four policies, resident and uploaded lists, and three loads, the
+    // light one asked in two ways; two steps; two routes; four kinds of overhead; three metrics of AND.
+    let kinds = ["stream", "together", "open", "policy", "cold", "step", "costs", "relearning", "overhead", "metric"];
+    assert_eq!(kinds.map(count), [4, 2, 4, 64, 8, 4, 4, 4, 8, 3]);
+    for row in rows {
+        let mut values = row["values"].as_object().unwrap().values();
+        assert!(values.all(|value| value.is_number()), "a value is not a number: {row}");
+    }
+    for row in rows.iter().filter(|row| row["kind"] == "open" || row["kind"] == "policy") {
+        let value = |name: &str| row["values"][name].as_f64().unwrap();
+        assert_eq!(value("queries"), value("answered") + value("refused"), "{row}");
+        assert_eq!(value("answered"), value("by_cpu") + value("by_gpu"), "{row}");
+        let is_gpu = row["labels"]["policy"] == "gpu";
+        assert!(!is_gpu || value("by_cpu") == 0.0, "{row}");
+    }
+    for plot in ["tiny-load-open", "tiny-load-step"] {
+        assert!(results.join(format!("{plot}.svg")).metadata().unwrap().len() > 1000);
+    }
+
+    let part = ["--only", "part=open", "--only", "mode=and", "--label", "part"];
+    let output = lanner_bench(folder.path(), &[&run[..], &part].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("costs are calibrated"), "{}", text(&output.stderr));
+    let json = read_json(&results, "tiny-load-part");
+    let rows = json["measurements"].as_array().unwrap();
+    assert_eq!(rows.len(), 5, "the collection, the queries, the capacity and two rates: {rows:?}");
+}
+
+fn a_load_is_put_on_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    write_synthetic(&folder.path().join("documents.jsonl"), 500).unwrap();
+    std::fs::write(folder.path().join("queries.txt"), synthetic_queries(40).join("\n")).unwrap();
+    let arrivals = synthetic_queries(30).into_iter().enumerate().map(|(at, query)| format!("{}\t{query}\n", 7 + at));
+    std::fs::write(folder.path().join("arrivals.tsv"), arrivals.collect::<String>()).unwrap();
+    let scaled = ["scale", "--input", "documents.jsonl", "--documents", "2000", "--index", "index", "--no-compare"];
+    assert!(lanner_bench(folder.path(), &scaled).status.success());
+    let load = |arguments: &[&str]| {
+        let output =
+            lanner_bench(folder.path(), &[&["load", "--index", "index", "--policy", "cpu"], arguments].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let shown = text(&output.stdout);
+        let line = |what: &str| shown.lines().find(|line| line.trim_start().starts_with(what)).map(str::to_owned);
+        ["queries  ", "answered  ", "refused", "p99  "].map(|what| line(what).unwrap_or_default())
+    };
+    let log = ["--queries", "queries.txt", "--seconds", "0.1"];
+    let [_, answered, refused, p99] = load(&[&log[..], &["--rate", "500,2000"]].concat());
+    assert_eq!((answered.split_whitespace().count(), p99.split_whitespace().count()), (3, 3), "{answered} {p99}");
+    assert!(refused.ends_with(" 0"), "{refused}");
+    let [_, answered, ..] = load(&["--replay", "arrivals.tsv", "--speed", "1000"]);
+    assert!(answered.ends_with(" 30"), "{answered}");
+    assert!(!load(&[&log[..], &["--clients", "2", "--mode", "and"]].concat())[3].is_empty());
+    assert!(!load(&log)[0].is_empty());
+}
+
 fn the_papers_figures_about_a_gpu_run_on_the_simulator() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let run =
@@ -220,10 +286,11 @@ fn entries_to_reproduce_are_listed() {
 fn errors_are_one_line_and_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
-        (&["run", "nonsense"][..], "give one of codecs, foundation, gpu, memory, peers-cpu, tiny, tiny-gpu"),
+        (&["run", "nonsense"][..], "give one of codecs, foundation, gpu, load, memory, peers-cpu, tiny, tiny-gpu"),
         (&["run", "foundation", "--data", "nowhere"], "set LANNER_DATA or give --data"),
         (&["run", "tiny", "--only", "colour=red"], "one of the keys collection, engine"),
         (&["run", "tiny-gpu", "--only", "part=nothing"], "give some of throughput, latency"),
+        (&["run", "tiny-load", "--only", "part=nothing"], "give some of stream, together"),
         (&["run", "codecs", "--documents", "9"], "--documents needs a suite that scales"),
         (&["reproduce", "nonsense"], "there are griffin/table1"),
         (&["reproduce", "griffin", "--only", "entry=figure99"], "--only selects nothing of griffin/table1"),

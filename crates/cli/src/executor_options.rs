@@ -1,17 +1,23 @@
-//! The options that choose an executor.
+//! The options that choose who answers queries.
 
 use crate::failure::Failure;
 use crate::quantity::parse_bytes;
 use crate::terminal::tell;
-use lanner::{GpuOptions, Searcher};
+use lanner::internals::calibrate::{CalibrationError, Folder};
+use lanner::{Engine, GpuOptions, Policy};
 
-/// The choice of an executor.
+/// The choice of executors and of a policy.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ExecutorOptions {
-    /// Where queries run: `cpu`, `gpu` (queries that the GPU cannot answer run on the CPU), or `simulator`, which runs
-    /// the GPU's kernels slowly on the CPU, for learning; all give the same answers
-    #[arg(long, value_name = "NAME", default_value = "cpu", hide_possible_values = true)]
-    executor: ExecutorName,
+    /// Where queries may run, separated by commas: `cpu`, `gpu` (without `cpu`, only queries that the GPU cannot answer
+    /// run on the CPU), or `simulator`, which runs the GPU's kernels slowly on the CPU, for learning; all give the same
+    /// answers [default: cpu, and gpu if there is one]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
+    executor: Vec<ExecutorName>,
+    /// Who answers a query, where there is a choice: `auto` (who is predicted to finish first), `best` (who is predicted
+    /// to be faster, whatever waits there), `cpu` or `gpu`
+    #[arg(long, value_name = "NAME")]
+    policy: Option<Policy>,
     /// The GPU memory that may be used, such as 8GiB [default: all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     gpu_memory: Option<usize>,
@@ -26,28 +32,71 @@ enum ExecutorName {
 }
 
 impl ExecutorOptions {
-    /// Whether a query log is answered as one batch.
-    pub fn takes_batches(&self) -> bool {
-        self.executor != ExecutorName::Cpu
+    /// Gives an engine the chosen executors, and `threads` threads of the CPU.
+    pub fn apply(&self, engine: Engine, threads: usize) -> Result<Engine, Failure> {
+        let gpu = self.gpu(threads)?;
+        let default = if self.has(ExecutorName::Cpu) { Policy::Auto } else { Policy::Gpu };
+        let engine = engine.threads(threads).policy(self.policy.unwrap_or(default));
+        Ok(match gpu.filter(|_| self.policy != Some(Policy::Cpu)) {
+            Some(gpu) => calibrated(engine).gpu(gpu),
+            None => engine,
+        })
     }
 
-    /// Gives a searcher the chosen executor, which uses `threads` CPU threads for queries that the device cannot
-    /// answer.
-    pub fn apply(&self, searcher: Searcher, threads: usize) -> Result<Searcher, Failure> {
-        let gpu = match self.executor {
-            ExecutorName::Cpu if self.gpu_memory.is_some() => {
-                return Err(Failure::new("--gpu-memory needs --executor gpu; leave it out or choose that executor"));
-            }
-            ExecutorName::Cpu => return Ok(searcher),
-            ExecutorName::Gpu => GpuOptions::driver(),
-            ExecutorName::Simulator => GpuOptions::simulator().ok_or_else(no_simulator)?,
+    /// The chosen GPU, which fills uploads with `threads` CPU threads; `None` if only the CPU may be used.
+    pub fn gpu(&self, threads: usize) -> Result<Option<GpuOptions>, Failure> {
+        let gpu = if self.has(ExecutorName::Simulator) {
+            GpuOptions::simulator().ok_or_else(no_simulator)?
+        } else if self.has(ExecutorName::Gpu) {
+            GpuOptions::driver()
+        } else if self.gpu_memory.is_some() {
+            return Err(Failure::new("--gpu-memory needs --executor gpu; leave it out or choose that executor"));
+        } else if matches!(self.policy, Some(Policy::Gpu | Policy::Best)) {
+            return Err(Failure::new("the policy needs a GPU, and --executor names none; add gpu to it"));
+        } else {
+            return Ok(None);
         };
-        let gpu = gpu.threads(threads).report(Box::new(|line| tell(&format!("warning: {line}"))));
-        let gpu = match self.gpu_memory {
+        // Nobody is told of a GPU that nobody asked for.
+        let gpu = match self.names_gpu() {
+            true => gpu.report(Box::new(|line| tell(&format!("warning: {line}")))),
+            false => gpu,
+        };
+        let gpu = gpu.threads(threads);
+        Ok(Some(match self.gpu_memory {
             Some(bytes) => gpu.memory(bytes as u64),
             None => gpu,
-        };
-        Ok(searcher.with_gpu(gpu).with_threads(threads))
+        }))
+    }
+
+    /// Whether the GPU's kernels run on the CPU.
+    pub fn is_simulated(&self) -> bool {
+        self.has(ExecutorName::Simulator)
+    }
+
+    /// Whether the user asked for a GPU.
+    pub fn names_gpu(&self) -> bool {
+        !self.executor.is_empty() && (self.has(ExecutorName::Gpu) || self.is_simulated())
+            || matches!(self.policy, Some(Policy::Gpu | Policy::Best))
+            || self.gpu_memory.is_some()
+    }
+
+    fn has(&self, name: ExecutorName) -> bool {
+        match self.executor[..] {
+            [] => name != ExecutorName::Simulator,
+            _ => self.executor.contains(&name),
+        }
+    }
+}
+
+/// An engine with the costs that `lanner calibrate` stored, if it did.
+fn calibrated(engine: Engine) -> Engine {
+    match Folder::of_user().and_then(|folder| folder.load_latest(engine.index())) {
+        Ok(Some(costs)) => engine.costs(costs),
+        Ok(None) | Err(CalibrationError::NoFolder) => engine,
+        Err(error) => {
+            tell(&format!("warning: {error}; costs are not calibrated"));
+            engine
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
 use crate::whole_file::write_json_line;
-use lanner::internals::query::answer::{Step, Work};
+use lanner::internals::query::answer::{Trace, Work};
 use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -16,6 +16,10 @@ const SNIPPET: usize = 180;
 const LINE: usize = 96;
 const TITLE: usize = 96;
 const INDENT: &str = "      ";
+/// The characters of a timeline.
+const TIMELINE: usize = 40;
+/// Waiting at least this long is said in words.
+const WORTH_SAYING: Duration = Duration::from_micros(1);
 
 /// An answer and the time it took.
 pub struct Answered {
@@ -140,7 +144,7 @@ impl Presenter<'_> {
             microseconds: time.as_nanos() as f64 / 1000.0,
             hits,
             work: self.trace.then_some(&answer.work),
-            trace: self.trace.then_some(&answer.trace.steps),
+            trace: self.trace.then_some(&answer.trace),
         };
         write_json_line(&line, out)
     }
@@ -181,7 +185,7 @@ struct AnswerLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     work: Option<&'a Work>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<&'a Vec<Step>>,
+    trace: Option<&'a Trace>,
 }
 
 #[derive(Serialize)]
@@ -199,9 +203,7 @@ struct HitLine {
 }
 
 fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
-    for step in &answer.trace.steps {
-        writeln!(out, "  {:<12} on {:<9} {:>10}", step.name, step.place.to_string(), duration(step.duration))?;
-    }
+    write_timeline(&answer.trace, out)?;
     let Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded } = answer.work;
     if bytes_uploaded > 0 {
         writeln!(out, "  uploaded {} bytes", count(bytes_uploaded))?;
@@ -211,6 +213,30 @@ fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
     let _ = write!(line, ", skipped {}", counted(blocks_skipped, "block"));
     let _ = write!(line, ", scored {}", counted(documents_scored, "document"));
     writeln!(out, "{line}")?;
+    Ok(())
+}
+
+/// Draws a bar for each step, from the arrival of the query to the end of its last step: `░` where it waited for the
+/// step, `█` where the step ran.
+fn write_timeline(trace: &Trace, out: &mut impl Write) -> Result<(), Failure> {
+    let column =
+        |time: Duration| (TIMELINE as f64 * time.as_secs_f64() / trace.total().as_secs_f64().max(1e-9)) as usize;
+    let mut ended = Duration::ZERO;
+    for (start, step) in trace.timeline() {
+        let waited = start.saturating_sub(ended);
+        // Every step is seen, however short it is.
+        let from = column(start).min(TIMELINE - 1);
+        let to = column(start + step.duration).clamp(from + 1, TIMELINE);
+        let before = column(ended).min(from);
+        let bar = format!("{}{}{}", " ".repeat(before), "░".repeat(from - before), "█".repeat(to - from));
+        let place = step.place.to_string();
+        write!(out, "  {:<12} on {place:<9} {:>10}  {bar:<TIMELINE$}", step.name, duration(step.duration))?;
+        match waited >= WORTH_SAYING {
+            true => writeln!(out, "  waited {}", duration(waited))?,
+            false => writeln!(out)?,
+        }
+        ended = ended.max(start + step.duration);
+    }
     Ok(())
 }
 
@@ -266,6 +292,36 @@ fn mark_word(word: &str, start: usize, matches: &[std::ops::Range<usize>], style
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lanner::internals::query::answer::{Place, Step};
+
+    #[test]
+    fn a_timeline_shows_when_steps_ran_and_when_the_query_waited() {
+        let arrived = Instant::now();
+        let step = |name, place, start: u64, micros: u64| Step {
+            name,
+            place,
+            started: arrived + Duration::from_micros(start),
+            duration: Duration::from_micros(micros),
+        };
+        let steps = vec![
+            step("plan", Place::Cpu, 0, 10),
+            step("conjunction", Place::Gpu, 20, 20),
+            step("rest", Place::Cpu, 40, 0),
+        ];
+        let mut out = Vec::new();
+        write_timeline(&Trace { arrived: Some(arrived), steps }, &mut out).unwrap();
+        let expected = [
+            "  plan         on cpu            10 µs  ██████████                              ",
+            "  conjunction  on gpu            20 µs            ░░░░░░░░░░████████████████████  waited 10 µs",
+            "  rest         on cpu             0 µs                                         █",
+        ];
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines, expected, "{text}");
+        let mut empty = Vec::new();
+        write_timeline(&Trace::default(), &mut empty).unwrap();
+        assert!(empty.is_empty());
+    }
 
     #[test]
     fn a_snippet_is_broken_at_spaces_with_its_matches_marked() {

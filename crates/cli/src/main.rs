@@ -18,7 +18,7 @@ mod truncation;
 mod whole_file;
 
 use clap::{Parser, Subcommand};
-use commands::{demo, eval, explain, export, index, search, stats, verify};
+use commands::{calibrate, demo, eval, explain, export, index, search, stats, verify};
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -39,6 +39,7 @@ enum Command {
     Stats(stats::Arguments),
     Verify(verify::Arguments),
     Export(export::Arguments),
+    Calibrate(calibrate::Arguments),
     Demo(demo::Arguments),
 }
 
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     match result {

@@ -1,22 +1,20 @@
-//! A query log, answered on several threads or as one batch, and written as a TREC run or as JSON.
+//! A query log, answered as a stream, and written as a TREC run or as JSON.
 
 use crate::failure::Failure;
-use crate::hits::{Answered, Presenter, answer};
+use crate::hits::{Answered, Presenter};
 use crate::progress::Meter;
 use crate::quantity::{count, counted, duration};
 use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
 use crate::terminal::tell;
 use crate::whole_file::stdout;
-use lanner::SearchError;
 use lanner::eval::{Topic, TopicFormat, Topics};
 use lanner::internals::percentile;
-use lanner::{Answer, Ids, Query, Searcher};
-use std::collections::BTreeMap;
+use lanner::{Ids, Query};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The queries to answer and where to write the answers.
@@ -37,8 +35,6 @@ pub struct QueryLog<'a> {
     pub json: bool,
     /// The number of threads.
     pub threads: usize,
-    /// Whether the executor gets all queries at once.
-    pub is_batch: bool,
     /// Whether to show no progress.
     pub quiet: bool,
 }
@@ -68,17 +64,11 @@ impl QueryLog<'_> {
         let json = self.json.then(stdout);
         let mut sinks = Sinks { run, json, presenter: &self.presenter, times: Vec::new(), hits: 0, failed: 0 };
         let start = Instant::now();
-        match self.is_batch {
-            true => self.answer_batch(&topics, &mut sinks)?,
-            false => self.answer_topics(&topics, &mut sinks)?,
-        }
+        self.answer_topics(&topics, &mut sinks)?;
         let wall = start.elapsed();
         sinks.flush()?;
         let Sinks { times, hits, failed, .. } = sinks;
-        let summary = match self.is_batch {
-            true => batch_summary(times.len(), hits, wall),
-            false => summary(times, hits, wall, self.threads),
-        };
+        let summary = summary(times, hits, wall, self.threads) + &self.on_gpu();
         match (self.run == Some(Path::new("-")) || self.json, self.quiet) {
             (_, true) => {}
             (true, false) => tell(&summary),
@@ -99,87 +89,33 @@ impl QueryLog<'_> {
         Ok(topics.topics)
     }
 
-    /// Answers all topics together; no answer is available before the batch is complete.
-    fn answer_batch(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
-        let searcher: &Searcher = self.presenter.searcher;
+    /// Answers the topics as a stream, and writes the answers in their order.
+    fn answer_topics(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
+        let (meter, engine) = (Meter::new(self.quiet), self.presenter.searcher.engine());
         let queries = topics.iter().map(|topic| self.options.query(&topic.text)).collect::<Result<Vec<_>, _>>()?;
-        let start = Instant::now();
-        let answers = self.search_batch(&queries)?;
-        let time = start.elapsed();
-        for ((topic, query), answer) in topics.iter().zip(queries).zip(answers) {
-            let outcome = answer.and_then(|answer| {
-                let ids = searcher.ids(&answer.hits)?;
-                Ok((query, Answered { answer, time }, ids))
-            });
+        let index = Arc::clone(engine.index());
+        let outcomes = engine.stream_map(queries, move |query, answer| -> Outcome {
+            let answer = answer?;
+            let ids = index.ids(answer.hits.iter().map(|hit| hit.document))?;
+            let time = answer.trace.total();
+            Ok((query, Answered { answer, time }, ids))
+        });
+        for ((topic, outcome), written) in topics.iter().zip(outcomes).zip(1..) {
             sinks.write(topic, outcome)?;
+            meter.answered(written, topics.len() as u64);
         }
         Ok(())
     }
 
-    /// Answers queries as one batch, without those that cannot be planned.
-    fn search_batch(&self, queries: &[Query]) -> Result<Vec<Result<Answer, Failure>>, Failure> {
-        let searcher: &Searcher = self.presenter.searcher;
-        match searcher.search_batch(queries, self.threads) {
-            Ok(answers) => return Ok(answers.into_iter().map(Ok).collect()),
-            // The batch is planned again below to find all queries like this one.
-            Err(SearchError::Query { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let plans: Vec<_> = queries.iter().map(|query| searcher.plan(query)).collect();
-        let good: Vec<Query> =
-            queries.iter().zip(&plans).filter(|(_, plan)| plan.is_ok()).map(|(query, _)| query.clone()).collect();
-        let mut answers = searcher.search_batch(&good, self.threads)?.into_iter();
-        let answer_of = |plan: Result<_, _>| match plan {
-            Ok(_) => Ok(answers.next().expect("a batch has an answer for each query")),
-            Err(error) => Err(Failure::from(error)),
+    /// What the GPU did, if it did anything.
+    fn on_gpu(&self) -> String {
+        let engine = self.presenter.searcher.engine();
+        let Some(ready) = engine.counters().and_then(|counters| counters.opened_after()) else {
+            return String::new();
         };
-        Ok(plans.into_iter().map(answer_of).collect())
-    }
-
-    fn answer_topics(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
-        let meter = Meter::new(self.quiet);
-        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (sender, receiver) = channel();
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(topics.len()) {
-                let (sender, next, is_over) = (sender.clone(), &next, &is_over);
-                scope.spawn(move || self.work(topics, next, is_over, &sender));
-            }
-            drop(sender);
-            // Outcomes that arrived before those of earlier queries.
-            let mut waiting = BTreeMap::new();
-            let mut written = 0;
-            for (position, outcome) in receiver {
-                waiting.insert(position, outcome);
-                while let Some(outcome) = waiting.remove(&written) {
-                    sinks.write(&topics[written], outcome).inspect_err(|_| is_over.store(true, Ordering::Relaxed))?;
-                    written += 1;
-                    meter.answered(written as u64, topics.len() as u64);
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// Answers topics until none is left, and sends each outcome with its position in the log.
-    fn work(&self, topics: &[Topic], next: &AtomicUsize, is_over: &AtomicBool, sender: &Sender<(usize, Outcome)>) {
-        while !is_over.load(Ordering::Relaxed) {
-            let position = next.fetch_add(1, Ordering::Relaxed);
-            let Some(topic) = topics.get(position) else {
-                return;
-            };
-            if sender.send((position, self.answer_topic(topic))).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn answer_topic(&self, topic: &Topic) -> Outcome {
-        let searcher: &Searcher = self.presenter.searcher;
-        let query = self.options.query(&topic.text)?;
-        let answered = answer(searcher, &query)?;
-        let ids = searcher.ids(&answered.answer.hits)?;
-        Ok((query, answered, ids))
+        let by_gpu = engine.counters().map_or(0, |counters| counters.answered.load(Ordering::Relaxed));
+        let (gpu, cpu) = (count(by_gpu), count(engine.answered_by_cpu()));
+        format!("\nGPU ready after {}; it answered {gpu} queries, the CPU {cpu}", duration(ready))
     }
 }
 
@@ -236,12 +172,6 @@ fn summary(mut times: Vec<Duration>, hits: u64, wall: Duration, threads: usize) 
         rate(times.len(), wall),
         duration(mean),
     )
-}
-
-/// A batch has one time, not one for each query.
-fn batch_summary(queries: usize, hits: u64, wall: Duration) -> String {
-    let (time, rate) = (duration(wall), rate(queries, wall));
-    format!("{} queries, {} hits in {time} as one batch ({rate}/s)", count(queries as u64), count(hits))
 }
 
 fn rate(queries: usize, wall: Duration) -> String {

@@ -34,7 +34,7 @@
 //! ```
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`, `device`,
-//! `papers`, `executors`, `engine`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`],
+//! `papers`, `executors`, `schedule`, `engine`, `calibrate`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`],
 //! `percentile`.
 
 mod query;
@@ -47,7 +47,11 @@ mod papers;
 
 mod executors;
 
+mod schedule;
+
 mod engine;
+
+mod calibrate;
 
 mod explain;
 
@@ -63,6 +67,7 @@ pub mod eval;
 
 mod percentile;
 
+pub use engine::{Engine, Pending, SearchError, Stream};
 pub use executors::GpuOptions;
 pub use explain::Explanation;
 pub use index_builder::IndexBuilder;
@@ -78,7 +83,8 @@ pub use query::plan::Plan;
 pub use query::planner::PlanError;
 pub use query::score::ScoreModel;
 pub use query::{Algorithm, Mode, Query};
-pub use searcher::{SearchError, Searcher};
+pub use schedule::Policy;
+pub use searcher::Searcher;
 pub use snippet::Snippet;
 
 /// The modules of the engine, for the program, benchmarks and tests of this workspace. Not part of the public
@@ -90,6 +96,12 @@ pub mod internals {
     }
     pub mod device {
         pub use crate::device::*;
+    }
+    pub mod calibrate {
+        pub use crate::calibrate::*;
+    }
+    pub mod engine {
+        pub use crate::engine::*;
     }
     pub use crate::engine::Engine;
     pub mod executors {

@@ -4,7 +4,7 @@ use lanner::internals::Engine;
 use lanner::internals::executors::{Cpu, Executor, GpuOptions};
 use lanner::internals::query::answer::{Place, Scored};
 use lanner::internals::query::planner::Planner;
-use lanner::{Answer, Index, Mode, Plan, Query, ScoreModel, Searcher};
+use lanner::{Answer, Index, Mode, Plan, Policy, Query, ScoreModel, Searcher};
 use lanner_gpu::device::{Allocation, Command, Device, Properties, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
@@ -202,14 +202,18 @@ fn threads_that_ask_at_once_each_get_their_own_answers() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_query_that_cannot_be_planned_fails_its_batch_and_no_later_one() {
     let (_folder, index) = index();
-    let searcher = Searcher::new(index).with_gpu(GpuOptions::simulator().unwrap());
+    let searcher = |threads| {
+        let searcher = Searcher::new(Arc::clone(&index)).with_gpu(GpuOptions::simulator().unwrap());
+        searcher.with_policy(Policy::Gpu).with_threads(threads)
+    };
     let good: Vec<Query> = (0..70).map(|number| Query::new(WORDS[number % 4]).k(5)).collect();
     let mut bad = good.clone();
     bad[66] = Query::new("falcon^0");
     for threads in [1, 4] {
-        let error = searcher.search_batch(&bad, threads).unwrap_err().to_string();
+        let searcher = searcher(threads);
+        let error = searcher.search_batch(&bad).unwrap_err().to_string();
         assert!(error.starts_with("query 67: "), "{error}");
-        assert_eq!(searcher.search_batch(&good, threads).unwrap().len(), good.len());
+        assert_eq!(searcher.search_batch(&good).unwrap().len(), good.len());
     }
 }
 
@@ -219,7 +223,10 @@ fn a_query_that_cannot_be_planned_fails_its_batch_and_no_later_one() {
 fn what_the_gpu_does_not_support_is_answered_in_its_place() {
     let (_folder, index) = index();
     let cpu = Searcher::new(Arc::clone(&index));
-    let gpu = Searcher::new(index).with_gpu(GpuOptions::simulator().unwrap()).with_threads(2);
+    let gpu = |threads| {
+        let searcher = Searcher::new(Arc::clone(&index)).with_gpu(GpuOptions::simulator().unwrap());
+        searcher.with_policy(Policy::Gpu).with_threads(threads)
+    };
     let even = cpu.filter((0..500).step_by(2).map(|id| id.to_string())).unwrap();
     let query = |number: usize| {
         let query = Query::new(WORDS[number % 4]).k(1 + number % 9);
@@ -227,7 +234,7 @@ fn what_the_gpu_does_not_support_is_answered_in_its_place() {
     };
     let queries: Vec<Query> = (0..90).map(query).collect();
     for threads in [1, 3] {
-        let answers = gpu.search_batch(&queries, threads).unwrap();
+        let answers = gpu(threads).search_batch(&queries).unwrap();
         for (query, answer) in queries.iter().zip(answers) {
             assert_eq!(answer.hits, cpu.search(query).unwrap().hits);
         }

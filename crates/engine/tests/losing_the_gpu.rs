@@ -272,7 +272,7 @@ impl Run<'_> {
     }
 
     fn counts(&self) -> Counts {
-        let Counters { answered, unsupported, fallen_back, failures, opened } = self.engine().counters().unwrap();
+        let Counters { answered, unsupported, fallen_back, failures, opened, .. } = self.engine().counters().unwrap();
         let [answered, unsupported, fallen_back, failures, opened] =
             [answered, unsupported, fallen_back, failures, opened].map(|count| count.load(Ordering::Relaxed) as usize);
         assert_eq!(unsupported, 0);

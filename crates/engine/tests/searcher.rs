@@ -2,7 +2,7 @@
 
 use lanner::internals::query::answer::Place;
 use lanner::{
-    Algorithm, DocId, Document, DocumentSet, GpuOptions, Index, IndexBuilder, Mode, Query, ScoreModel, Searcher,
+    Algorithm, DocId, Document, DocumentSet, GpuOptions, Index, IndexBuilder, Mode, Policy, Query, ScoreModel, Searcher,
 };
 use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -113,13 +113,14 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
     let modes = [Mode::And, Mode::Or, Mode::AndOr];
     let queries: Vec<Query> = (0..60).map(|i| Query::new(words[i % 5]).mode(modes[i % 3]).k(1 + i * 7)).collect();
     for threads in [1, 3] {
-        let answers = searcher.search_batch(&queries, threads).unwrap();
+        let batches = Searcher::new(Arc::clone(searcher.index())).with_threads(threads);
+        let answers = batches.search_batch(&queries).unwrap();
         for (query, answer) in queries.iter().zip(answers) {
             assert_eq!(answer.hits, searcher.search(query).unwrap().hits, "{query:?}");
         }
     }
     let bad = [Query::new("water"), Query::new("water^0")];
-    let error = searcher.search_batch(&bad, 2).unwrap_err().to_string();
+    let error = searcher.search_batch(&bad).unwrap_err().to_string();
     assert_eq!(error, "query 2: the weight 0 of \"water\" is out of range; give one above 0 and up to 1000000");
 }
 
@@ -129,22 +130,24 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_batch_of_all_score_models_is_answered_on_a_device_as_its_queries_are_on_the_cpu() {
     let (_folder, searcher) = full_index();
-    let gpu = GpuOptions::simulator().expect("a simulator");
-    let on_device = Searcher::new(Arc::clone(searcher.index())).with_gpu(gpu);
+    let on_device = |threads| {
+        let gpu = GpuOptions::simulator().expect("a simulator");
+        Searcher::new(Arc::clone(searcher.index())).with_gpu(gpu).with_policy(Policy::Gpu).with_threads(threads)
+    };
     let words = ["water", "pairs dawn", "falcon^2 water pairs", "hunting dawn^3"];
     let models = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }];
     let modes = [Mode::And, Mode::Or, Mode::AndOr];
     let query = |i: usize| Query::new(words[i % 4]).score(models[i % 3]).mode(modes[i / 3 % 3]).k(1 + i);
     let queries: Vec<Query> = (0..35).map(query).collect();
     for threads in [1, 3] {
-        let answers = on_device.search_batch(&queries, threads).unwrap();
+        let answers = on_device(threads).search_batch(&queries).unwrap();
         assert_eq!(answers.len(), queries.len());
         for ((query, answer), model) in queries.iter().zip(answers).zip(models.into_iter().cycle()) {
             assert_eq!(answer.hits, searcher.search(query).unwrap().hits, "{query:?}");
             assert!(!answer.hits.is_empty(), "{query:?}");
             // A device knows no static ranks.
             let place = if matches!(model, ScoreModel::RankBm25 { .. }) { Place::Cpu } else { Place::Simulator };
-            assert!(answer.trace.steps.iter().all(|step| step.place == place), "{query:?}: {:?}", answer.trace);
+            assert!(answer.trace.steps.iter().skip(1).all(|step| step.place == place), "{query:?}: {:?}", answer.trace);
         }
     }
 }

@@ -97,6 +97,7 @@ struct Scheduler {
     uint64_t random = 1;
     std::vector<char *> free_stacks;
     std::string error;
+    ~Scheduler() { for (char *stack : free_stacks) std::free(stack); }
 };
 inline thread_local Scheduler scheduler;
 

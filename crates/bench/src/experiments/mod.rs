@@ -3,6 +3,7 @@
 pub mod build;
 pub mod codecs;
 pub mod gpu;
+pub mod load;
 pub mod open;
 pub mod query;
 pub mod race;

@@ -1,4 +1,4 @@
-//! Lines over a logarithmic x axis.
+//! Lines over a logarithmic or linear x axis.
 
 use super::bars::{tick_label, tick_step};
 use super::font;
@@ -15,13 +15,15 @@ pub struct LineChart {
     pub unit: String,
     /// Whether the y axis is logarithmic too; values that are not positive are left out then.
     pub is_logarithmic: bool,
+    /// Whether the x axis is linear and starts at 0.
+    pub is_linear: bool,
     pub lines: Vec<Line>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     pub label: String,
-    /// Points from left to right; x is at least 1.
+    /// Points from left to right; on a logarithmic axis x is at least 1.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -62,6 +64,11 @@ impl LineChart {
         LineChart { is_logarithmic: true, ..LineChart::new(title, subtitle, axes) }
     }
 
+    /// The chart with a linear x axis.
+    pub fn linear(self) -> LineChart {
+        LineChart { is_linear: true, ..self }
+    }
+
     pub fn lines(self, lines: impl IntoIterator<Item = Line>) -> LineChart {
         LineChart { lines: lines.into_iter().collect(), ..self }
     }
@@ -99,7 +106,8 @@ impl LineChart {
 
     fn frame(&self) -> Frame {
         let points = || self.lines.iter().flat_map(|line| &line.points);
-        let widest = points().map(|point| point.0).fold(2.0, f64::max);
+        let widest = points().map(|point| point.0).fold(if self.is_linear { 0.0 } else { 2.0 }, f64::max);
+        let widest = if self.is_linear { widest } else { widest.log2() };
         let largest = points().map(|point| point.1).filter(|y| y.is_finite()).fold(0.0, f64::max);
         let step = tick_step(if largest > 0.0 { largest } else { 1.0 });
         let ticks = (largest / step).ceil().max(1.0);
@@ -110,7 +118,8 @@ impl LineChart {
         });
         let names = self.lines.iter().map(|line| font::width(&line.label, LABEL)).fold(SIDES[1], f64::max);
         let (right, top) = (WIDTH - MARGIN - names, MARGIN + 60.0);
-        let mut frame = Frame { left: MARGIN + SIDES[0], right, top, widest: widest.log2(), step, ticks, powers };
+        let (left, is_linear) = (MARGIN + SIDES[0], self.is_linear);
+        let mut frame = Frame { left, right, top, is_linear, widest, step, ticks, powers };
         let labels = self.tick_labels(&frame).into_iter().map(|(_, words)| font::width(&words, TICK));
         frame.left = labels.map(|width| width + 2.0 * GAP).fold(frame.left, f64::max);
         frame
@@ -135,10 +144,8 @@ impl LineChart {
             let label = scene.text(frame.left - GAP, y + 4.0, TICK, words.as_str());
             (label.anchor, label.colour) = (Anchor::End, PALE_INK);
         }
-        // Every power of two if they fit, every second one otherwise.
         let lowest = ticks[0].0;
-        for power in (0..=frame.widest as i32).step_by(if frame.widest > 6.0 { 2 } else { 1 }) {
-            let x = 2f64.powi(power);
+        for x in frame.marks() {
             let label = scene.text(frame.position((x, lowest)).0, bottom + 18.0, TICK, tick_label(x));
             (label.anchor, label.colour) = (Anchor::Middle, PALE_INK);
         }
@@ -165,7 +172,8 @@ struct Frame {
     left: f64,
     right: f64,
     top: f64,
-    /// The logarithm of the largest x.
+    is_linear: bool,
+    /// The largest x, or its logarithm.
     widest: f64,
     step: f64,
     ticks: f64,
@@ -175,12 +183,23 @@ struct Frame {
 
 impl Frame {
     fn position(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        let across = self.left + (self.right - self.left) * x.max(1.0).log2() / self.widest;
+        let along = if self.is_linear { x } else { x.max(1.0).log2() };
+        let across = self.left + (self.right - self.left) * along / self.widest.max(f64::MIN_POSITIVE);
         let up = match self.powers {
             Some((low, high)) => (y.log10() - low) / (high - low),
             None => y / (self.ticks * self.step),
         };
         (across, self.top + HEIGHT * (1.0 - up))
+    }
+
+    /// Returns the ticks of the x axis: of a logarithmic one every power of two if they fit, every second one otherwise.
+    fn marks(&self) -> Vec<f64> {
+        if self.is_linear {
+            let step = tick_step(if self.widest > 0.0 { self.widest } else { 1.0 });
+            return (0..=(self.widest / step) as usize).map(|mark| mark as f64 * step).collect();
+        }
+        let powers = (0..=self.widest as i32).step_by(if self.widest > 6.0 { 2 } else { 1 });
+        powers.map(|power| 2f64.powi(power)).collect()
     }
 
     /// Returns the ticks of the y axis, from below.
@@ -210,6 +229,16 @@ mod tests {
             .collect();
         assert!((points[1].0 - points[0].0 - (points[2].0 - points[1].0)).abs() < 1e-9, "{points:?}");
         assert!(points[0].1 > points[1].1, "larger values are higher");
+    }
+
+    #[test]
+    fn points_of_a_linear_axis_lie_by_x() {
+        let line = Line::new("delays", [(0.0, 1.0), (1.0, 4.0), (4.5, 4.0)]);
+        let frame = LineChart::default().linear().lines([line]).frame();
+        let across = [0.0, 1.5, 4.5].map(|x| frame.position((x, 1.0)).0);
+        assert_eq!((across[0], across[2]), (frame.left, frame.right));
+        assert!(((across[1] - across[0]) * 3.0 - (across[2] - across[0])).abs() < 1e-9);
+        assert_eq!(frame.marks(), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]

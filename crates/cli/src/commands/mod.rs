@@ -1,5 +1,6 @@
 //! The commands, one file for each.
 
+pub mod calibrate;
 pub mod demo;
 pub mod eval;
 pub mod explain;

@@ -9,8 +9,8 @@ use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
 use crate::terminal::{Style, tell};
 use crate::whole_file::stdout;
-use lanner::Searcher;
 use lanner::eval::TopicFormat;
+use lanner::{Engine, Searcher};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json && arguments.is_run_on_stdout() {
         return Err(Failure::new("the run and the JSON cannot both go to standard output; give --run a file"));
     }
-    let searcher = arguments.executor.apply(Searcher::open(&arguments.index)?, threads)?;
+    let searcher = Searcher::with_engine(arguments.executor.apply(Engine::open(&arguments.index)?, threads)?);
     // The plan of an empty query has the score model, and fails on options that are wrong for every query.
     let model = searcher.plan(&arguments.options.query("")?)?.score;
     let style = Style::of_stdout();
@@ -76,7 +76,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             tag: &arguments.tag,
             json: arguments.json,
             threads,
-            is_batch: arguments.executor.takes_batches(),
             quiet: arguments.quiet,
         }
         .answer();

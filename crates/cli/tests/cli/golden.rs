@@ -20,6 +20,11 @@ fn masked(text: &str) -> String {
 }
 
 fn masked_line(line: &str) -> String {
+    // The bar of a timeline, and how long the query waited before it.
+    let line = match line.contains(" on ") && line.contains(['█', '░']) {
+        true => line.split(['█', '░']).next().unwrap_or_default().trim_end().to_owned() + " ~",
+        false => line.to_owned(),
+    };
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
         let unit = word.trim_end_matches(',');
@@ -48,8 +53,8 @@ fn is_number(word: &str) -> bool {
 
 #[test]
 fn times_are_masked_and_counts_are_not() {
-    let text =
-        "3 hits in 87 µs\nplan  on cpu    1.25 ms\ntime        0.3 s, 1,234 documents/s\n(77/s)\n1,000 documents";
-    let expected = "3 hits in # s\nplan  on cpu # s\ntime # s, # documents/s\n(#/s)\n1,000 documents";
+    let text = "3 hits in 87 µs\nplan  on cpu    1.25 ms\nscatter on gpu  12 µs    ░░██  waited 3 µs\ntime        0.3 s, 1,234 documents/s\n(77/s)\n1,000 documents";
+    let expected =
+        "3 hits in # s\nplan  on cpu # s\nscatter on gpu # s ~\ntime # s, # documents/s\n(#/s)\n1,000 documents";
     assert_eq!(masked(text), expected);
 }

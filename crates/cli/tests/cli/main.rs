@@ -1,6 +1,7 @@
 //! The program as users run it: the built binary, in folders of its own.
 
 mod bad_input;
+mod calibration;
 mod commands;
 mod full_disk;
 mod golden;

@@ -57,6 +57,8 @@ impl Place {
 
     fn prepare(&self, command: &mut Command) {
         command.current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("NO_COLOR");
+        // Nothing is written to the configuration of the user.
+        command.env("LANNER_CONFIG", self.path("configuration"));
     }
 
     /// Runs the program; `line` is cut at spaces.

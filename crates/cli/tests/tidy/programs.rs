@@ -84,6 +84,6 @@ fn commands_and_flags_of_both_programs_are_known() {
     assert_eq!(lanner.problem(&["serve"]), Some("lanner has no command serve".to_owned()));
     assert_eq!(bench.problem(&["run", "foundation", "--data", "DIR"]), None);
     assert_eq!(bench.problem(&["reproduce", "saat", "--count", "200"]), None);
-    assert_eq!(bench.problem(&["run", "--mode"]), Some("lanner-bench run has no flag --mode".to_owned()));
+    assert_eq!(bench.problem(&["run", "--policies"]), Some("lanner-bench run has no flag --policies".to_owned()));
     assert!(lanner.has_flag("--executor") && bench.has_flag("--list") && !lanner.has_flag("--list"));
 }

@@ -21,8 +21,9 @@ use lanner_index::open::{BlockBuffer, Dense, Index, List};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// With at least this many candidates left of a block, its weights are decoded together.
-const DECODE_TOGETHER: usize = 12;
+/// With at least this many candidates left of a block, its weights are decoded together. Like the other constants here,
+/// measured in decision 17.
+const DECODE_TOGETHER: usize = 8;
 /// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
 /// With more than this many candidates for a block, its documents are spread over a table in which each candidate is

@@ -420,7 +420,7 @@ mod x86 {
         }
     }
 
-    /// Chunks with fewer postings than this are faster one posting at a time.
+    /// Chunks with fewer postings than this are faster one posting at a time (decision 17).
     const LEAST_POSTINGS: u32 = 12;
 
     impl Avx512 {

@@ -28,7 +28,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A non-essential sparse list is looked up only if it has at least this many times the postings of the essential ones:
-/// looking up a document costs more than scattering a posting.
+/// looking up a document costs more than scattering a posting (decision 17).
 const LOOKUP_RATIO: usize = 8;
 
 /// The accumulators of 8,192 documents, 32 KiB that stay in the L1 cache, with the bounds of their chunks. All

@@ -13,7 +13,7 @@ use lanner_index::DocId;
 const PAGE_SHIFT: u32 = 8;
 /// The number of scores that are compared together.
 const GROUP: usize = 64;
-/// Pages are marked if the number of postings times this is below the number of documents.
+/// Pages are marked if the number of postings times this is below the number of documents (decision 17).
 const MARKED_BELOW: u64 = 4;
 
 /// The type of an accumulator.

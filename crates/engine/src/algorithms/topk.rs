@@ -105,13 +105,13 @@ impl TopK {
         self.is_full = true;
     }
 
-    /// Removes and returns the hits, best first; the memory stays for the next query.
-    pub fn take(&mut self) -> Vec<Scored> {
+    /// Removes the hits and returns what `make` makes of each, best first; the memory stays for the next query.
+    pub fn take<H>(&mut self, make: impl Fn(Scored) -> H) -> Vec<H> {
         if self.keys.len() > self.k {
             self.cut();
         }
         self.keys.sort_unstable_by(|a, b| b.cmp(a));
-        let hits = self.keys.iter().map(|&key| hit(key)).collect();
+        let hits = self.keys.iter().map(|&key| make(hit(key))).collect();
         self.keys.clear();
         hits
     }
@@ -157,7 +157,7 @@ mod tests {
                 let raised = top.push(hit.document, hit.units);
                 prop_assert!(top.threshold() >= threshold && (raised || top.threshold() == threshold));
             }
-            prop_assert_eq!(top.take(), sorted(hits, k));
+            prop_assert_eq!(top.take(|hit| hit), sorted(hits, k));
         }
 
         #[test]
@@ -174,7 +174,7 @@ mod tests {
                 }
             }
             hits.retain(|hit| hit.units >= seed);
-            prop_assert_eq!(top.take(), sorted(hits, k));
+            prop_assert_eq!(top.take(|hit| hit), sorted(hits, k));
         }
 
         #[test]
@@ -196,14 +196,14 @@ mod tests {
         assert!(!top.push(DocId(0), 4) && !top.push(DocId(1), 5) && top.len() == 1);
         assert!(top.push(DocId(2), 5));
         assert_eq!((top.threshold(), top.threshold_in_order()), (5, 6));
-        assert_eq!(top.take(), hits_of(&[(1, 5), (2, 5)]));
+        assert_eq!(top.take(|hit| hit), hits_of(&[(1, 5), (2, 5)]));
     }
 
     #[test]
     fn memory_is_reserved_for_hits_and_not_for_k() {
         let mut top = TopK::new(usize::MAX);
         top.push(DocId(7), 1);
-        assert_eq!(top.take(), hits_of(&[(7, 1)]));
+        assert_eq!(top.take(|hit| hit), hits_of(&[(7, 1)]));
         top.reset(0, 0);
         assert!(!top.push(DocId(7), u32::MAX));
         assert!(top.is_empty());
@@ -213,9 +213,9 @@ mod tests {
     fn a_second_query_reuses_the_memory_of_the_first() {
         let mut top = TopK::new(1000);
         (0..5000).for_each(|document| _ = top.push(DocId(document), document));
-        let (capacity, hits) = (top.keys.capacity(), top.take());
+        let (capacity, hits) = (top.keys.capacity(), top.take(|hit| hit));
         top.reset(1000, 0);
         (0..5000).for_each(|document| _ = top.push(DocId(document), document));
-        assert_eq!((top.keys.capacity(), top.len(), top.take()), (capacity, 1000, hits));
+        assert_eq!((top.keys.capacity(), top.len(), top.take(|hit| hit)), (capacity, 1000, hits));
     }
 }

@@ -3,27 +3,27 @@
 
 use super::Context;
 use super::kernels::{
-    AND_BLOCKS_PER_SM, AND_THREADS, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY, OR_THREADS, QueryRow,
-    SCORE_BINS, SHARED_KEYS, SINGLE_LISTS, SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
+    AND_BLOCKS_PER_SM, AND_THREADS, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY, QueryRow, SINGLE_LISTS,
+    SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
-use super::rows::ListRow;
+use super::plan_rows::{PlanRows, StageRow};
 use super::submission::Job;
 use super::upload::UploadPlan;
-use crate::query::cost::{device_stage_work, device_work};
-use crate::query::plan::{Operation, Plan, PlannedList, Stage};
+use crate::query::plan::Operation;
 use lanner_gpu::device::Address;
 use lanner_index::codec::CodecName;
-use lanner_index::format::IndexError;
 use lanner_index::format::dense::CHUNK;
 use lanner_index::open::{Index, ListSpan};
 use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish
-/// at about the same time. A single query gets one wave of thread blocks; a second wave would serialize.
-const WAVES: u64 = 16;
+/// at about the same time: ORs, whose work is predicted less well, into more than ANDs. A single query gets one wave of
+/// thread blocks; a second wave would serialize. Like all constants here, measured in decision 17.
+const AND_WAVES: u64 = 8;
+const OR_WAVES: u64 = 16;
 /// The fewest documents in a part of an OR, or of an AND of bitmaps.
-const FEWEST_DOCUMENTS: u32 = 16_384;
+const FEWEST_DOCUMENTS: u32 = 32_768;
 /// The fewest slices of blocks of the shortest list in a part of any other AND: one for each warp.
 const FEWEST_SLICES: u32 = AND_THREADS / 32;
 /// The binary logarithm of the most slices of a block: one for each lane.
@@ -67,88 +67,43 @@ struct Share {
     concurrent: u32,
 }
 
-/// The rows of the lists of several plans, without addresses. The thread that plans makes them, so that the device's
-/// thread has only to join them to a batch.
-#[derive(Debug, Default)]
-pub struct ListRows {
-    sparse: Vec<(ListSpan, SparseRow)>,
-    dense: Vec<(ListSpan, DenseRow)>,
-}
-
-/// Which rows belong to a plan.
-#[derive(Clone, Debug, Default)]
-pub struct RowRanges {
-    sparse: Range<usize>,
-    dense: Range<usize>,
-    /// Blocks that can hold a document of the plan's range.
-    blocks: u64,
-}
-
-/// The rows of a plan's lists, sorted as kernels need them.
-#[derive(Clone, Copy)]
-pub struct PlanRows<'a> {
-    sparse: &'a [(ListSpan, SparseRow)],
-    dense: &'a [(ListSpan, DenseRow)],
-    blocks: u64,
-}
-
-impl ListRows {
-    /// Adds the rows of a plan's lists.
-    pub fn add(&mut self, index: &Index, plan: &Plan) -> Result<RowRanges, IndexError> {
-        // Sorted before the rows are made, which are larger.
-        let mut lists: Vec<&PlannedList> = plan.lists.iter().collect();
-        lists.sort_by_key(
-            |list| if list.is_dense { (1, Reverse(list.bound), 0) } else { (0, Reverse(0), list.postings) },
-        );
-        let (sparse, dense, mut blocks) = (self.sparse.len(), self.dense.len(), 0);
-        for list in lists {
-            match ListRow::new(index, plan, list, Address::NULL)? {
-                ListRow::Sparse(row) => {
-                    blocks += blocks_within(index, plan, list, row.blocks)?;
-                    self.sparse.push((list.span, row));
-                }
-                ListRow::Dense(row) => self.dense.push((list.span, row)),
-            }
-        }
-        Ok(RowRanges { sparse: sparse..self.sparse.len(), dense: dense..self.dense.len(), blocks })
-    }
-
-    pub fn of(&self, ranges: &RowRanges) -> PlanRows<'_> {
-        let RowRanges { sparse, dense, blocks } = ranges.clone();
-        PlanRows { sparse: &self.sparse[sparse], dense: &self.dense[dense], blocks }
-    }
-}
-
 /// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted
 /// work.
 struct Division {
+    and: Divided,
+    or: Divided,
+}
+
+/// The thread blocks of one operation.
+#[derive(Clone, Copy)]
+struct Divided {
+    /// Parts of the batch.
+    parts: u64,
+    /// The work of all its plans.
+    work: u64,
+    /// How many times the parts are those that the device runs at once.
     waves: u64,
-    /// Parts of the batch, and the work of all its plans: for ANDs and for ORs.
-    and: (u64, u64),
-    or: (u64, u64),
 }
 
 impl Division {
-    fn new(context: &Context<'_>, jobs: &[Job]) -> Division {
-        let plans = || jobs.iter().map(Job::plan);
-        let waves = if jobs.len() == 1 { 1 } else { WAVES };
+    fn new(context: &Context<'_>, plans: &[PlanRows<'_>]) -> Division {
         let or_blocks = if is_bitpack(context.index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
-        let of = |operation, blocks_per_sm: u32| {
-            let has_stage = |plan: &&Plan| plan.stages.iter().any(|stage| stage.operation == operation);
-            let work = plans().filter(has_stage).map(|plan| device_stage_work(plan, operation)).sum::<u64>();
-            (waves * u64::from(blocks_per_sm) * u64::from(context.gpu.properties().multiprocessors), work.max(1))
+        let of = |operation, blocks_per_sm: u32, waves: u64| {
+            let stages = plans.iter().flat_map(|plan| plan.stages).filter(|stage| stage.operation == operation);
+            let waves = if plans.len() == 1 { 1 } else { waves };
+            let parts = waves * u64::from(blocks_per_sm) * u64::from(context.gpu.properties().multiprocessors);
+            Divided { parts, work: stages.map(|stage| stage.work).sum::<u64>().max(1), waves }
         };
-        Division { waves, and: of(Operation::And, AND_BLOCKS_PER_SM), or: of(Operation::Or, or_blocks) }
+        Division { and: of(Operation::And, AND_BLOCKS_PER_SM, AND_WAVES), or: of(Operation::Or, or_blocks, OR_WAVES) }
     }
 
-    fn share(&self, plan: &Plan, stage: &Stage) -> Share {
-        let (parts, work) = match stage.operation {
+    fn share(&self, stage: &StageRow) -> Share {
+        let Divided { parts, work, waves } = match stage.operation {
             Operation::And => self.and,
             Operation::Or => self.or,
         };
-        let own = u128::from(device_stage_work(plan, stage.operation));
-        let parts = u128::from(parts) * own / u128::from(work);
-        Share { parts: parts.max(1) as u32, concurrent: (parts / u128::from(self.waves)) as u32 }
+        let parts = u128::from(parts) * u128::from(stage.work) / u128::from(work);
+        Share { parts: parts.max(1) as u32, concurrent: (parts / u128::from(waves)) as u32 }
     }
 }
 
@@ -160,15 +115,15 @@ impl Batch {
     /// would contend with them for the allocator.
     pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
         let mut batch = self.emptied(jobs.len());
-        let division = Division::new(context, jobs);
-        let mut longest_first: Vec<(u64, usize)> = jobs.iter().map(|job| device_work(job.plan())).zip(0..).collect();
+        let plans: Vec<PlanRows<'_>> = jobs.iter().map(Job::rows).collect();
+        let division = Division::new(context, &plans);
+        let mut longest_first: Vec<(u64, usize)> = plans.iter().map(PlanRows::work).zip(0..).collect();
         // Short queries fill the gaps at the end.
-        longest_first.sort_by_key(|&(work, number)| (Reverse(work), number));
+        longest_first.sort_unstable_by_key(|&(work, number)| (Reverse(work), number));
         for (_, number) in longest_first {
-            let (plan, first) = (jobs[number].plan(), batch.queries.len());
-            let rows = jobs[number].rows();
-            for stage in plan.stages.iter().take(stages.end).skip(stages.start) {
-                batch.push(plan, stage, rows, division.share(plan, stage));
+            let (rows, first) = (plans[number], batch.queries.len());
+            for stage in rows.stages.iter().take(stages.end).skip(stages.start) {
+                batch.push(stage, rows, division.share(stage));
                 batch.add_lists(context, rows);
             }
             // A stage is skipped if the one before it has k hits.
@@ -232,28 +187,26 @@ impl Batch {
         })
     }
 
-    fn push(&mut self, plan: &Plan, stage: &Stage, rows: PlanRows<'_>, share: Share) {
-        let parts = Parts::new(plan, stage, rows, share);
+    fn push(&mut self, stage: &StageRow, rows: PlanRows<'_>, share: Share) {
+        let parts = Parts::new(stage, rows, share);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
             Operation::Or => &mut self.or_parts,
         };
         let (query, first_part) = (self.queries.len() as u32, all_parts.len());
         all_parts.resize(first_part + parts.count as usize, query);
-        let k = plan.k.min(plan.range.len()) as u32;
-        let (capacity, seed) = (arena_keys(k), plan.seed_of(stage));
-        let postings = rows.sparse.iter().map(|(_, row)| u64::from(row.postings)).sum::<u64>();
+        let StageRow { k, seed, capacity, shift, .. } = *stage;
         self.queries.push(QueryRow {
             sparse: self.sparse.len() as u32,
             sparse_count: rows.sparse.len() as u32,
             dense: self.dense.len() as u32,
             dense_count: rows.dense.len() as u32,
-            first: plan.range.start,
-            end: plan.range.end,
+            first: rows.range.start,
+            end: rows.range.end,
             k,
             seed,
-            sum: rows.sparse.iter().fold(0u32, |sum, (_, row)| sum.saturating_add(row.bound)),
-            window: window(postings, plan.documents, parts.length.min(parts.over.len() as u32)),
+            sum: rows.bounds,
+            window: window(rows.postings, rows.documents, parts.length.min(parts.over.len() as u32)),
             answer: self.answer_keys as u32,
             after: NONE,
             parts: parts.count,
@@ -262,7 +215,7 @@ impl Batch {
             parts_end: parts.over.end,
             part_length: parts.length,
             capacity,
-            shift: shift(plan.largest_score.saturating_sub(seed)),
+            shift,
             slices: parts.slices,
             keys: self.arena_keys,
         });
@@ -286,13 +239,13 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(plan: &Plan, stage: &Stage, rows: PlanRows<'_>, share: Share) -> Parts {
+    fn new(stage: &StageRow, rows: PlanRows<'_>, share: Share) -> Parts {
         let (over, fewest, unit, slices) = match (stage.operation, rows.sparse.first()) {
             (Operation::And, Some((_, shortest))) => {
                 let slices = slices(shortest.blocks, share.concurrent).min(most_slices(rows));
                 (0..shortest.blocks << slices, FEWEST_SLICES, 1, slices)
             }
-            _ => (plan.range.start / CHUNK * CHUNK..plan.range.end, FEWEST_DOCUMENTS, CHUNK, 0),
+            _ => (rows.range.start / CHUNK * CHUNK..rows.range.end, FEWEST_DOCUMENTS, CHUNK, 0),
         };
         let length = part_length(over.len() as u32, share.parts, fewest, unit);
         Parts { count: (over.len() as u32).div_ceil(length), over, length, slices }
@@ -303,17 +256,6 @@ impl Parts {
 pub fn is_bitpack(index: &Index) -> bool {
     let codecs = index.segment().list_context().codecs;
     [codecs.documents, codecs.weights].iter().all(|&codec| codec == CodecName::Bitpack)
-}
-
-/// Counts the blocks of a list that can hold a document of the plan's range.
-fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) -> Result<u64, IndexError> {
-    if plan.range == (0..plan.documents) {
-        return Ok(u64::from(blocks));
-    }
-    let list = index.list_at(list.span)?;
-    let first = list.find_block(0, plan.range.start);
-    let end = (list.find_block(first, plan.range.end - 1) + 1).min(list.blocks());
-    Ok(end.saturating_sub(first) as u64)
 }
 
 /// The length of parts, of which there are up to `share`: at least `fewest`, and a multiple of `unit`.
@@ -345,18 +287,6 @@ fn window(postings: u64, documents: u32, part: u32) -> u32 {
     fill(TABLE_BUCKETS / 2).clamp(u64::from(TABLE_BUCKETS), u64::from(WIDEST_WINDOW)) as u32 / CHUNK * CHUNK
 }
 
-/// Keys that a part needs in the arena: a power of two that holds k and a push of every thread, or 0 if shared memory
-/// holds them.
-fn arena_keys(k: u32) -> u32 {
-    let needed = k.saturating_add(OR_THREADS.max(AND_THREADS)).checked_next_power_of_two().unwrap_or(1 << 31);
-    if needed <= SHARED_KEYS { 0 } else { needed }
-}
-
-/// By how many bits scores up to `largest` are shifted to become bins of the histogram.
-fn shift(largest: u32) -> u32 {
-    (SCORE_BINS as u32 - 1).leading_zeros().saturating_sub(largest.leading_zeros())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,7 +312,7 @@ mod tests {
         let most_slices = |blocks: &[u32], bitmaps: usize| {
             let sparse: Vec<(ListSpan, SparseRow)> = blocks.iter().map(sparse).collect();
             let dense = vec![(ListSpan::default(), DenseRow::default()); bitmaps];
-            most_slices(PlanRows { sparse: &sparse, dense: &dense, blocks: 0 })
+            most_slices(PlanRows { sparse: &sparse, dense: &dense, ..PlanRows::default() })
         };
         assert_eq!([&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(blocks, 0)), [0, 0, 2, 5]);
         assert_eq!([&[1][..], &[5, 9], &[1, 1000]].map(|blocks| most_slices(blocks, 1)), [2, 2, 5]);
@@ -398,15 +328,5 @@ mod tests {
         assert_eq!(window(3_000_000, documents, 100_000), 17_024);
         assert_eq!([window(1_000_000, documents, 60_000), window(2_000_000, documents, 60_000)], [60_032, 25_600]);
         assert_eq!(window(0, documents, 1000), 1024);
-    }
-
-    #[test]
-    fn the_largest_score_is_the_last_bin_or_before_it() {
-        assert_eq!([0, 1, 1023, 1024, 2047, 2048, u32::MAX].map(shift), [0, 0, 0, 1, 1, 2, 22]);
-    }
-
-    #[test]
-    fn a_large_k_lies_in_the_arena_with_capacity_for_a_push_of_every_thread() {
-        assert_eq!([0, 10, 256, 257, 1000, 10_000].map(arena_keys), [0, 0, 0, 1024, 2048, 16_384]);
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod buffers;
 pub mod decode;
 pub mod kernels;
 pub(crate) mod layout;
+mod plan_rows;
 pub(crate) mod queue;
 pub(crate) mod resident;
 pub(crate) mod rows;

@@ -3,7 +3,7 @@
 //! A batch is made when a slot is free, from what has arrived until then. So batches grow with the load, and no job
 //! waits for others while the device is idle.
 
-use super::submission::Job;
+use super::submission::{Job, Why};
 use super::upload;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
@@ -11,9 +11,13 @@ use crate::query::plan::Plan;
 use lanner_index::open::Column;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
-/// The most plans in a batch.
+/// The most plans in a batch (decision 17).
 const LARGEST_BATCH: usize = 1024;
+/// The longest predicted time of a batch of more than [`SMALL_BATCH`] plans. Longer batches answer no more queries a
+/// second, and let those that come next wait (decision 17: 1,024 ORs of 3.4 us each).
+const LONGEST_BATCH: Duration = Duration::from_micros(3500);
 
 /// How a small batch is submitted to the device; large batches always use [`SmallBatches::TimedCommands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +72,7 @@ impl Queue {
     /// Adds a job whose plan [runs in batches](runs_in_batches).
     pub fn push(&mut self, job: Job) {
         self.arrivals += 1;
-        let jobs = match job.plan().score.column() {
+        let jobs = match job.column() {
             Column::Frequency => &mut self.frequencies,
             Column::Impact => &mut self.impacts,
         };
@@ -93,8 +97,9 @@ impl Queue {
                 true => (1, 0..1),
                 false => (rules.size_of_batch(jobs), 0..usize::MAX),
             };
-            let wanted = jobs.drain(..count).map(|(_, job)| job).filter(|job| !job.is_cancelled());
-            let jobs: Vec<Job> = wanted.collect();
+            let taken = jobs.drain(..count).map(|(_, job)| job);
+            let (cancelled, jobs): (Vec<Job>, Vec<Job>) = taken.partition(Job::is_cancelled);
+            cancelled.into_iter().for_each(|job| job.end(Err(Why::Cancelled)));
             if !jobs.is_empty() {
                 return Some(Request { jobs, stages, before: Answer::default() });
             }
@@ -130,19 +135,29 @@ impl Rules {
             SmallBatches::SingleQueries => usize::MAX,
             SmallBatches::Graph | SmallBatches::Commands | SmallBatches::TimedCommands => 1,
         };
-        let launches = || jobs.iter().map(|(_, job)| job.plan().stages.len()).sum::<usize>();
+        let launches = || jobs.iter().map(|(_, job)| job.launches()).sum::<usize>();
         jobs.len() <= SMALL_BATCH && self.lists_are_resident && launches() <= most_launches
     }
 
     /// How many jobs the next batch takes.
     fn size_of_batch(&self, jobs: &VecDeque<(u64, Job)>) -> usize {
-        let most = jobs.len().min(LARGEST_BATCH);
+        let most = size_within(jobs.iter().map(|(_, job)| job.cost()), LONGEST_BATCH).min(LARGEST_BATCH);
         if self.lists_are_resident {
             return most;
         }
         let lists = jobs.iter().take(most).map(|(_, job)| job.plan().lists.iter().map(|list| list.span));
         upload::first_within(lists, self.upload_limit)
     }
+}
+
+/// How many of the first jobs are predicted to take at most this long, but more than [`SMALL_BATCH`] if there are more.
+fn size_within(costs: impl Iterator<Item = Duration>, longest: Duration) -> usize {
+    let mut time = Duration::ZERO;
+    let fits = |(number, cost): &(usize, Duration)| {
+        time += *cost;
+        *number <= SMALL_BATCH || time <= longest
+    };
+    costs.take(LARGEST_BATCH).enumerate().take_while(fits).count()
 }
 
 /// Whether a plan can have hits at all.
@@ -204,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_ends_with_its_predicted_time() {
+        let size = |micros: u64, count| {
+            size_within(std::iter::repeat_n(Duration::from_micros(micros), count), Duration::from_micros(1000))
+        };
+        assert_eq!([size(0, 5000), size(1, 5000), size(2, 5000)], [LARGEST_BATCH, 1000, 500]);
+        assert_eq!([size(900, 5000), size(900, 3), size(1, 0)], [SMALL_BATCH + 1, 3, 0]);
+    }
+
+    #[test]
     fn what_arrives_while_a_batch_runs_is_the_next_batch() {
         let mut queue = queue(100);
         assert_eq!(numbers(&queue.pop(&RESIDENT).unwrap()), (0..100).step_by(2).collect::<Vec<_>>());
@@ -219,7 +243,9 @@ mod tests {
         cancelled.cancel();
         let batches: Vec<usize> = batches(queue, RESIDENT).iter().map(|(jobs, _)| jobs.len()).collect();
         assert_eq!(batches, [50, 50]);
-        assert_eq!(cancelled.wait().len(), 50, "they have outcomes all the same");
+        let outcomes = cancelled.wait();
+        assert_eq!(outcomes.len(), 50, "they have outcomes all the same");
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Why::Cancelled))));
     }
 
     #[test]

@@ -11,11 +11,14 @@ use super::resident::Resident;
 use super::slot::{Rejected, Slot};
 use super::submission::{Job, Why};
 use crate::query::answer::Place;
+use crate::query::cost::{Costs, Features, Route};
 use lanner_gpu::device::Stream;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Bytes of device memory that are left to the buffers of batches before lists become resident.
 const RESERVE: u64 = 64 << 20;
@@ -43,6 +46,9 @@ pub struct Session {
     /// The slot of the next batch, if both are free; of two batches in flight, the one that started first.
     turn: usize,
     queue: Queue,
+    costs: Arc<Costs>,
+    /// When the last batch was answered.
+    last_answered: Instant,
     /// Whether batches may be started.
     pub may_start: bool,
     refusals: Refusals,
@@ -88,7 +94,8 @@ impl Failure {
 
 impl Session {
     /// Uploads the resident data: lengths and norms, and the lists if they fit and batches are not to upload them.
-    pub fn open(gpu: Gpu, index: &Index, usage: Usage) -> Result<Session, GpuError> {
+    /// What it observes of times, it tells `costs`.
+    pub fn open(gpu: Gpu, index: &Index, usage: Usage, costs: Arc<Costs>) -> Result<Session, GpuError> {
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
         let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
@@ -103,14 +110,26 @@ impl Session {
             slots,
             turn: 0,
             queue: Queue::default(),
+            costs,
+            last_answered: Instant::now(),
             may_start: true,
             refusals: Refusals::default(),
         })
     }
 
+    /// The name of the device.
+    pub fn device_name(&self) -> &str {
+        &self.gpu.properties().name
+    }
+
     /// The device, its resident data and the index, for plans that run step by step.
     pub fn context<'a>(&'a self, index: &'a Index) -> Context<'a> {
         Context { gpu: &self.gpu, resident: &self.resident, index, place: self.place }
+    }
+
+    /// Whether all lists are resident; if not, each batch uploads those of its plans.
+    pub fn has_resident_lists(&self) -> bool {
+        self.resident.has_lists()
     }
 
     /// Takes a job whose plan runs in batches.
@@ -229,8 +248,21 @@ impl Session {
 
     /// Waits for the batch of a slot, if there is one.
     fn collect(&mut self, slot: usize, index: &Index) -> Result<(), GpuError> {
-        let Session { gpu, resident, place, slots, .. } = self;
-        let next_stage = slots[slot].collect(&Context { gpu, resident, index, place: *place })?;
+        let has_device = self.slots[1 - slot].is_free();
+        let Session { gpu, resident, place, slots, costs, last_answered, .. } = self;
+        let route = if resident.has_lists() { Route::GpuBatch } else { Route::GpuUpload };
+        // The device works on batches one after the other, whenever they were submitted.
+        let observe = |request: &Request, started: Instant| {
+            let time = started.max(std::mem::replace(last_answered, Instant::now())).elapsed();
+            match &request.jobs[..] {
+                [job] if has_device && route == Route::GpuBatch && job.plan().stages.len() == 1 => {
+                    costs.observe(costs.modelled(&Features::of(job.plan()), Route::GpuSingle), Route::GpuSingle, time);
+                }
+                [_] => {}
+                jobs => costs.observe_batch(jobs.iter().map(Job::modelled), route, time),
+            }
+        };
+        let next_stage = slots[slot].collect(&Context { gpu, resident, index, place: *place }, observe)?;
         self.queue.put_first(next_stage);
         Ok(())
     }

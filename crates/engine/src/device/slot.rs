@@ -11,9 +11,9 @@ use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant};
 use super::layout::{Launch, Layout};
 use super::queue::{Request, SmallBatches};
 use super::session::{Failure, Usage};
-use super::submission::Outcome;
+use super::submission::Job;
 use super::upload::UploadPlan;
-use crate::query::answer::{Answer, Step};
+use crate::query::answer::{Answer, Place, Step};
 use crate::query::cost::SMALL_BATCH;
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -252,7 +252,12 @@ impl Slot {
     /// Waits for the batch in flight, if there is one, and delivers its answers. Returns the next stage of a single
     /// plan that has too few hits so far. After a failure the batch is still in flight, so that the failure can be
     /// reported before its jobs end.
-    pub fn collect(&mut self, context: &Context<'_>) -> Result<Option<Request>, GpuError> {
+    /// `observe` gets the batch once it is answered, and when it was started.
+    pub fn collect(
+        &mut self,
+        context: &Context<'_>,
+        observe: impl FnOnce(&Request, Instant),
+    ) -> Result<Option<Request>, GpuError> {
         let Some(InFlight { submitted, .. }) = &self.in_flight else {
             return Ok(None);
         };
@@ -262,11 +267,11 @@ impl Slot {
         } else {
             context.gpu.wait(self.stream)?
         };
-        let step = |(name, duration)| Step { name, place: context.place, duration };
-        let steps: Vec<Step> = submitted.steps(durations).map(step).collect();
+        let steps = submitted.steps(durations, context.place);
         let Submitted { batch, layout, bytes_uploaded, .. } = submitted;
         let mut answers = BatchAnswers::new(batch, layout, self.answers.host(), *bytes_uploaded)?;
-        let InFlight { mut request, submitted } = self.in_flight.take().expect("it was there");
+        let InFlight { request, submitted } = self.in_flight.take().expect("it was there");
+        observe(&request, submitted.start);
         (answers.steps, answers.before) = (steps, request.before);
         self.batch = submitted.batch;
         if submitted.has_more_stages && !answers.is_full(0) {
@@ -275,9 +280,7 @@ impl Slot {
             return Ok(Some(Request { jobs: request.jobs, stages, before }));
         }
         let answers = Arc::new(answers);
-        for (position, job) in request.jobs.drain(..).enumerate() {
-            job.end(Outcome::InBatch(Arc::clone(&answers), position));
-        }
+        Job::end_all(request.jobs, &answers);
         Ok(None)
     }
 }
@@ -285,13 +288,20 @@ impl Slot {
 impl Submitted {
     /// The names and times of the launches. The device does not time small batches, because that would slow them down:
     /// there the host's clock gives the time of the whole batch.
-    fn steps(&self, durations: Vec<Duration>) -> impl Iterator<Item = (&'static str, Duration)> {
+    fn steps(&self, durations: Vec<Duration>, place: Place) -> Vec<Step> {
         let (names, durations) = match (&durations[..], &self.launches[..]) {
             ([], &[name]) => (vec![name], vec![self.start.elapsed()]),
             ([], _) => (vec!["batch"], vec![self.start.elapsed()]),
             _ => (self.launches.clone(), durations),
         };
-        names.into_iter().zip(durations)
+        let mut started = Instant::now();
+        let step = |(name, duration): (&'static str, Duration)| {
+            started = started.checked_sub(duration).unwrap_or(started);
+            Step { name, place, started, duration }
+        };
+        let mut steps: Vec<Step> = names.into_iter().zip(durations).rev().map(step).collect();
+        steps.reverse();
+        steps
     }
 }
 

@@ -9,12 +9,14 @@
 //! So every accepted plan has an outcome, and no caller waits forever.
 
 use super::answers::BatchAnswers;
-use super::batch::{ListRows, PlanRows, RowRanges};
+use super::plan_rows::{PlanRows, RowRanges, SubmittedRows};
 use super::queue::runs_in_batches;
 use crate::query::answer::{Answer, Scored};
+use crate::query::cost::Modelled;
 use crate::query::plan::Plan;
-use lanner_index::open::Index;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use lanner_index::open::{Column, Index};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
@@ -24,27 +26,14 @@ use std::time::{Duration, Instant};
 /// waking a parked thread takes about ten more.
 const SPIN: Duration = Duration::from_micros(100);
 
-/// What became of a plan.
-#[derive(Debug)]
-pub enum Outcome {
-    /// The device answered it.
-    Answered(Answer<Scored>),
-    /// A batch answered it: the position of its answer there.
-    InBatch(Arc<BatchAnswers>, usize),
-    /// The device did not answer it; the CPU can.
-    Unanswered(Why),
-}
+/// How long a thread of a stream sleeps while it waits for a batch, which takes a millisecond or more. It has further
+/// batches in flight, so nothing is lost if it sleeps longer than needed.
+const SLEEP: Duration = Duration::from_micros(150);
+/// The submissions that [`Finished`] keeps: more than a batch has.
+const KEPT: usize = 128;
 
-impl Outcome {
-    /// The answer, if there is one.
-    pub fn answer(self) -> Option<Answer<Scored>> {
-        match self {
-            Outcome::Answered(answer) => Some(answer),
-            Outcome::InBatch(batch, position) => Some(batch.answer(position)),
-            Outcome::Unanswered(_) => None,
-        }
-    }
-}
+/// What became of a plan: the device's answer, or why there is none; then the CPU can answer.
+pub type Outcome = Result<Answer<Scored>, Why>;
 
 /// Why a device did not answer a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,28 +44,72 @@ pub enum Why {
     TooLarge,
     /// The lists could not be read. The CPU reports which file is damaged.
     Unreadable,
+    /// Nobody wants the answer any more, or could still get it in time.
+    Cancelled,
     /// The device failed, or is not used for a while after a failure.
     Failed,
 }
 
+/// A plan for a device.
+#[derive(Debug)]
+pub struct Offer {
+    pub plan: Plan,
+    /// Its predicted time on the device.
+    pub cost: Duration,
+    /// The same without correction, to learn from the time that it takes.
+    pub modelled: Modelled,
+    /// Set when nobody wants the answer any more.
+    pub is_cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl From<Plan> for Offer {
+    fn from(plan: Plan) -> Offer {
+        Offer { plan, cost: Duration::ZERO, modelled: Modelled::default(), is_cancelled: None }
+    }
+}
+
+/// The predicted time of everything that a device has been given and has not answered, in nanoseconds.
+pub type Waiting = Arc<AtomicU64>;
+
 /// Plans that were submitted together.
 #[derive(Debug)]
 pub struct Submission {
-    plans: Vec<Prepared>,
+    plans: Vec<Plan>,
+    /// `prepared[i]` is what the device's thread needs of plan `i` beside its rows. It does not read the plan itself,
+    /// which lies in the cache of another core.
+    prepared: Vec<Prepared>,
     /// In few pieces of memory, which the submitting thread frees: an allocation for each plan would cost as much as
     /// its rows.
-    rows: ListRows,
+    rows: SubmittedRows,
     missing: Missing,
+    /// The device's, from which `cost` is subtracted when no outcome is missing.
+    waiting: Waiting,
+    /// The predicted time of all jobs, in nanoseconds.
+    cost: u64,
     /// Whether nobody wants the outcomes any more.
     is_cancelled: AtomicBool,
     state: Mutex<State>,
 }
 
-/// A plan, and the rows of its lists if it runs in batches; or why it is not for the device.
+/// A plan as the device's thread sees it.
 #[derive(Debug)]
 struct Prepared {
-    plan: Plan,
+    /// The rows of its lists, empty unless it runs in batches; or why it is not for the device.
     rows: Result<RowRanges, Why>,
+    column: Column,
+    launches: usize,
+    cost: Duration,
+    modelled: Modelled,
+    deadline: Option<Instant>,
+    is_cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl Prepared {
+    fn new(offer: Offer, rows: Result<RowRanges, Why>) -> (Plan, Prepared) {
+        let Offer { plan, cost, modelled, is_cancelled } = offer;
+        let (column, launches, deadline) = (plan.score.column(), plan.stages.len(), plan.deadline);
+        (plan, Prepared { rows, column, launches, cost, modelled, deadline, is_cancelled })
+    }
 }
 
 /// How many outcomes are missing. On a cache line of its own: the caller polls it while the device's thread reads the
@@ -87,48 +120,95 @@ struct Missing(AtomicUsize);
 
 #[derive(Debug)]
 struct State {
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Delivered>,
+    /// The batches that answered some of the plans.
+    batches: Vec<Arc<BatchAnswers>>,
     /// Woken with the last outcome.
     waker: Option<Waker>,
 }
 
+/// What the device's thread leaves of an outcome, for the submitting thread to make an answer of.
+#[derive(Debug)]
+enum Delivered {
+    Missing,
+    Outcome(Box<Outcome>),
+    /// A position in one of the batches.
+    InBatch {
+        batch: u32,
+        position: u32,
+    },
+}
+
+impl State {
+    /// Makes the answers, and forgets them.
+    fn take(&mut self) -> Vec<Outcome> {
+        let batches = std::mem::take(&mut self.batches);
+        let outcome = |delivered| match delivered {
+            Delivered::Outcome(outcome) => *outcome,
+            Delivered::InBatch { batch, position } => Ok(batches[batch as usize].answer(position as usize)),
+            Delivered::Missing => unreachable!("outcomes are taken when none is missing"),
+        };
+        std::mem::take(&mut self.outcomes).into_iter().map(outcome).collect()
+    }
+}
+
 impl Submission {
-    /// Makes the rows of the plans that the device supports; the others have their outcomes already.
-    pub fn new(index: &Index, plans: impl Iterator<Item = Plan>, supports: impl Fn(&Plan) -> bool) -> Arc<Submission> {
-        let mut rows = ListRows::default();
+    /// Makes the rows of the plans that the device supports; the others have their outcomes already. The predicted time
+    /// of its jobs is added to `waiting` until all have ended.
+    pub fn new(
+        index: &Index,
+        offers: impl Iterator<Item = Offer>,
+        supports: impl Fn(&Plan) -> bool,
+        waiting: &Waiting,
+    ) -> Arc<Submission> {
+        let mut rows = SubmittedRows::default();
         let mut ranges_of = |plan: &Plan| match supports(plan) {
             true if runs_in_batches(plan) => rows.add(index, plan).map_err(|_| Why::Unreadable),
             true => Ok(RowRanges::default()),
             false => Err(Why::Unsupported),
         };
-        let plans = plans.map(|plan| Prepared { rows: ranges_of(&plan), plan }).collect();
-        Submission::prepared(plans, rows)
+        let (plans, prepared) = offers
+            .map(|offer| {
+                let rows = ranges_of(&offer.plan);
+                Prepared::new(offer, rows)
+            })
+            .unzip();
+        Submission::prepared(plans, prepared, rows, waiting)
     }
 
     /// Plans without lists.
     #[cfg(test)]
     pub fn without_rows(plans: Vec<Plan>) -> Arc<Submission> {
-        let prepare = |plan| Prepared { plan, rows: Ok(RowRanges::default()) };
-        Submission::prepared(plans.into_iter().map(prepare).collect(), ListRows::default())
+        let offer = |plan| Offer { cost: Duration::from_nanos(1), ..Offer::from(plan) };
+        let prepare = |plan| Prepared::new(offer(plan), Ok(RowRanges::default()));
+        let (plans, prepared) = plans.into_iter().map(prepare).unzip();
+        Submission::prepared(plans, prepared, SubmittedRows::default(), &Waiting::default())
     }
 
-    fn prepared(plans: Vec<Prepared>, rows: ListRows) -> Arc<Submission> {
-        let outcomes: Vec<Option<Outcome>> =
-            plans.iter().map(|prepared| prepared.rows.as_ref().err().map(|why| Outcome::Unanswered(*why))).collect();
-        let missing = Missing(AtomicUsize::new(outcomes.iter().filter(|outcome| outcome.is_none()).count()));
-        let (is_cancelled, state) = (AtomicBool::new(false), Mutex::new(State { outcomes, waker: None }));
-        Arc::new(Submission { plans, rows, missing, is_cancelled, state })
+    fn prepared(plans: Vec<Plan>, prepared: Vec<Prepared>, rows: SubmittedRows, waiting: &Waiting) -> Arc<Submission> {
+        let delivered = |prepared: &Prepared| match &prepared.rows {
+            Ok(_) => Delivered::Missing,
+            Err(why) => Delivered::Outcome(Box::new(Err(*why))),
+        };
+        let outcomes: Vec<Delivered> = prepared.iter().map(delivered).collect();
+        let jobs = || prepared.iter().filter(|prepared| prepared.rows.is_ok());
+        let missing = Missing(AtomicUsize::new(jobs().count()));
+        let cost = jobs().map(|prepared| prepared.cost.as_nanos() as u64).sum();
+        waiting.fetch_add(cost, Ordering::Relaxed);
+        let (is_cancelled, state) =
+            (AtomicBool::new(false), Mutex::new(State { outcomes, batches: Vec::new(), waker: None }));
+        Arc::new(Submission { plans, prepared, rows, missing, waiting: Arc::clone(waiting), cost, is_cancelled, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
     pub fn jobs(self: &Arc<Submission>) -> impl Iterator<Item = Job> {
-        let is_job = |position: &usize| self.plans[*position].rows.is_ok();
+        let is_job = |position: &usize| self.prepared[*position].rows.is_ok();
         let job = |position| Job { submission: Arc::clone(self), position, is_ended: false };
         (0..self.plans.len()).filter(is_job).map(job)
     }
 
     pub fn plan(&self, position: usize) -> &Plan {
-        &self.plans[position].plan
+        &self.plans[position]
     }
 
     /// Says that nobody wants the outcomes: jobs that are in no batch yet end without one.
@@ -136,14 +216,18 @@ impl Submission {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    fn put(&self, position: usize, outcome: Outcome) {
+    /// Delivers `count` outcomes.
+    fn put(&self, count: usize, deliver: impl FnOnce(&mut State)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.outcomes[position] = Some(outcome);
-        // Within the lock: a task that registers a waker has either seen this outcome, or is woken.
-        if self.missing.0.fetch_sub(1, Ordering::Release) == 1
-            && let Some(waker) = state.waker.take()
-        {
-            drop(state);
+        deliver(&mut state);
+        // Within the lock: a task that registers a waker has either seen these outcomes, or is woken.
+        if self.missing.0.fetch_sub(count, Ordering::Release) > count {
+            return;
+        }
+        let waker = state.waker.take();
+        drop(state);
+        self.waiting.fetch_sub(self.cost, Ordering::Relaxed);
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -161,9 +245,28 @@ impl Submission {
             state.waker = Some(context.waker().clone());
             return Poll::Pending;
         }
-        let outcomes = std::mem::take(&mut state.outcomes);
-        assert_eq!(outcomes.len(), self.plans.len(), "outcomes are taken once");
-        Poll::Ready(outcomes.into_iter().map(|outcome| outcome.expect("none is missing")).collect())
+        assert_eq!(state.outcomes.len(), self.plans.len(), "outcomes are taken once");
+        Poll::Ready(state.take())
+    }
+
+    /// Wakes when all outcomes are there; to be called before the submission is given to a device.
+    pub fn when_complete(&self, waker: &Waker) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_complete() {
+            state.waker = Some(waker.clone());
+            return;
+        }
+        drop(state);
+        waker.wake_by_ref();
+    }
+
+    /// As [`Submission::wait`], but looks again after short sleeps instead of being woken. That spares the device's
+    /// thread a system call, which takes it longer than a query; for threads that have given it a lot of work.
+    pub fn wait_asleep(&self) -> Vec<Outcome> {
+        while !self.is_complete() {
+            std::thread::sleep(SLEEP);
+        }
+        self.wait()
     }
 
     /// Waits for all outcomes, and takes them; to be called once.
@@ -182,6 +285,23 @@ impl Submission {
     }
 }
 
+/// Submissions that a thread has the outcomes of, freed some time later. A thread of a device may still be about to drop
+/// its jobs; if it were the last to know a submission, it would free the memory of all its plans, which takes it longer
+/// than answering them.
+#[derive(Debug, Default)]
+pub struct Finished {
+    kept: VecDeque<Arc<Submission>>,
+}
+
+impl Finished {
+    pub fn push(&mut self, submission: Arc<Submission>) {
+        self.kept.push_back(submission);
+        if self.kept.len() > KEPT {
+            self.kept.pop_front();
+        }
+    }
+}
+
 /// One plan of a submission, to be ended once.
 #[derive(Debug)]
 pub struct Job {
@@ -191,30 +311,84 @@ pub struct Job {
 }
 
 impl Job {
+    fn prepared(&self) -> &Prepared {
+        &self.submission.prepared[self.position]
+    }
+
     pub fn plan(&self) -> &Plan {
         self.submission.plan(self.position)
     }
 
     /// The rows of its lists, if it runs in batches.
     pub fn rows(&self) -> PlanRows<'_> {
-        self.submission.rows.of(self.submission.plans[self.position].rows.as_ref().expect("a job has rows"))
+        self.submission.rows.of(self.prepared().rows.as_ref().expect("a job has rows"))
     }
 
+    /// Whether the plan is answered in batches; those of the papers' algorithms run step by step.
+    pub fn runs_in_batches(&self) -> bool {
+        self.prepared().rows.as_ref().is_ok_and(|rows| !rows.is_empty())
+    }
+
+    /// The column that the plan reads.
+    pub fn column(&self) -> Column {
+        self.prepared().column
+    }
+
+    /// How many launches the plan needs by itself: one for each stage.
+    pub fn launches(&self) -> usize {
+        self.prepared().launches
+    }
+
+    /// The predicted time of the plan on the device.
+    pub fn cost(&self) -> Duration {
+        self.prepared().cost
+    }
+
+    /// The same without correction.
+    pub fn modelled(&self) -> Modelled {
+        self.prepared().modelled
+    }
+
+    /// Whether nobody wants the answer any more, or could still get it in time.
     pub fn is_cancelled(&self) -> bool {
+        let own = self.prepared().is_cancelled.as_ref();
         self.submission.is_cancelled.load(Ordering::Relaxed)
+            || own.is_some_and(|flag| flag.load(Ordering::Relaxed))
+            || self.prepared().deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Delivers the outcome.
     pub fn end(mut self, outcome: Outcome) {
         self.is_ended = true;
-        self.submission.put(self.position, outcome);
+        self.put(outcome);
+    }
+
+    fn put(&self, outcome: Outcome) {
+        self.submission.put(1, |state| state.outcomes[self.position] = Delivered::Outcome(Box::new(outcome)));
+    }
+
+    /// Delivers the answers of a batch: `answers` has that of `jobs[i]` at position `i`. Neighbouring jobs of one
+    /// submission are delivered together, since its memory is in the cache of another core.
+    pub fn end_all(mut jobs: Vec<Job>, answers: &Arc<BatchAnswers>) {
+        let mut first = 0;
+        for jobs in jobs.chunk_by_mut(|one, other| Arc::ptr_eq(&one.submission, &other.submission)) {
+            jobs[0].submission.put(jobs.len(), |state| {
+                let batch = state.batches.len() as u32;
+                state.batches.push(Arc::clone(answers));
+                for (job, position) in jobs.iter().zip(first..) {
+                    state.outcomes[job.position] = Delivered::InBatch { batch, position };
+                }
+            });
+            jobs.iter_mut().for_each(|job| job.is_ended = true);
+            first += jobs.len() as u32;
+        }
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.submission.put(self.position, Outcome::Unanswered(Why::Failed));
+            self.put(Err(Why::Failed));
         }
     }
 }
@@ -241,7 +415,7 @@ pub fn spin_until(longest: Duration, is_so: impl Fn() -> bool) {
 }
 
 /// Wakes a thread that waits.
-struct Unpark(Thread);
+pub struct Unpark(pub Thread);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
@@ -263,10 +437,7 @@ mod tests {
     }
 
     fn why(outcome: &Outcome) -> Option<Why> {
-        match outcome {
-            Outcome::Unanswered(why) => Some(*why),
-            Outcome::Answered(_) | Outcome::InBatch(..) => None,
-        }
+        outcome.as_ref().err().copied()
     }
 
     #[test]
@@ -276,11 +447,11 @@ mod tests {
         let flag = Arc::new(Flag(AtomicBool::new(false)));
         let waker = Waker::from(Arc::clone(&flag));
         let poll = || submission.poll(&Context::from_waker(&waker));
-        jobs.pop().unwrap().end(Outcome::Unanswered(Why::TooLarge));
+        jobs.pop().unwrap().end(Err(Why::TooLarge));
         assert!(poll().is_pending());
-        jobs.pop().unwrap().end(Outcome::Answered(Answer::default()));
+        jobs.pop().unwrap().end(Ok(Answer::default()));
         assert!(poll().is_pending() && !flag.0.load(Ordering::Relaxed));
-        jobs.pop().unwrap().end(Outcome::Unanswered(Why::Unreadable));
+        jobs.pop().unwrap().end(Err(Why::Unreadable));
         assert!(flag.0.load(Ordering::Relaxed));
         let Poll::Ready(outcomes) = poll() else { panic!("all outcomes are there") };
         assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Why::Unreadable), None, Some(Why::TooLarge)]);

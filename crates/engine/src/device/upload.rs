@@ -9,12 +9,13 @@ use lanner_index::open::ListSpan;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap.
-const SLABS: usize = 32;
+/// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap. Like the other
+/// constants here, measured in decision 17.
+const SLABS: usize = 8;
 /// The most bytes of a piece; a thread copies whole pieces.
 const PIECE: usize = 256 << 10;
 /// Bytes that are worth another thread, which takes some tens of microseconds to start.
-const WORTH_A_THREAD: usize = 1 << 20;
+const WORTH_A_THREAD: usize = 2 << 20;
 
 /// Which lists a batch uploads, and the offset of each.
 #[derive(Debug, Default)]

@@ -7,130 +7,35 @@
 //! who answers them then is not decided here. A panic of the thread's code counts as a failure of the device.
 //! docs/scheduling.md has the protocol between the threads.
 
+use super::counters::{Counters, GpuLoad, OpenState};
+use super::gpu_options::GpuOptions;
 use super::inbox::{Inbox, Mail};
-use crate::device::SmallBatches;
-use crate::device::queue::{needs_work, runs_in_batches};
-use crate::device::session::{Failure, Progress, Refusals, Session, Usage};
-use crate::device::submission::{Job, Outcome, Submission};
+use crate::device::queue::needs_work;
+use crate::device::session::{Failure, Progress, Refusals, Session};
+use crate::device::submission::{Job, Submission, Waiting};
 use crate::papers::steps::{self, StepScratch};
 use crate::query::Algorithm;
 use crate::query::answer::{Answer, Scored};
+use crate::query::cost::Costs;
 use crate::query::plan::Plan;
 use crate::query::score::ScoreModel;
-use lanner_gpu::cuda::Cuda;
-use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
-use lanner_gpu::simulator::Simulator;
 use lanner_index::open::Index;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A device that failed is opened again after this, then after twice as long, up to `LONGEST_PAUSE`.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause before a device that failed is opened again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A pause that no process outlives.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// How often the batches in flight are polled without effect before other threads get a turn.
 const POLLS_PER_YIELD: u32 = 256;
-/// The default of [`GpuOptions::upload_limit`].
-const UPLOAD_LIMIT: usize = 512 << 20;
-/// The seed from which the simulator draws the interleaving of threads.
-const SEED: u64 = 1;
-
-/// Opens a device: when the first plan comes, and again after a failure.
-pub type Open = Box<dyn Fn() -> Result<Arc<dyn Device>, GpuError> + Send + Sync>;
-/// Receives one line about each failure.
-pub type Report = Box<dyn Fn(&str) + Send + Sync>;
-
-/// How a GPU is opened and used.
-///
-/// ```
-/// use lanner::GpuOptions;
-/// let gpu = GpuOptions::driver().memory(8 << 30).report(Box::new(|line| eprintln!("{line}")));
-/// ```
-pub struct GpuOptions {
-    open: Open,
-    memory: Option<u64>,
-    usage: Usage,
-    report: Report,
-    pause: Duration,
-}
-
-impl GpuOptions {
-    /// The device that `open` opens when the first plan comes.
-    pub fn new(open: Open) -> GpuOptions {
-        let small_batches = SmallBatches::default();
-        let usage = Usage { uploads_lists: false, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
-        GpuOptions { open, memory: None, usage, report: Box::new(|_| {}), pause: FIRST_PAUSE }
-    }
-
-    /// The first GPU of NVIDIA's driver.
-    pub fn driver() -> GpuOptions {
-        GpuOptions::new(Box::new(|| Ok(Arc::new(Cuda::open(0)?))))
-    }
-
-    /// The simulator, which is for tests and learning; `None` in a build without it.
-    pub fn simulator() -> Option<GpuOptions> {
-        cfg!(simulator).then(|| GpuOptions::new(Box::new(|| Ok(Arc::new(Simulator::new(SEED))))))
-    }
-
-    /// Limits the device memory that is used, in bytes; the default is all of it.
-    pub fn memory(self, bytes: u64) -> GpuOptions {
-        GpuOptions { memory: Some(bytes), ..self }
-    }
-
-    /// Uploads the lists of each batch with it, as if none fitted in device memory.
-    pub fn upload_lists(self) -> GpuOptions {
-        GpuOptions { usage: Usage { uploads_lists: true, ..self.usage }, ..self }
-    }
-
-    /// Limits the bytes of lists that a batch uploads, unless a single plan needs more. Twice as many bytes of host
-    /// memory are pinned. The default is 512 MiB.
-    pub fn upload_limit(self, bytes: usize) -> GpuOptions {
-        GpuOptions { usage: Usage { upload_limit: bytes, ..self.usage }, ..self }
-    }
-
-    /// Chooses how the commands of small batches are submitted; for measurements.
-    pub fn small_batches(self, small_batches: SmallBatches) -> GpuOptions {
-        GpuOptions { usage: Usage { small_batches, ..self.usage }, ..self }
-    }
-
-    /// Uses this many threads of the CPU for copying lists to upload.
-    pub fn threads(self, threads: usize) -> GpuOptions {
-        GpuOptions { usage: Usage { threads, ..self.usage }, ..self }
-    }
-
-    /// Reports failures, one line each.
-    pub fn report(self, report: Report) -> GpuOptions {
-        GpuOptions { report, ..self }
-    }
-
-    /// Sets how long to wait before a failed device is opened again; the wait doubles with each further failure.
-    pub fn pause(self, pause: Duration) -> GpuOptions {
-        GpuOptions { pause, ..self }
-    }
-}
-
-/// What a GPU has done so far.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Plans that the device answered.
-    pub answered: AtomicU64,
-    /// Plans that the CPU answered because the device does not support them.
-    pub unsupported: AtomicU64,
-    /// Plans that the CPU answered because the device failed or had too little memory.
-    pub fallen_back: AtomicU64,
-    /// How often the device failed.
-    pub failures: AtomicU64,
-    /// How often the device was opened.
-    pub opened: AtomicU64,
-}
 
 /// A thread that owns a device, and what other threads need to reach it.
 pub struct GpuWorker {
@@ -138,20 +43,30 @@ pub struct GpuWorker {
     inbox: Arc<Inbox<Connect>>,
     owner: Arc<Mutex<Owner>>,
     counters: Arc<Counters>,
+    waiting: Waiting,
+    state: Arc<OpenState>,
     /// `None` once it was joined, or if it could not be started.
     thread: Option<JoinHandle<()>>,
 }
 
-/// Asks for the device to be opened now, and for what came of it.
-type Connect = Sender<Result<(), GpuError>>;
+/// Asks for the device to be opened now.
+enum Connect {
+    /// And for what came of it.
+    Reply(Sender<Result<(), GpuError>>),
+    /// As for a job: not during the pause after a failure, and a failure is reported.
+    Quietly,
+}
 
 impl GpuWorker {
     /// Starts the thread. The device is opened with the first job.
-    pub fn start(index: Arc<Index>, options: GpuOptions) -> GpuWorker {
+    pub fn start(index: Arc<Index>, options: GpuOptions, costs: Arc<Costs>) -> GpuWorker {
         let (inbox, counters) = (Arc::new(Inbox::new()), Arc::new(Counters::default()));
+        let state = Arc::new(OpenState::default());
         let owner = Arc::new(Mutex::new(Owner {
             index: Arc::clone(&index),
             counters: Arc::clone(&counters),
+            state: Arc::clone(&state),
+            costs,
             again: None,
             pause: options.pause,
             options,
@@ -165,7 +80,7 @@ impl GpuWorker {
         if thread.is_err() {
             inbox.abandon();
         }
-        GpuWorker { index, inbox, owner, counters, thread: thread.ok() }
+        GpuWorker { index, inbox, owner, counters, waiting: Waiting::default(), state, thread: thread.ok() }
     }
 
     /// Takes plans one submission after the other, and answers them on the calling thread if the device has nothing
@@ -203,14 +118,39 @@ impl GpuWorker {
     /// Opens the device now instead of with the first job.
     pub fn connect(&self) -> Result<(), GpuError> {
         let (sender, receiver) = channel();
-        self.inbox.tell(sender);
+        self.inbox.tell(Connect::Reply(sender));
         let gone = |_| Err(GpuError::Failed { at: "opening a device", reason: "its thread ended".to_owned() });
         receiver.recv().unwrap_or_else(gone)
+    }
+
+    /// Opens the device as soon as its thread gets to it; returns at once.
+    pub fn warm_up(&self) {
+        self.inbox.tell(Connect::Quietly);
+    }
+
+    /// How busy the GPU is.
+    pub fn load(&self) -> GpuLoad {
+        GpuLoad {
+            is_open: self.state.is_open.load(Ordering::Relaxed),
+            uploads_lists: self.state.uploads_lists.load(Ordering::Relaxed),
+            waiting: Duration::from_nanos(self.waiting.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Counts the predicted time of what the device has been given.
+    pub fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     /// What the GPU has done so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The name of the device, if it is open. Waits for the jobs of others.
+    pub fn device_name(&self) -> Option<String> {
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        owner.device.as_ref().map(|device| device.session.device_name().to_owned())
     }
 
     /// Whether the device answers plans of this kind.
@@ -253,6 +193,8 @@ fn run(owner: &Mutex<Owner>, inbox: Arc<Inbox<Connect>>) {
 struct Owner {
     index: Arc<Index>,
     counters: Arc<Counters>,
+    state: Arc<OpenState>,
+    costs: Arc<Costs>,
     options: GpuOptions,
     /// `None` before the device is opened, and after it failed.
     device: Option<OpenDevice>,
@@ -301,7 +243,17 @@ impl Owner {
         let has_mail = mail.is_some();
         if let Some(Mail { submissions, messages, .. }) = mail {
             self.arrived.extend(submissions.iter().flat_map(Submission::jobs));
-            messages.into_iter().for_each(|reply| _ = reply.send(self.connect()));
+            for message in messages {
+                match message {
+                    Connect::Reply(reply) => _ = reply.send(self.connect()),
+                    Connect::Quietly if self.is_pausing() => {}
+                    Connect::Quietly => {
+                        if let Err(error) = self.connect() {
+                            self.close(&error);
+                        }
+                    }
+                }
+            }
         }
         self.advance() || has_mail
     }
@@ -310,9 +262,19 @@ impl Owner {
         self.arrived.is_empty() && self.device.as_ref().is_none_or(OpenDevice::is_idle)
     }
 
+    /// Whether the device failed and is not to be used for a while.
+    fn is_pausing(&self) -> bool {
+        self.device.is_none() && self.again.is_some_and(|again| Instant::now() < again)
+    }
+
     fn connect(&mut self) -> Result<(), GpuError> {
         if self.device.is_none() {
-            self.device = Some(self.open()?);
+            let start = Instant::now();
+            let device = self.open()?;
+            self.counters.opening.store(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            self.state.uploads_lists.store(!device.session.has_resident_lists(), Ordering::Relaxed);
+            self.device = Some(device);
+            self.state.is_open.store(true, Ordering::Release);
         }
         Ok(())
     }
@@ -321,7 +283,7 @@ impl Owner {
         let device = (self.options.open)()?;
         let memory = device.properties().memory;
         let gpu = Gpu::new(device, self.options.memory.unwrap_or(memory).min(memory));
-        let session = Session::open(gpu, &self.index, self.options.usage)?;
+        let session = Session::open(gpu, &self.index, self.options.usage, Arc::clone(&self.costs))?;
         self.counters.opened.fetch_add(1, Ordering::Relaxed);
         Ok(OpenDevice { session, stepwise: VecDeque::new(), scratch: StepScratch::default(), steps_are_next: false })
     }
@@ -331,7 +293,7 @@ impl Owner {
         if self.is_idle() {
             return false;
         }
-        if self.device.is_none() && self.again.is_some_and(|again| Instant::now() < again) {
+        if self.is_pausing() {
             self.arrived.clear();
             return true;
         }
@@ -352,7 +314,7 @@ impl Owner {
         if let Some(why) = why {
             (self.options.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));
         }
-        jobs.into_iter().for_each(|(job, why)| job.end(Outcome::Unanswered(why)));
+        jobs.into_iter().for_each(|(job, why)| job.end(Err(why)));
         if progress == Progress::Answered {
             self.pause = self.options.pause;
         }
@@ -363,6 +325,7 @@ impl Owner {
     /// for a while. Neither the report nor the device may end this thread by a panic.
     fn close(&mut self, error: &GpuError) {
         let pause = self.pause;
+        self.state.is_open.store(false, Ordering::Release);
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
         let line = format!("{error}; the CPU answers, and later queries may try the GPU again after {pause:?}");
         _ = catch_unwind(AssertUnwindSafe(|| (self.options.report)(&line)));
@@ -390,10 +353,10 @@ impl OpenDevice {
     }
 
     fn take(&mut self, job: Job) {
-        if !needs_work(job.plan()) {
-            job.end(Outcome::Answered(Answer::default()));
-        } else if runs_in_batches(job.plan()) {
+        if job.runs_in_batches() {
             self.session.push(job);
+        } else if !needs_work(job.plan()) {
+            job.end(Ok(Answer::default()));
         } else {
             self.stepwise.push_back(job);
         }
@@ -424,7 +387,7 @@ impl OpenDevice {
             answered = self.try_in_steps(index, &job);
         }
         match answered {
-            Ok(answer) => job.end(Outcome::Answered(answer)),
+            Ok(answer) => job.end(Ok(answer)),
             Err(Failure::Gpu(error)) if !error.is_out_of_memory() => {
                 self.stepwise.push_front(job);
                 return Err(error);
@@ -447,6 +410,7 @@ impl OpenDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::submission::Offer;
     use crate::query::Query;
     use crate::query::planner::Planner;
     use lanner_index::build::{BuildOptions, Quiet, build};
@@ -461,13 +425,21 @@ mod tests {
         build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
         let index = Arc::new(Index::open(folder.path()).unwrap());
         let plan = Planner::new(&index).plan(&Query::new("heron").k(5)).unwrap();
-        let worker = GpuWorker::start(Arc::clone(&index), GpuOptions::simulator().unwrap());
-        let submissions: Vec<Arc<Submission>> =
-            (1..20).map(|count| Submission::new(&index, vec![plan.clone(); count].into_iter(), |_| true)).collect();
+        let worker = GpuWorker::start(Arc::clone(&index), GpuOptions::simulator().unwrap(), Arc::default());
+        let submissions: Vec<Arc<Submission>> = (1..20)
+            .map(|count| {
+                Submission::new(
+                    &index,
+                    vec![plan.clone(); count].into_iter().map(Offer::from),
+                    |_| true,
+                    worker.waiting(),
+                )
+            })
+            .collect();
         submissions.iter().for_each(|submission| worker.submit(submission));
         drop(worker);
         for (submission, count) in submissions.iter().zip(1..) {
-            let answers: Vec<_> = submission.wait().into_iter().map(|outcome| outcome.answer().unwrap().hits).collect();
+            let answers: Vec<_> = submission.wait().into_iter().map(|outcome| outcome.unwrap().hits).collect();
             assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), vec![5; count]);
         }
     }

@@ -1,13 +1,17 @@
 //! Executors: they answer batches of plans, on the CPU or on a device. `inbox.rs` is how jobs reach a worker's thread.
 
+mod counters;
 mod cpu;
 mod gpu;
+mod gpu_options;
 mod inbox;
 mod threads;
 
 pub use crate::device::SmallBatches;
+pub use counters::{Counters, GpuLoad};
 pub use cpu::Cpu;
-pub use gpu::{Counters, GpuOptions, GpuWorker, Open, Report};
+pub use gpu::GpuWorker;
+pub use gpu_options::{GpuOptions, Open, Report};
 pub(crate) use threads::map_in_threads;
 
 use crate::query::answer::{Answer, Scored};

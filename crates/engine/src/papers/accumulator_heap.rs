@@ -249,7 +249,7 @@ mod tests {
                 }
                 let mut top = TopK::new(k);
                 heap.give(&pages, &mut top);
-                let found: Vec<(u32, u32)> = top.take().iter().map(|hit| (hit.document.0, hit.units)).collect();
+                let found: Vec<(u32, u32)> = top.take(|hit| hit).iter().map(|hit| (hit.document.0, hit.units)).collect();
                 prop_assert_eq!(&found, &expected, "algorithm {}", 1 + u32::from(is_second));
                 prop_assert_eq!(counts.0.iter().sum::<u64>(), postings.len() as u64);
             }

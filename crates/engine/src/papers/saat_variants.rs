@@ -133,7 +133,7 @@ pub fn run(
         Width::Bits16 => variant.answer(narrow, top),
         Width::Bits32 => variant.answer(wide, top),
     }
-    Ok(top.take())
+    Ok(top.take(|hit| hit))
 }
 
 /// A query that is being answered.

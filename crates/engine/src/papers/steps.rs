@@ -157,7 +157,11 @@ impl StepRun<'_> {
     fn note(&mut self, name: &'static str, place: Place, duration: Duration) {
         match self.steps.iter_mut().find(|step| step.name == name && step.place == place) {
             Some(step) => step.duration += duration,
-            None => self.steps.push(Step { name, place, duration }),
+            None => {
+                // Steps of one name are one entry, which says when the first of them ended.
+                let started = Instant::now().checked_sub(duration).unwrap_or_else(Instant::now);
+                self.steps.push(Step { name, place, started, duration });
+            }
         }
     }
 

@@ -5,15 +5,17 @@ use lanner_index::DocId;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::ops::AddAssign;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The answer to a query. Executors answer with [`Scored`] documents; `Searcher` makes hits of them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer<H = Hit> {
     /// The best k documents, best first.
     pub hits: Vec<H>,
-    /// Whether the answer is exact. It is unless the query had a budget that was too small.
+    /// Whether the answer is exact. It is unless the query had a budget that was too small, or its deadline passed.
     pub exact: bool,
+    /// The share of the documents that was searched: 1 unless a deadline passed.
+    pub coverage: f32,
     /// The work done.
     pub work: Work,
     /// Which steps ran where, and for how long.
@@ -43,6 +45,14 @@ pub struct Scored {
     pub units: u32,
 }
 
+impl Hit {
+    /// Makes hits of scored documents, with the scores of a model.
+    pub(crate) fn maker(model: ScoreModel) -> impl Fn(Scored) -> Hit {
+        let unit = model.unit();
+        move |Scored { document, units }| Hit { document, units, score: units as f32 * unit }
+    }
+}
+
 impl From<Hit> for Scored {
     fn from(Hit { document, units, .. }: Hit) -> Scored {
         Scored { document, units }
@@ -50,19 +60,22 @@ impl From<Hit> for Scored {
 }
 
 impl Answer<Scored> {
+    /// The answer with other hits.
+    pub fn map<H>(self, hit: impl Fn(Scored) -> H) -> Answer<H> {
+        let Answer { hits, exact, coverage, work, trace } = self;
+        Answer { hits: hits.into_iter().map(hit).collect(), exact, coverage, work, trace }
+    }
+
     /// The answer with the scores of a model.
     pub fn into_hits(self, model: ScoreModel) -> Answer {
-        let unit = model.unit();
-        let hit = |&Scored { document, units }: &Scored| Hit { document, units, score: units as f32 * unit };
-        let Answer { hits, exact, work, trace } = self;
-        Answer { hits: hits.iter().map(hit).collect(), exact, work, trace }
+        self.map(Hit::maker(model))
     }
 }
 
 impl<H> Default for Answer<H> {
     /// An exact answer without hits.
     fn default() -> Answer<H> {
-        Answer { hits: Vec::new(), exact: true, work: Work::default(), trace: Trace::default() }
+        Answer { hits: Vec::new(), exact: true, coverage: 1.0, work: Work::default(), trace: Trace::default() }
     }
 }
 
@@ -91,27 +104,60 @@ impl AddAssign for Work {
     }
 }
 
-/// The steps that led to an answer, in order.
-#[derive(Clone, Debug, Default, Serialize)]
+/// The steps that led to an answer, in order. Between the end of a step and the start of the next, the query waited.
+#[derive(Clone, Debug, Default)]
 pub struct Trace {
+    /// When the engine got the query; `None` if it was asked for a plan.
+    pub arrived: Option<Instant>,
     /// The steps.
     pub steps: Vec<Step>,
 }
 
 /// One step of a trace.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// What ran.
     pub name: &'static str,
     /// Where.
     pub place: Place,
+    /// When it began. Of the launches of a batch only the durations are known, and that the last one ended when the batch
+    /// was answered.
+    pub started: Instant,
     /// For how long.
-    #[serde(rename = "microseconds", serialize_with = "as_microseconds")]
     pub duration: Duration,
 }
 
-fn as_microseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_nanos() as f64 / 1000.0)
+impl Trace {
+    /// The steps with the time from the arrival of the query to the start of each.
+    pub fn timeline(&self) -> impl Iterator<Item = (Duration, &Step)> {
+        let arrived = self.arrived.or_else(|| self.steps.first().map(|step| step.started));
+        self.steps.iter().map(move |step| (arrived.map_or(Duration::ZERO, |at| step.started.duration_since(at)), step))
+    }
+
+    /// The time from the arrival of the query to the end of the last step.
+    pub fn total(&self) -> Duration {
+        self.timeline().map(|(start, step)| start + step.duration).max().unwrap_or_default()
+    }
+}
+
+impl Serialize for Trace {
+    /// Times are in microseconds; `start` counts from the arrival of the query.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct StepLine {
+            name: &'static str,
+            place: Place,
+            start: f64,
+            microseconds: f64,
+        }
+        let microseconds = |time: Duration| time.as_nanos() as f64 / 1000.0;
+        serializer.collect_seq(self.timeline().map(|(start, step)| StepLine {
+            name: step.name,
+            place: step.place,
+            start: microseconds(start),
+            microseconds: microseconds(step.duration),
+        }))
+    }
 }
 
 /// Where a step runs.
@@ -142,13 +188,18 @@ mod tests {
 
     #[test]
     fn an_answer_is_written_as_json_with_times_in_microseconds() {
-        let step = Step { name: "maxscore", place: Place::Cpu, duration: Duration::from_nanos(1500) };
+        let arrived = Instant::now();
+        let (started, duration) = (arrived + Duration::from_micros(2), Duration::from_nanos(1500));
+        let step = Step { name: "maxscore", place: Place::Cpu, started, duration };
         let hits = vec![Scored { document: DocId(3), units: 98_304 }];
-        let answer = Answer { hits, trace: Trace { steps: vec![step] }, ..Answer::default() };
+        let trace = Trace { arrived: Some(arrived), steps: vec![step] };
+        assert_eq!(trace.total(), Duration::from_nanos(3500));
+        let answer = Answer { hits, trace, ..Answer::default() };
         let json = serde_json::to_string(&answer.into_hits(ScoreModel::Bm25)).unwrap();
-        let expected = "{\"hits\":[{\"document\":3,\"units\":98304,\"score\":1.5}],\"exact\":true,\"work\":{\"postings_decoded\":0,\
+        let expected = "{\"hits\":[{\"document\":3,\"units\":98304,\"score\":1.5}],\"exact\":true,\"coverage\":1.0,\
+                        \"work\":{\"postings_decoded\":0,\
                         \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0},\
-                        \"trace\":{\"steps\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"microseconds\":1.5}]}}";
+                        \"trace\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"start\":2.0,\"microseconds\":1.5}]}";
         assert_eq!(json, expected);
         let impact = Answer { hits: vec![Scored { document: DocId(3), units: 7 }], ..Answer::default() };
         assert_eq!(impact.into_hits(ScoreModel::Impact).hits, [Hit { document: DocId(3), units: 7, score: 7.0 }]);

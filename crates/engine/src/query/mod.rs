@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The largest number of different terms in a query.
 pub const MOST_TERMS: usize = 1024;
@@ -79,7 +80,7 @@ pub struct UnknownName {
 }
 
 /// The value that prints as `name`.
-fn parse_name<T: Copy + fmt::Display>(what: &'static str, name: &str, all: &[T]) -> Result<T, UnknownName> {
+pub(crate) fn parse_name<T: Copy + fmt::Display>(what: &'static str, name: &str, all: &[T]) -> Result<T, UnknownName> {
     let found = all.iter().copied().find(|value| value.to_string() == name);
     found.ok_or_else(|| {
         let known: Vec<String> = all.iter().map(T::to_string).collect();
@@ -192,13 +193,26 @@ pub struct Query {
     /// The most postings that score-at-a-time processes, highest impacts first; [`Answer::exact`](crate::Answer::exact)
     /// says whether these were all.
     pub budget: Option<u64>,
+    /// How long the answer may take, from when the engine gets the query; `None` for as long as it takes.
+    pub deadline: Option<Duration>,
+    /// Whether the best hits so far are an answer when the deadline passes; otherwise that is an error.
+    pub allow_partial: bool,
 }
 
 impl Query {
     /// A query for the ten best documents with any of the words.
     pub fn new(text: impl Into<String>) -> Query {
-        let (algorithm, filter, budget) = (Algorithm::Auto, None, None);
-        Query { text: text.into(), mode: Mode::Or, k: 10, score: None, algorithm, filter, budget }
+        Query {
+            text: text.into(),
+            mode: Mode::Or,
+            k: 10,
+            score: None,
+            algorithm: Algorithm::Auto,
+            filter: None,
+            budget: None,
+            deadline: None,
+            allow_partial: false,
+        }
     }
 
     /// Sets how the terms combine.
@@ -229,6 +243,18 @@ impl Query {
     /// Stops score-at-a-time after this many postings.
     pub fn budget(self, postings: u64) -> Query {
         Query { budget: Some(postings), ..self }
+    }
+
+    /// Gives up after this time, from when the engine gets the query: with an error, or with the best hits so far if
+    /// [`Query::allow_partial`] is set. It is checked about once a millisecond, and never while a GPU is at work.
+    pub fn deadline(self, deadline: Duration) -> Query {
+        Query { deadline: Some(deadline), ..self }
+    }
+
+    /// Takes the best hits so far as an answer when the deadline passes; [`Answer::coverage`](crate::Answer::coverage)
+    /// says how many documents were searched.
+    pub fn allow_partial(self) -> Query {
+        Query { allow_partial: true, ..self }
     }
 
     /// The different terms of the text, by first occurrence; the weights of repeated terms are added up.

@@ -9,6 +9,7 @@ use lanner_index::open::ListSpan;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How a query will be answered.
 #[derive(Clone, Debug)]
@@ -42,6 +43,11 @@ pub struct Plan {
     pub filter: Option<Arc<DocumentSet>>,
     /// The most postings that score-at-a-time processes; `None` for all.
     pub budget: Option<u64>,
+    /// The least score that can enter, whatever the seed: k documents before `range` have a higher one, or an equal one,
+    /// which wins by its smaller number. 0 if none is known.
+    pub floor: u32,
+    /// When to give up.
+    pub deadline: Option<Instant>,
     /// The stages, run in turn until one has k hits; none if no document can be a hit.
     pub stages: Arc<[Stage]>,
 }
@@ -147,13 +153,14 @@ impl Plan {
         self.stages.iter().map(|stage| Plan { stages: Arc::new([*stage]), ..self.clone() })
     }
 
-    /// The score that a hit of a stage must reach: the seed, or 1 without one, since every posting weighs at least 1.
+    /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every posting weighs at least 1.
     /// The hits of an AND may all have lower scores than the seed.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
-        match stage.operation {
+        let seed = match stage.operation {
             Operation::And => 1,
             Operation::Or => self.seed.unwrap_or(1),
-        }
+        };
+        seed.max(self.floor)
     }
 }
 
@@ -265,8 +272,29 @@ pub(crate) mod tests {
             seed: Some(7),
             filter: None,
             budget: None,
+            floor: 0,
+            deadline: None,
             stages: stages.map(|operation| Stage { operation, algorithm: Algorithm::Exhaustive }).into(),
         }
+    }
+
+    /// An OR of sparse lists with these numbers of postings.
+    pub(crate) fn plan_of_lists(postings: &[u32]) -> Plan {
+        let list = |&postings: &u32| PlannedList {
+            term: postings.to_string(),
+            id: TermId(0),
+            span: ListSpan::default(),
+            postings,
+            is_dense: false,
+            document_frequency: u64::from(postings),
+            query_weight: 1.0,
+            idf: 1.0,
+            multiplier: 1.0,
+            bound: 1 << 16,
+            kth_weights: [0; STORED_K.len()],
+        };
+        let stages = Arc::new([Stage { operation: Operation::Or, algorithm: Algorithm::Scatter }]);
+        Plan { lists: postings.iter().map(list).collect(), mode: Mode::Or, stages, ..plan_over(0..10_000_000) }
     }
 
     #[test]

@@ -106,9 +106,14 @@ impl<'a> Planner<'a> {
 
     /// Plans a query.
     pub fn plan(&self, query: &Query) -> Result<Plan, PlanError> {
+        self.plan_terms(query, query.terms(self.index.analyzer())?)
+    }
+
+    /// Plans a query with these terms instead of those of its text: terms of the index, which an analyzer might change.
+    pub fn plan_terms(&self, query: &Query, terms: Vec<QueryTerm>) -> Result<Plan, PlanError> {
         let score = self.score_model(query)?;
         self.check_algorithm(query, score)?;
-        let (known, unknown) = self.known_terms(query.terms(self.index.analyzer())?)?;
+        let (known, unknown) = self.known_terms(terms)?;
         let (lists, missing) = self.lists(score, query.mode, known)?;
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
         let static_bound = match score {
@@ -134,6 +139,8 @@ impl<'a> Planner<'a> {
             seed: seed(query, &lists),
             filter: query.filter.clone(),
             budget: query.budget,
+            floor: 0,
+            deadline: None,
             stages: stages(query, &lists, self.index.documents(), largest).into_iter().filter(can_run).collect(),
             lists: lists.into(),
             missing: missing.into(),

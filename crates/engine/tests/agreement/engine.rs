@@ -214,7 +214,7 @@ impl Engine {
                 for stage in plan.stages.iter() {
                     let earlier = EarlierHits::new(std::mem::take(&mut hits));
                     Task { plan: &plan, stage, index: &index, earlier: &earlier }.run(&mut workspace).unwrap();
-                    hits = workspace.top.take();
+                    hits = workspace.top.take(|hit| hit);
                     if hits.len() >= case.k {
                         break;
                     }

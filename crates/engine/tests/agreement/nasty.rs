@@ -10,7 +10,7 @@ use lanner::GpuOptions;
 use lanner::internals::query::LARGEST_WEIGHT;
 use lanner::internals::query::answer::Work;
 use lanner::internals::query::planner::{PlanError, Planner};
-use lanner::{Algorithm, DocId, DocumentSet, Mode, Query, ScoreModel, Searcher};
+use lanner::{Algorithm, DocId, DocumentSet, Mode, Policy, Query, ScoreModel, Searcher};
 use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;
 use lanner_index::weight::Bm25;
@@ -275,7 +275,8 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
 /// Searching with skip pointers decodes at most one block for each candidate; merging decodes all blocks.
 fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     let index = nasty().index(Lists::Sparse(CodecName::Bitpack));
-    let searcher = Searcher::new(index).with_gpu(GpuOptions::new(Box::new(|| Ok(device::open(5)))));
+    let gpu = GpuOptions::new(Box::new(|| Ok(device::open(5))));
+    let searcher = Searcher::new(index).with_gpu(gpu).with_policy(Policy::Gpu);
     let decoded = |algorithm| {
         let query = Query::new("rare all").mode(Mode::And).algorithm(algorithm);
         let answer = searcher.search(&query).unwrap();

@@ -126,12 +126,18 @@ fn kernel_seconds(answers: &[Answer<Scored>]) -> f64 {
 mod tests {
     use super::*;
     use lanner::internals::query::answer::{Step, Trace};
+    use std::time::Instant;
 
     #[test]
     fn the_kernels_of_a_batch_count_once() {
         let answer = |durations: &[u64]| {
-            let step = |&ms: &u64| Step { name: "scatter", place: Place::Gpu, duration: Duration::from_millis(ms) };
-            Answer { trace: Trace { steps: durations.iter().map(step).collect() }, ..Answer::default() }
+            let started = Instant::now();
+            let step = |&ms: &u64| {
+                let duration = Duration::from_millis(ms);
+                Step { name: "scatter", place: Place::Gpu, started, duration }
+            };
+            let trace = Trace { arrived: None, steps: durations.iter().map(step).collect() };
+            Answer { trace, ..Answer::default() }
         };
         let answers = [answer(&[2, 3]), answer(&[]), answer(&[4]), answer(&[2, 3]), answer(&[4])];
         assert_eq!(kernel_seconds(&answers), 0.009);

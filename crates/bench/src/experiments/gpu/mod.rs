@@ -18,13 +18,13 @@ use crate::error::{BenchError, Result};
 use crate::result::{Label, Measurement};
 use crate::suite::{GpuPart, display_by_name};
 use clap::ValueEnum;
-use lanner::{Mode, ScoreModel};
+use lanner::{Index, Mode, ScoreModel};
 use lanner_gpu::device::{Device, Properties};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 use timing::Executors;
-use workload::Workload;
+use workload::{Wanted, Workload};
 
 /// Minimal number of runs of a measurement.
 const MIN_RUNS: usize = 3;
@@ -102,9 +102,11 @@ impl GpuRun<'_> {
     pub fn prepare(&self) -> Result<(Arc<dyn Device>, Workload)> {
         let device = self.context.options.device.open()?;
         (self.context.say)(&format!("opened {}; preparing the index", device.properties().name));
-        let index = Arc::new(workload::open_index(&self.context)?);
+        let index = Arc::new(Index::open(workload::index_folder(&self.context)?)?);
         (self.context.say)("choosing queries");
-        Ok((device, Workload::choose(self, index)?))
+        let GpuPart { log, postings, of_documents, .. } = self.part;
+        let wanted = Wanted { log, postings: *postings, of_documents: *of_documents };
+        Ok((device, Workload::choose(&self.context, wanted, index)?))
     }
 
     fn keeps(&self, part: Part) -> bool {

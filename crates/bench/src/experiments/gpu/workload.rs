@@ -1,16 +1,17 @@
 //! The index of the collection, and queries whose mean number of postings is the one that the suite asks for.
 
-use super::GpuRun;
 use crate::collection;
 use crate::error::{BenchError, Result};
 use crate::experiments::Context;
 use crate::query_log;
 use crate::result::Measurement;
 use crate::statistics;
+use crate::suite::LogPart;
 use crate::table::{Table, bytes, count, number};
 use lanner::Index;
 use lanner_index::build::BuildOptions;
 use lanner_index::format::segment::Section;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Queries and their index.
@@ -35,34 +36,41 @@ struct Choice {
     mean: f64,
 }
 
-/// Opens the index of the suite's collection; builds it if it is not cached.
-pub fn open_index(context: &Context<'_>) -> Result<Index> {
+/// Which queries of a log are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub log: &'a LogPart,
+    /// Mean postings of a query in a collection of `of_documents` documents; proportional in others.
+    pub postings: f64,
+    pub of_documents: u64,
+}
+
+/// Returns the folder with the index of the suite's collection; builds it if it is not cached.
+pub fn index_folder(context: &Context<'_>) -> Result<PathBuf> {
     let (part, data) = (&context.suite.collection, &context.options.data);
     let stamp = collection::stamp(part, data)?;
     let name = part.scale.map_or("whole".to_owned(), |scale| format!("scaled-{}", scale.documents));
-    let folder = context.cache("gpu").index((&name, &stamp), &context.options.program, |folder| {
+    context.cache("gpu").index((&name, &stamp), &context.options.program, |folder| {
         let (analyzer, bm25) = (part.analyzer()?, part.bm25());
         let options = BuildOptions { analyzer, bm25, frequencies: true, impacts: true, ..BuildOptions::default() };
         collection::build_index(part, data, folder, &options)
-    })?;
-    Ok(Index::open(folder)?)
+    })
 }
 
 impl Workload {
     /// Chooses queries of the log.
-    pub fn choose(run: &GpuRun<'_>, index: Arc<Index>) -> Result<Workload> {
-        let part = run.part;
-        let log = run.context.read_log(&part.log)?;
+    pub fn choose(context: &Context<'_>, wanted: Wanted<'_>, index: Arc<Index>) -> Result<Workload> {
+        let log = context.read_log(wanted.log)?;
         let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
         let known = query_log::known_terms(&log, index.analyzer(), is_known);
         let mut queries = Vec::new();
         for terms in known {
             queries.push((postings_of(&index, &terms)?, terms.join(" ")));
         }
-        let wanted = part.postings * f64::from(index.documents()) / part.of_documents as f64;
-        let choice = choose(&queries.iter().map(|query| query.0).collect::<Vec<_>>(), wanted);
+        let mean = wanted.postings * f64::from(index.documents()) / wanted.of_documents as f64;
+        let choice = choose(&queries.iter().map(|query| query.0).collect::<Vec<_>>(), mean);
         queries.retain(|query| query.0 <= choice.cap);
-        let sample = run.context.options.only.sample(part.log.sample);
+        let sample = context.options.only.sample(wanted.log.sample);
         let (postings, texts) = query_log::spread(&queries, sample).into_iter().unzip();
         let workload = Workload { index, texts, postings, choice };
         if workload.texts.is_empty() {

@@ -9,6 +9,7 @@ use crate::statistics::Spread;
 use crate::table::{DASH, Table, number};
 use lanner::{Mode, Query, Searcher};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Minimal duration of a run: shorter ones are repeated within it.
@@ -69,14 +70,17 @@ impl Rates {
 /// Measures each number of threads; the numbers alternate.
 fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates> {
     let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
+    let searcher_of = |threads| Searcher::new(Arc::clone(searcher.index())).with_threads(threads);
+    let searchers: Vec<(usize, Searcher)> =
+        race.part.threads.iter().map(|&threads| (threads, searcher_of(threads))).collect();
     let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for _ in 0..race.part.repetitions * ROUNDS {
-        for &threads in &race.part.threads {
+        for (threads, searcher) in &searchers {
             let (start, mut answered) = (Instant::now(), 0);
             while answered == 0 || start.elapsed().as_secs_f64() < MIN_SECONDS.min(race.part.seconds) {
-                answered += std::hint::black_box(searcher.search_batch(&queries, threads)?).len().max(1);
+                answered += std::hint::black_box(searcher.search_batch(&queries)?).len().max(1);
             }
-            runs.entry(threads).or_default().push(answered as f64 / start.elapsed().as_secs_f64());
+            runs.entry(*threads).or_default().push(answered as f64 / start.elapsed().as_secs_f64());
         }
     }
     let rates = runs.iter().map(|(&threads, runs)| (threads, Spread::of(runs.iter().copied()).median)).collect();

@@ -223,7 +223,7 @@ impl Runner<'_> {
         };
         let task = Task { plan, stage: &stage, index: self.index, earlier: &EarlierHits::default() };
         match how {
-            How::Exhaustive => task.run(&mut self.workspace).map(|_| self.workspace.top.take()),
+            How::Exhaustive => task.run(&mut self.workspace).map(|_| self.workspace.top.take(|hit| hit)),
             How::ScoreAtATime(options) => saat_variants::run(&task, &options, &mut self.memory, &mut NoCounts),
         }
     }

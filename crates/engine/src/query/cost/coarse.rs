@@ -1,25 +1,10 @@
-//! The cost of plans: the only place that predicts time or work. Each constant names the measurement behind it.
+//! Coarse predictions, by formulas: good enough to order plans and to divide them.
 
-use super::Algorithm;
-use super::plan::{Operation, Plan, PlannedList, Stage};
+use crate::query::Algorithm;
+use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_index::codec::BLOCK;
 use lanner_index::format::dense::CHUNK;
 use std::time::Duration;
-
-/// A single query predicted to take at least this long is split among the threads of the CPU. Starting and joining a
-/// thread takes 34 to 50 us (median of 2,000 scopes of 1, 3 and 15 threads on a busy machine with two cores).
-pub const SPLIT_FROM: Duration = Duration::from_micros(400);
-
-/// With at least this many lists MaxScore has little to skip (docs/algorithms.md, `auto`).
-pub const MANY_LISTS: usize = 16;
-/// With k at least this large MaxScore has little to skip (docs/algorithms.md, `auto`).
-pub const LARGE_K: usize = 1000;
-
-/// A device answers plans of up to this many launches sooner as single queries than as a batch: eight ORs take 161
-/// instead of 213 us on an H200, sixteen the same either way (docs/decisions/0015-graphs-and-plans-apart.md).
-pub const FEW_LAUNCHES: usize = 12;
-/// With up to this many plans, the overhead of starting a batch on a device matters (the same decision).
-pub const SMALL_BATCH: usize = 64;
 
 /// Costs on one core at 2.8 GHz. They order plans and decide which are split, so a factor of two matters little. The
 /// measured figures are least-squares fits over 600 queries of Terabyte-2005 (the half for tuning) on the Wikipedia
@@ -48,7 +33,7 @@ pub fn cpu_time(plan: &Plan) -> Duration {
 }
 
 /// No algorithm reads more than every posting. An AND reads of each list little more than the postings of the shortest.
-fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
+pub(super) fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     let sum = |lists: &mut dyn Iterator<Item = &PlannedList>| lists.map(|list| f64::from(list.postings)).sum::<f64>();
     let (lists, all) = (plan.lists.len() as f64, sum(&mut plan.lists.iter()));
     let shortest = plan.lists.iter().map(|list| list.postings).min().unwrap_or(0);
@@ -69,11 +54,11 @@ fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     nanoseconds::START + share_of_documents(plan) * work
 }
 
-/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR an eighth of those of its dense
-/// lists, at the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a
-/// batch. Both were set by trial with the suite `gpu`; no run that isolates them was kept.
+/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR half of those of its dense lists, at
+/// the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a batch. Measured in
+/// decision 17.
 const POSTINGS_PER_MATCH: u64 = 2;
-const POSTINGS_PER_LOOKUP: u64 = 8;
+const POSTINGS_PER_LOOKUP: u64 = 2;
 
 /// Predicts the work of a plan on a device, in postings decoded.
 pub fn device_work(plan: &Plan) -> u64 {
@@ -96,6 +81,6 @@ pub fn device_stage_work(plan: &Plan, operation: Operation) -> u64 {
     (work as f64 * share_of_documents(plan)) as u64 + 1
 }
 
-fn share_of_documents(plan: &Plan) -> f64 {
+pub(super) fn share_of_documents(plan: &Plan) -> f64 {
     plan.range.len() as f64 / f64::from(plan.documents.max(1))
 }

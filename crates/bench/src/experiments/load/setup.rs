@@ -1,0 +1,226 @@
+//! What all parts share: the index, the queries with their answers, calibrated costs, and engines.
+
+use super::LoadRun;
+use crate::error::{BenchError, Result};
+use crate::experiments::Findings;
+use crate::experiments::gpu::workload::{self, Wanted, Workload};
+use crate::load::{Bulk, ClosedLoop, QuerySet, Questions, Span};
+use crate::machine::cores;
+use crate::result::{Label, Measurement};
+use lanner::internals::Engine;
+use lanner::internals::calibrate::{Calibration, Folder};
+use lanner::internals::executors::GpuOptions;
+use lanner::internals::query::cost::{Costs, Features, Route};
+use lanner::{Index, Policy, ScoreModel};
+use lanner_gpu::device::Device;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Plans of a batch in calibration: as many as the engine submits together.
+const BATCH: usize = 256;
+/// The same for the simulator, which takes long for each.
+const SIMULATED_BATCH: usize = 8;
+/// How long an engine runs before it is measured, so that its buffers have grown.
+const WARM_UP_S: f64 = 0.2;
+
+/// What is measured.
+pub struct Setup<'a> {
+    pub run: LoadRun<'a>,
+    pub device: Arc<dyn Device>,
+    pub folder: PathBuf,
+    pub index: Arc<Index>,
+    pub costs: Costs,
+    /// For each log and mode; those of the first log first.
+    pub sets: Vec<LogSet>,
+}
+
+/// The queries of a log in one mode.
+pub struct LogSet {
+    pub log: String,
+    pub set: QuerySet,
+    /// `is_short[number]`: whether the query is in the tenth that is predicted to take the CPU the least time.
+    pub is_short: Vec<bool>,
+}
+
+/// Where lists are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// On the device.
+    Resident,
+    /// On the host; a batch uploads those that it needs.
+    Uploaded,
+}
+
+impl std::fmt::Display for Lists {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Lists::Resident => "resident",
+            Lists::Uploaded => "uploaded",
+        })
+    }
+}
+
+/// How an engine is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Make {
+    pub policy: Policy,
+    pub threads: usize,
+    pub lists: Lists,
+    /// The most queries that it accepts; `None` for its default.
+    pub queue: Option<usize>,
+}
+
+impl Make {
+    /// With resident lists and the default queue.
+    pub fn new(policy: Policy, threads: usize) -> Make {
+        Make { policy, threads, lists: Lists::Resident, queue: None }
+    }
+}
+
+impl<'a> Setup<'a> {
+    /// Opens the device and the index, chooses and answers the queries, and calibrates costs.
+    pub fn prepare(run: LoadRun<'a>) -> Result<(Setup<'a>, Findings)> {
+        let LoadRun { context, part } = run;
+        let device = context.options.device.open()?;
+        (context.say)(&format!("opened {}; preparing the index", device.properties().name));
+        let folder = workload::index_folder(&context)?;
+        let index = Arc::new(Index::open(&folder)?);
+        (context.say)("choosing queries, and answering them on the CPU");
+        let (mut sets, mut findings) = (Vec::new(), Findings::default());
+        for log in part.logs.iter().filter(|log| context.keeps("log", &log.name)) {
+            let wanted = Wanted { log, postings: part.postings, of_documents: part.of_documents };
+            let work = Workload::choose(&context, wanted, Arc::clone(&index))?;
+            let (measurements, table) = work.describe(&log.name);
+            findings.measurements.extend(measurements);
+            findings.tables.push(table);
+            for mode in context.kept("mode", &part.modes) {
+                let questions = Questions { mode, k: part.k, score: ScoreModel::Bm25 };
+                let set = QuerySet::new(&index, &work.texts, questions, cores())?;
+                sets.push((log.name.clone(), set));
+            }
+        }
+        if sets.is_empty() {
+            return Err(BenchError::Usage("--only log= and mode= select nothing".to_owned()));
+        }
+        let mut setup = Setup { run, device, folder, index, costs: Costs::default(), sets: Vec::new() };
+        setup.costs = setup.calibrate()?;
+        setup.sets = sets.into_iter().map(|(log, set)| LogSet::new(log, set, &setup.costs)).collect();
+        Ok((setup, findings))
+    }
+
+    /// The folder of calibrated costs: in that of the index, with which it is removed when the program changes.
+    pub fn costs_folder(&self) -> PathBuf {
+        self.folder.join("costs")
+    }
+
+    /// Reads the costs of this device and index, or measures them.
+    fn calibrate(&self) -> Result<Costs> {
+        let (say, name) = (self.run.context.say, &self.device.properties().name);
+        let folder = Folder::new(self.costs_folder());
+        if let Some(costs) = folder.load(&self.index, name)? {
+            say("costs are calibrated");
+            return Ok(costs);
+        }
+        say("calibrating costs");
+        let engine = || Engine::new(Arc::clone(&self.index));
+        let resident = engine().gpu(self.gpu_options(Lists::Resident));
+        let uploading = engine().gpu(self.gpu_options(Lists::Uploaded));
+        resident.connect()?;
+        uploading.connect()?;
+        let calibration = Calibration {
+            cpu: &engine(),
+            threads: (cores() / 2).max(1),
+            resident: Some(&resident),
+            uploading: Some(&uploading),
+            batch: if self.device.properties().is_simulated { SIMULATED_BATCH } else { BATCH },
+            budget: Duration::from_secs_f64(self.run.part.calibration_s),
+        };
+        let costs = calibration.run()?.costs;
+        folder.save(&self.index, name, &costs)?;
+        Ok(costs)
+    }
+
+    fn gpu_options(&self, lists: Lists) -> GpuOptions {
+        let device = Arc::clone(&self.device);
+        let options = GpuOptions::new(Box::new(move || Ok(Arc::clone(&device))));
+        let options = options.report(Box::new(|line| eprintln!("{line}")));
+        match lists {
+            Lists::Resident => options,
+            Lists::Uploaded => options.upload_lists().threads(cores()),
+        }
+    }
+
+    /// Makes an engine whose device is open. The policy `cpu` has no device.
+    pub fn engine(&self, make: Make) -> Result<Engine> {
+        let engine = Engine::new(Arc::clone(&self.index)).costs(self.costs.clone());
+        let engine = engine.threads(make.threads).policy(make.policy);
+        let engine = match make.queue {
+            Some(queue) => engine.queue(queue),
+            None => engine,
+        };
+        if make.policy == Policy::Cpu {
+            return Ok(engine);
+        }
+        let engine = engine.gpu(self.gpu_options(make.lists));
+        engine.connect()?;
+        Ok(engine)
+    }
+
+    /// Threads of an engine beside the senders. A sender is the thread that asks, which counts among the engine's.
+    pub fn threads_beside_senders(&self) -> usize {
+        (cores() + 1).saturating_sub(self.run.part.senders).max(2)
+    }
+
+    /// The queries of the first log.
+    pub fn first_log(&self) -> impl Iterator<Item = &LogSet> {
+        self.sets.iter().filter(|set| set.log == self.sets[0].log)
+    }
+
+    /// How long closed loops last.
+    pub fn span(&self) -> Span {
+        let seconds = self.run.part.seconds;
+        Span { seconds, longest_s: seconds, queries: 0 }
+    }
+
+    /// How long streams last.
+    pub fn stream_span(&self) -> Span {
+        let seconds = self.run.part.seconds.min(self.run.part.longest_s);
+        Span { seconds, longest_s: seconds, queries: 0 }
+    }
+
+    /// Lets the buffers of an engine grow that queries are submitted to.
+    pub fn warm_up(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
+        let closed = ClosedLoop { engine, set, span: short(self.span()) };
+        closed.submitted(1, self.run.part.clients).map(drop)
+    }
+
+    /// The same for streams.
+    pub fn warm_up_stream(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
+        Bulk { engine, set, span: short(self.stream_span()) }.texts_to_ids().map(drop)
+    }
+}
+
+/// A span that is long enough for buffers to grow.
+fn short(span: Span) -> Span {
+    let seconds = span.seconds.min(WARM_UP_S);
+    Span { seconds, longest_s: seconds, ..span }
+}
+
+impl LogSet {
+    fn new(log: String, set: QuerySet, costs: &Costs) -> LogSet {
+        let times: Vec<Duration> =
+            set.plans.iter().map(|plan| costs.predict(&Features::of(plan), Route::Cpu)).collect();
+        let mut sorted = times.clone();
+        sorted.sort_unstable();
+        let limit = sorted[sorted.len().div_ceil(10) - 1];
+        LogSet { log, set, is_short: times.into_iter().map(|time| time <= limit).collect() }
+    }
+
+    /// A measurement with the labels of the log and the mode, and further ones.
+    pub fn measurement(&self, kind: &str, further: &[Label<'_>]) -> Measurement {
+        let questions = &self.set.questions;
+        let labels: [Label<'_>; 3] = [("log", &self.log), ("mode", &questions.mode), ("k", &questions.k)];
+        Measurement::new(kind, &[&labels, further].concat())
+    }
+}

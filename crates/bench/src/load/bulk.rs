@@ -1,0 +1,106 @@
+//! Many queries by one caller, as a stream: how many an engine answers if it never waits for queries.
+
+use super::answers::{QuerySet, hash_of};
+use crate::error::Result;
+use lanner::internals::Engine;
+use lanner::{Answer, Ids, Query, SearchError};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The clock is read once for this many queries, which are asked in any case.
+const QUERIES_PER_LOOK: usize = 64;
+
+/// How long a run lasts: at least `seconds`, then until `queries` were asked, but not longer than `longest_s`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    pub seconds: f64,
+    pub longest_s: f64,
+    pub queries: usize,
+}
+
+impl Span {
+    /// Whether no more queries are asked after `asked` of them and some seconds.
+    pub fn is_over(&self, asked: usize, seconds: f64) -> bool {
+        seconds >= self.longest_s || (seconds >= self.seconds && asked >= self.queries)
+    }
+}
+
+/// A stream of a log's queries, over and over.
+pub struct Bulk<'a> {
+    pub engine: &'a Engine,
+    pub set: &'a QuerySet,
+    pub span: Span,
+}
+
+/// How many queries were answered in which time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answered {
+    pub queries: usize,
+    pub seconds: f64,
+}
+
+impl Answered {
+    pub fn rate(&self) -> f64 {
+        self.queries as f64 / self.seconds
+    }
+}
+
+impl Bulk<'_> {
+    /// From the text of each query to the external ids of its hits.
+    pub fn texts_to_ids(&self) -> Result<Answered> {
+        let index = Arc::clone(self.engine.index());
+        let ids = move |_: Query, answer: Result<Answer, SearchError>| -> Result<Ids, SearchError> {
+            Ok(index.ids(answer?.hits.iter().map(|hit| hit.document))?)
+        };
+        let stream = self.engine.stream_map(self.source(&self.set.queries), ids);
+        self.read(stream, |number, ids| *ids == self.set.ids[number])
+    }
+
+    /// From plans that were made before to hits.
+    pub fn plans_to_hits(&self) -> Result<Answered> {
+        let stream = self.engine.stream_plans(self.source(&self.set.plans));
+        self.read(stream, |number, answer| {
+            hash_of(answer.hits.iter().map(|hit| (hit.document, hit.units))) == self.set.hashes[number]
+        })
+    }
+
+    /// What is asked, over and over until the run ends.
+    fn source<Q: Clone>(&self, all: &Arc<Vec<Q>>) -> impl Iterator<Item = Q> + use<Q> {
+        let (all, span, start) = (Arc::clone(all), self.span, Instant::now());
+        let is_over = move |asked: usize| {
+            asked > 0 && asked.is_multiple_of(QUERIES_PER_LOOK) && span.is_over(asked, start.elapsed().as_secs_f64())
+        };
+        (0usize..).take_while(move |&asked| !is_over(asked)).map(move |asked| all[asked % all.len()].clone())
+    }
+
+    /// Reads and checks all answers.
+    fn read<T>(
+        &self,
+        answers: impl Iterator<Item = Result<T, SearchError>>,
+        is_right: impl Fn(usize, &T) -> bool,
+    ) -> Result<Answered> {
+        let (start, mut queries) = (Instant::now(), 0);
+        for answer in answers {
+            if !is_right(queries % self.set.len(), &answer?) {
+                return Err(self.set.wrong(queries));
+            }
+            queries += 1;
+        }
+        Ok(Answered { queries, seconds: start.elapsed().as_secs_f64() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_lasts_for_its_seconds_and_its_queries_but_not_too_long() {
+        let span = Span { seconds: 1.0, longest_s: 2.0, queries: 100 };
+        for (asked, seconds, is_over) in
+            [(0, 0.0, false), (200, 0.9, false), (99, 1.5, false), (100, 1.0, true), (5, 2.0, true)]
+        {
+            assert_eq!(span.is_over(asked, seconds), is_over, "{asked} after {seconds} s");
+        }
+    }
+}

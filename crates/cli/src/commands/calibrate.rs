@@ -1,0 +1,167 @@
+//! `lanner calibrate`: measures how long queries take on this machine, so that the engine can predict it.
+
+use crate::executor_options::ExecutorOptions;
+use crate::failure::Failure;
+use crate::quantity::count;
+use crate::whole_file::{stdout, write_json_line};
+use lanner::eval::Topics;
+use lanner::internals::Engine;
+use lanner::internals::calibrate::{Calibrated, Calibration, Errors, Fit, Folder};
+use lanner::internals::query::cost::Route;
+use lanner::{Index, Mode, Plan, Query};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Plans of a batch: as many as the engine submits together.
+const BATCH: usize = 256;
+/// The same for the simulator, which takes long for each.
+const SIMULATED_BATCH: usize = 8;
+
+/// Measure how long queries take on each executor, so that the engine can predict where they finish first
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The index folder
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    #[command(flatten)]
+    executor: ExecutorOptions,
+    /// The time for all measurements, in seconds
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    seconds: u64,
+    /// Also measure how far predictions are off for the queries of this file, answered one by one with ten hits
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    device: &'a str,
+    fits: &'a [Fit],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queries: Vec<OnQueries>,
+    file: &'a Path,
+}
+
+/// The error of predictions for queries of a log.
+#[derive(Serialize)]
+struct OnQueries {
+    route: &'static str,
+    mode: String,
+    queries: usize,
+    #[serde(flatten)]
+    errors: Errors,
+}
+
+/// The engines that are measured.
+struct Engines {
+    cpu: Engine,
+    resident: Option<Engine>,
+    uploading: Option<Engine>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let folder = Folder::of_user()?;
+    let index = Arc::new(Index::open(&arguments.index)?);
+    let engines = Engines::open(&index, &arguments.executor)?;
+    let device = engines.resident.as_ref().and_then(Engine::device_name).unwrap_or_else(|| "cpu".to_owned());
+    let calibration = Calibration {
+        cpu: &engines.cpu,
+        threads: (cores() / 2).max(1),
+        resident: engines.resident.as_ref(),
+        uploading: engines.uploading.as_ref(),
+        batch: if arguments.executor.is_simulated() { SIMULATED_BATCH } else { BATCH },
+        budget: Duration::from_secs(arguments.seconds),
+    };
+    let calibrated = calibration.run()?;
+    if calibrated.fits.iter().all(|fit| fit.leaves == 0) {
+        return Err(Failure::new("too little was measured; index more documents, or give more --seconds"));
+    }
+    let file = folder.save(&index, &device, &calibrated.costs)?;
+    let queries = match &arguments.queries {
+        Some(path) => errors_on(path, &calibration, &calibrated)?,
+        None => Vec::new(),
+    };
+    let report = Report { device: &device, fits: &calibrated.fits, queries, file: &file };
+    let mut out = stdout();
+    match arguments.json {
+        true => write_json_line(&report, &mut out)?,
+        false => report.write(&mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+impl Engines {
+    fn open(index: &Arc<Index>, executor: &ExecutorOptions) -> Result<Engines, Failure> {
+        let engine = || Engine::new(Arc::clone(index));
+        let threads = cores();
+        let mut resident = executor.gpu(threads)?.map(|gpu| engine().gpu(gpu));
+        match resident.as_ref().map_or(Ok(()), Engine::connect) {
+            Ok(()) => {}
+            Err(error) if executor.names_gpu() => return Err(error.into()),
+            // There is none, and nobody asked for one.
+            Err(_) => resident = None,
+        }
+        let uploading = executor.gpu(threads)?.filter(|_| resident.is_some());
+        let uploading = uploading.map(|gpu| engine().gpu(gpu.upload_lists()));
+        uploading.as_ref().map_or(Ok(()), Engine::connect)?;
+        Ok(Engines { cpu: engine(), resident, uploading })
+    }
+}
+
+/// Measures the error of predictions for the queries of a file.
+fn errors_on(path: &Path, calibration: &Calibration<'_>, calibrated: &Calibrated) -> Result<Vec<OnQueries>, Failure> {
+    let topics = Topics::open(path, None)?.topics;
+    let mut errors = Vec::new();
+    for mode in [Mode::And, Mode::Or] {
+        let plan = |text: &str| calibration.cpu.plan(&Query::new(text).mode(mode));
+        let plans: Vec<Plan> = topics.iter().map(|topic| plan(&topic.text)).collect::<Result<_, _>>()?;
+        let plans: Vec<Plan> = plans.into_iter().filter(|plan| !plan.stages.is_empty()).collect();
+        let costs = &calibrated.costs;
+        let mut add = |route: Route, errors_of: Errors| {
+            let (mode, queries) = (mode.to_string(), plans.len());
+            errors.push(OnQueries { route: route.name(), mode, queries, errors: errors_of });
+        };
+        add(Route::Cpu, Errors::on_cpu(costs, calibration, &plans)?);
+        if let Some(gpu) = calibration.resident {
+            add(Route::GpuSingle, Errors::on_gpu(costs, gpu, &plans)?);
+        }
+    }
+    Ok(errors)
+}
+
+/// Cores of the machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Report<'_> {
+    fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
+        writeln!(out, "device  {}", self.device)?;
+        writeln!(out, "\n{:<10}  {:<9}  {:>7}  {:>6}  {:>6}", "route", "operation", "samples", "leaves", "error")?;
+        for Fit { route, operation, samples, leaves, error } in self.fits {
+            let (samples, error) = (count(*samples as u64), error.map_or("-".to_owned(), percent));
+            writeln!(out, "{route:<10}  {operation:<9}  {samples:>7}  {leaves:>6}  {error:>6}")?;
+        }
+        if !self.queries.is_empty() {
+            writeln!(out, "\n{:<10}  {:<9}  {:>7}  {:>6}  {:>8}", "route", "mode", "queries", "error", "learning")?;
+        }
+        for OnQueries { route, mode, queries, errors } in &self.queries {
+            let (queries, error, learning) = (count(*queries as u64), percent(errors.error), percent(errors.learning));
+            writeln!(out, "{route:<10}  {mode:<9}  {queries:>7}  {error:>6}  {learning:>8}")?;
+        }
+        writeln!(out, "\nstored in {}", self.file.display())?;
+        Ok(())
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}

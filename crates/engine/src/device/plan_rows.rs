@@ -1,0 +1,185 @@
+//! The rows of plans: all that a device's thread needs of them. The threads that plan make them, in few pieces of
+//! memory, so that joining them to a batch reads no plan, whose lists lie all over the memory of another core.
+
+use super::kernels::{AND_THREADS, DenseRow, OR_THREADS, SCORE_BINS, SHARED_KEYS, SparseRow};
+use super::rows::ListRow;
+use crate::query::cost::device_stage_work;
+use crate::query::plan::{Operation, Plan, PlannedList, Stage};
+use lanner_gpu::device::Address;
+use lanner_index::format::IndexError;
+use lanner_index::open::{Index, ListSpan};
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// The rows of several plans; those of lists have no addresses yet.
+#[derive(Debug, Default)]
+pub struct SubmittedRows {
+    sparse: Vec<(ListSpan, SparseRow)>,
+    dense: Vec<(ListSpan, DenseRow)>,
+    stages: Vec<StageRow>,
+}
+
+/// A stage of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct StageRow {
+    pub operation: Operation,
+    /// The most hits.
+    pub k: u32,
+    /// The score that a hit must reach.
+    pub seed: u32,
+    /// Keys that a part needs in the arena; 0 if shared memory holds them.
+    pub capacity: u32,
+    /// By how many bits scores are shifted to become bins of the histogram.
+    pub shift: u32,
+    /// The predicted work, in postings decoded.
+    pub work: u64,
+}
+
+/// Which rows belong to a plan, and what all its stages share.
+#[derive(Clone, Debug, Default)]
+pub struct RowRanges {
+    sparse: Range<usize>,
+    dense: Range<usize>,
+    stages: Range<usize>,
+    /// Blocks that can hold a document of the plan's range.
+    blocks: u64,
+    /// Postings of the sparse lists, and the sum of their bounds.
+    postings: u64,
+    bounds: u32,
+    documents: u32,
+    range: Range<u32>,
+}
+
+/// The rows of a plan; those of lists are sorted as kernels need them. [`RowRanges`] describes the other fields.
+#[derive(Clone, Copy, Default)]
+pub struct PlanRows<'a> {
+    pub sparse: &'a [(ListSpan, SparseRow)],
+    pub dense: &'a [(ListSpan, DenseRow)],
+    pub stages: &'a [StageRow],
+    pub blocks: u64,
+    pub postings: u64,
+    pub bounds: u32,
+    pub documents: u32,
+    pub range: FirstToEnd,
+}
+
+/// A range of documents that can be copied.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstToEnd {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl RowRanges {
+    /// Whether there are any, which is so for plans that run in batches.
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+}
+
+impl PlanRows<'_> {
+    /// The predicted work of all stages.
+    pub fn work(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.work).sum()
+    }
+}
+
+impl SubmittedRows {
+    /// Adds the rows of a plan with stages, a k above 0 and documents.
+    pub fn add(&mut self, index: &Index, plan: &Plan) -> Result<RowRanges, IndexError> {
+        // Sorted before the rows are made, which are larger.
+        let mut lists: Vec<&PlannedList> = plan.lists.iter().collect();
+        lists.sort_by_key(
+            |list| if list.is_dense { (1, Reverse(list.bound), 0) } else { (0, Reverse(0), list.postings) },
+        );
+        let (sparse, dense, stages) = (self.sparse.len(), self.dense.len(), self.stages.len());
+        let (mut blocks, mut postings, mut bounds) = (0, 0, 0u32);
+        for list in lists {
+            match ListRow::new(index, plan, list, Address::NULL)? {
+                ListRow::Sparse(row) => {
+                    blocks += blocks_within(index, plan, list, row.blocks)?;
+                    postings += u64::from(row.postings);
+                    bounds = bounds.saturating_add(row.bound);
+                    self.sparse.push((list.span, row));
+                }
+                ListRow::Dense(row) => self.dense.push((list.span, row)),
+            }
+        }
+        self.stages.extend(plan.stages.iter().map(|stage| StageRow::new(plan, stage)));
+        Ok(RowRanges {
+            sparse: sparse..self.sparse.len(),
+            dense: dense..self.dense.len(),
+            stages: stages..self.stages.len(),
+            blocks,
+            postings,
+            bounds,
+            documents: plan.documents,
+            range: plan.range.clone(),
+        })
+    }
+
+    pub fn of(&self, ranges: &RowRanges) -> PlanRows<'_> {
+        PlanRows {
+            sparse: &self.sparse[ranges.sparse.clone()],
+            dense: &self.dense[ranges.dense.clone()],
+            stages: &self.stages[ranges.stages.clone()],
+            blocks: ranges.blocks,
+            postings: ranges.postings,
+            bounds: ranges.bounds,
+            documents: ranges.documents,
+            range: FirstToEnd { start: ranges.range.start, end: ranges.range.end },
+        }
+    }
+}
+
+impl StageRow {
+    fn new(plan: &Plan, stage: &Stage) -> StageRow {
+        let (k, seed) = (plan.k.min(plan.range.len()) as u32, plan.seed_of(stage));
+        StageRow {
+            operation: stage.operation,
+            k,
+            seed,
+            capacity: arena_keys(k),
+            shift: shift(plan.largest_score.saturating_sub(seed)),
+            work: device_stage_work(plan, stage.operation),
+        }
+    }
+}
+
+/// Counts the blocks of a list that can hold a document of the plan's range.
+fn blocks_within(index: &Index, plan: &Plan, list: &PlannedList, blocks: u32) -> Result<u64, IndexError> {
+    if plan.range == (0..plan.documents) {
+        return Ok(u64::from(blocks));
+    }
+    let list = index.list_at(list.span)?;
+    let first = list.find_block(0, plan.range.start);
+    let end = (list.find_block(first, plan.range.end - 1) + 1).min(list.blocks());
+    Ok(end.saturating_sub(first) as u64)
+}
+
+/// Keys that a part needs in the arena: a power of two that holds k and a push of every thread, or 0 if shared memory
+/// holds them.
+fn arena_keys(k: u32) -> u32 {
+    let needed = k.saturating_add(OR_THREADS.max(AND_THREADS)).checked_next_power_of_two().unwrap_or(1 << 31);
+    if needed <= SHARED_KEYS { 0 } else { needed }
+}
+
+/// By how many bits scores up to `largest` are shifted to become bins of the histogram.
+fn shift(largest: u32) -> u32 {
+    (SCORE_BINS as u32 - 1).leading_zeros().saturating_sub(largest.leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_score_is_the_last_bin_or_before_it() {
+        assert_eq!([0, 1, 1023, 1024, 2047, 2048, u32::MAX].map(shift), [0, 0, 0, 1, 1, 2, 22]);
+    }
+
+    #[test]
+    fn a_large_k_lies_in_the_arena_with_capacity_for_a_push_of_every_thread() {
+        assert_eq!([0, 10, 256, 257, 1000, 10_000].map(arena_keys), [0, 0, 0, 1024, 2048, 16_384]);
+    }
+}

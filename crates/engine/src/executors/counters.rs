@@ -1,0 +1,48 @@
+//! What a GPU has done and how busy it is, as other threads see it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a GPU has done so far.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Plans that the device answered.
+    pub answered: AtomicU64,
+    /// Plans that the CPU answered because the device does not support them.
+    pub unsupported: AtomicU64,
+    /// Plans that the CPU answered because the device failed or had too little memory.
+    pub fallen_back: AtomicU64,
+    /// How often the device failed.
+    pub failures: AtomicU64,
+    /// How often the device was opened.
+    pub opened: AtomicU64,
+    /// How long it took to open the device the last time and to upload what is resident, in nanoseconds.
+    pub(super) opening: AtomicU64,
+}
+
+impl Counters {
+    /// How long it took to open the device and to upload what is resident; `None` if it was never open.
+    pub fn opened_after(&self) -> Option<Duration> {
+        let time = self.opening.load(Ordering::Relaxed);
+        (time > 0).then(|| Duration::from_nanos(time))
+    }
+}
+
+/// What other threads see of a device.
+#[derive(Debug, Default)]
+pub(super) struct OpenState {
+    pub is_open: AtomicBool,
+    /// Whether it uploads lists with each batch.
+    pub uploads_lists: AtomicBool,
+}
+
+/// How busy a GPU is.
+#[derive(Clone, Copy, Debug)]
+pub struct GpuLoad {
+    /// Whether it is open: opening takes longer than most queries.
+    pub is_open: bool,
+    /// Whether lists are uploaded with each batch, since they are not resident.
+    pub uploads_lists: bool,
+    /// The predicted time of everything that it has been given and has not answered.
+    pub waiting: Duration,
+}

@@ -1,0 +1,192 @@
+//! The costs of all routes: which time a plan will take where.
+
+use super::correction::Correction;
+use super::features::Features;
+use super::model::Model;
+use crate::query::plan::Operation;
+use std::fmt;
+use std::time::Duration;
+
+/// How a query is answered: on which processor, and with which others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// On one core of the CPU.
+    Cpu,
+    /// Alone on the GPU, with resident lists.
+    GpuSingle,
+    /// In a large batch on the GPU, with resident lists: its share of the time of the batch.
+    GpuBatch,
+    /// In a large batch on the GPU that uploads its lists: its share of the time of the batch.
+    GpuUpload,
+}
+
+impl Route {
+    /// Every route.
+    pub const ALL: [Route; 4] = [Route::Cpu, Route::GpuSingle, Route::GpuBatch, Route::GpuUpload];
+
+    /// Its name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Route::Cpu => "cpu",
+            Route::GpuSingle => "gpu-single",
+            Route::GpuBatch => "gpu-batch",
+            Route::GpuUpload => "gpu-upload",
+        }
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Both operations, in the order of [`Costs`]'s tables.
+pub(super) const OPERATIONS: [Operation; 2] = [Operation::And, Operation::Or];
+
+/// Predicts times. Threads share it: observing needs no lock.
+///
+/// The default has formulas with the figures of one core at 2.8 GHz and of an H200, good to a factor of two or three;
+/// corrections then learn what this machine needs.
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// By route and operation.
+    models: [[Model; 2]; 4],
+    corrections: [[Correction; 2]; 4],
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            models: Route::ALL.map(|route| OPERATIONS.map(|operation| Model::of_formula(route, operation))),
+            corrections: Default::default(),
+        }
+    }
+}
+
+/// What the models say about a plan on a route, in nanoseconds, for each operation and without correction: small enough
+/// to travel with the plan until its time is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Modelled {
+    nanoseconds: [f32; 2],
+}
+
+impl Costs {
+    /// How long it takes to open a GPU and to make an index of some gigabytes resident: 0.5 to 0.7 s on an H200
+    /// (`lanner-bench run gpu`, kind `connect`).
+    pub const OPENING: Duration = Duration::from_millis(500);
+
+    /// Replaces the model of a route and an operation.
+    pub fn with(mut self, route: Route, operation: Operation, model: Model) -> Costs {
+        self.models[route as usize][place(operation)] = model;
+        self
+    }
+
+    /// The model of a route and an operation.
+    pub fn model(&self, route: Route, operation: Operation) -> &Model {
+        &self.models[route as usize][place(operation)]
+    }
+
+    /// Predicts how long a plan takes on a route. An AND+OR counts as both: few ANDs of such queries have k hits.
+    pub fn predict(&self, features: &Features, route: Route) -> Duration {
+        self.corrected(self.modelled(features, route), route)
+    }
+
+    /// The prediction without correction.
+    pub fn modelled(&self, features: &Features, route: Route) -> Modelled {
+        let mut modelled = Modelled::default();
+        for operation in features.operations() {
+            modelled.nanoseconds[place(operation)] = self.model_ns(features, route, operation) as f32;
+        }
+        modelled
+    }
+
+    /// A prediction with what was learnt meanwhile.
+    pub fn corrected(&self, modelled: Modelled, route: Route) -> Duration {
+        let factors = self.corrections[route as usize].iter().map(Correction::factor);
+        nanoseconds(modelled.nanoseconds.iter().zip(factors).map(|(&time, factor)| f64::from(time) * factor).sum())
+    }
+
+    /// Learns from the time that a plan took on a route. Lock-free; the plan may have been predicted long before.
+    pub fn observe(&self, modelled: Modelled, route: Route, observed: Duration) {
+        self.observe_batch(std::iter::once(modelled), route, observed);
+    }
+
+    /// Learns from the time that a batch took, which its plans share.
+    pub fn observe_batch(&self, plans: impl Iterator<Item = Modelled>, route: Route, observed: Duration) {
+        let mut counts = [0; 2];
+        let mut model_ns = 0.0;
+        for Modelled { nanoseconds } in plans {
+            for (count, time) in counts.iter_mut().zip(nanoseconds) {
+                model_ns += f64::from(time);
+                *count += usize::from(time > 0.0);
+            }
+        }
+        let observed = observed.as_nanos() as f64;
+        for (correction, count) in self.corrections[route as usize].iter().zip(counts) {
+            correction.observe(model_ns, observed, count);
+        }
+    }
+
+    /// The prediction without correction.
+    fn model_ns(&self, features: &Features, route: Route, operation: Operation) -> f64 {
+        match features.stage(operation) {
+            None => 0.0,
+            // Nobody measured these.
+            Some(stage) if route == Route::Cpu && !stage.is_default => stage.coarse_ns,
+            Some(_) => self.model(route, operation).predict(&features.values(operation)),
+        }
+    }
+}
+
+fn place(operation: Operation) -> usize {
+    match operation {
+        Operation::And => 0,
+        Operation::Or => 1,
+    }
+}
+
+/// A time from a number that is neither negative nor too large, whatever the model gave.
+fn nanoseconds(number: f64) -> Duration {
+    Duration::from_nanos(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::plan::tests::plan_over;
+
+    #[test]
+    fn an_and_or_costs_both_of_its_stages() {
+        let (costs, plan) = (Costs::default(), plan_over(0..1_000_000));
+        let stages: Vec<Features> = plan.staged().map(|plan| Features::of(&plan)).collect();
+        for route in Route::ALL {
+            let each: Duration = stages.iter().map(|features| costs.predict(features, route)).sum();
+            let both = costs.predict(&Features::of(&plan), route);
+            assert!(both.abs_diff(each) <= Duration::from_nanos(2), "{route}: {both:?} and {each:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_observed_changes_the_predictions_of_its_route_and_operation() {
+        let (costs, plan) = (Costs::default(), plan_over(0..1_000_000));
+        let [and, or] = [0, 1].map(|stage| Features::of(&plan.staged().nth(stage).unwrap()));
+        let before = [Route::Cpu, Route::GpuBatch].map(|route| [&and, &or].map(|stage| costs.predict(stage, route)));
+        (0..1000).for_each(|_| costs.observe(costs.modelled(&or, Route::GpuBatch), Route::GpuBatch, 3 * before[1][1]));
+        let after = [Route::Cpu, Route::GpuBatch].map(|route| [&and, &or].map(|stage| costs.predict(stage, route)));
+        assert_eq!((after[0], after[1][0]), (before[0], before[1][0]));
+        let ratio = after[1][1].as_secs_f64() / before[1][1].as_secs_f64();
+        assert!((2.9..3.1).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn the_plans_of_a_batch_share_its_time() {
+        let (costs, plan) = (Costs::default(), plan_over(0..1_000_000));
+        let plans = [Features::of(&plan); 256];
+        let predicted = costs.predict(&plans[0], Route::GpuBatch);
+        let batch = || plans.iter().map(|plan| costs.modelled(plan, Route::GpuBatch));
+        (0..100).for_each(|_| costs.observe_batch(batch(), Route::GpuBatch, 256 * 3 * predicted));
+        let ratio = costs.predict(&plans[0], Route::GpuBatch).as_secs_f64() / predicted.as_secs_f64();
+        assert!((2.9..3.1).contains(&ratio), "{ratio}");
+    }
+}

@@ -1,0 +1,13 @@
+//! `best`: the worker that is predicted to take less time for the query alone, whatever waits there. It is the
+//! choice of gpu-ir (Ding et al., section 9) before any load balancing.
+
+use super::{Decision, View};
+use crate::query::cost::{Features, Route};
+
+pub fn decide(features: &Features, view: &View<'_>) -> Decision {
+    let on_cpu = view.costs.predict(features, Route::Cpu);
+    match on_cpu <= view.gpu.time_of_single(view.costs, features) {
+        true => Decision::Cpu,
+        false => Decision::Gpu,
+    }
+}

@@ -1,0 +1,186 @@
+//! Policies: where a plan runs. Each is one file with one pure function of a plan's features and of what the engine
+//! sees of its workers, so that it can be tested from a table and run in a simulation.
+//!
+//! A policy is asked only where there is a choice: a plan that the GPU does not support runs on the CPU.
+
+mod auto;
+mod best;
+
+use crate::executors::GpuLoad;
+use crate::query::cost::{Costs, Features, Route};
+use crate::query::{UnknownName, parse_name};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Who answers a query: the CPU or the GPU.
+///
+/// ```
+/// use lanner::Policy;
+/// assert_eq!("best".parse(), Ok(Policy::Best));
+/// assert_eq!(Policy::default(), Policy::Auto);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Always the CPU.
+    Cpu,
+    /// The GPU, for all that it supports.
+    Gpu,
+    /// The one that is predicted to take less time for the query alone.
+    Best,
+    /// The one that is predicted to finish first, given what waits for each.
+    #[default]
+    Auto,
+}
+
+impl Policy {
+    /// All policies.
+    pub const ALL: [Policy; 4] = [Policy::Cpu, Policy::Gpu, Policy::Best, Policy::Auto];
+
+    /// Decides where a plan runs.
+    pub(crate) fn decide(self, features: &Features, view: &View<'_>) -> Decision {
+        match self {
+            Policy::Cpu => Decision::Cpu,
+            Policy::Gpu => Decision::Gpu,
+            Policy::Best => best::decide(features, view),
+            Policy::Auto => auto::decide(features, view),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Policy::Cpu => "cpu",
+            Policy::Gpu => "gpu",
+            Policy::Best => "best",
+            Policy::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Policy, UnknownName> {
+        parse_name("policy", name, &Policy::ALL)
+    }
+}
+
+/// How many times longer a query takes to upload its lists alone than in a batch: on an H200 over 8.8 million documents
+/// 370 to 400 us instead of 42, where lists are uploaded once for several queries and all threads copy them
+/// (`lanner-bench run load`, part `policies`, and `run gpu`, part `uploaded`).
+const UPLOADS_SHARED: u32 = 8;
+
+/// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as many
+/// are no random burst; with a limit of one query for each thread, delays at 80 % of capacity were three times as long
+/// (docs/scheduling.md).
+const SATURATED: usize = 64;
+
+/// Where a plan runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// On the thread that asks.
+    Cpu,
+    /// On the GPU.
+    Gpu,
+}
+
+/// What a policy sees of the engine.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// Predicts the time of the plan.
+    pub costs: &'a Costs,
+    pub cpu: CpuLoad,
+    pub gpu: GpuLoad,
+    pub aim: Aim,
+}
+
+/// What a thread that asks wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// This answer, soon.
+    Latency,
+    /// Many answers: this thread has more queries than both processors can answer at once.
+    Throughput,
+}
+
+/// How busy the CPU is.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuLoad {
+    /// Cores of the machine.
+    pub cores: usize,
+    /// Threads of the engine.
+    pub threads: usize,
+    /// Queries that it is answering.
+    pub running: usize,
+    /// Queries that wait for a thread.
+    pub queued: usize,
+}
+
+impl CpuLoad {
+    /// Whether more queries arrive than are answered: a random burst does not let as many wait for a thread.
+    fn is_saturated(&self) -> bool {
+        self.queued > SATURATED * self.threads
+    }
+
+    /// How much longer a query takes because threads share cores, and how much more it costs because others will need
+    /// its thread: up to twice as much when all threads are busy.
+    fn slowdown(&self) -> f64 {
+        let sharing = ((self.running + 1) as f64 / self.cores.max(1) as f64).max(1.0);
+        sharing * (1.0 + (self.running as f64 / self.threads.max(1) as f64).min(1.0))
+    }
+}
+
+impl GpuLoad {
+    /// The predicted time of a plan there if it is alone. With uploads, that of the kernel and of copying its lists: the
+    /// queries of a batch share lists and the threads that copy them, so one alone takes a multiple of its share.
+    fn time_of_single(&self, costs: &Costs, features: &Features) -> Duration {
+        let time = costs.predict(features, Route::GpuSingle);
+        match self.uploads_lists {
+            true => time + UPLOADS_SHARED * costs.predict(features, Route::GpuUpload),
+            false => time,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::query::plan::Plan;
+
+    /// A row of a policy's table: what the engine sees, and what is expected for a plan.
+    pub(super) struct Row {
+        pub plan: Plan,
+        pub aim: Aim,
+        pub running: usize,
+        pub queued: usize,
+        pub is_open: bool,
+        pub waiting_us: u64,
+        pub expected: Decision,
+    }
+
+    pub(super) fn check(policy: Policy, rows: &[Row]) {
+        let costs = Costs::default();
+        for (number, row) in rows.iter().enumerate() {
+            let cpu = CpuLoad { cores: 4, threads: 4, running: row.running, queued: row.queued };
+            let waiting = Duration::from_micros(row.waiting_us);
+            let gpu = GpuLoad { is_open: row.is_open, uploads_lists: false, waiting };
+            let view = View { costs: &costs, cpu, gpu, aim: row.aim };
+            assert_eq!(policy.decide(&Features::of(&row.plan), &view), row.expected, "row {number}");
+        }
+    }
+
+    #[test]
+    fn names_are_parsed_from_what_they_print() {
+        for policy in Policy::ALL {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        let error = "fastest".parse::<Policy>().unwrap_err().to_string();
+        assert_eq!(error, "unknown policy \"fastest\"; give one of cpu, gpu, best, auto");
+    }
+}
