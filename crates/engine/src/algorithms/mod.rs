@@ -13,6 +13,7 @@ pub mod lanes;
 pub mod maxscore;
 pub mod scatter;
 pub mod score_at_a_time;
+pub mod sparse_list;
 pub mod sweep;
 pub mod topk;
 pub mod weigher;
@@ -45,7 +46,7 @@ pub struct Workspace {
     /// The accumulators of `exhaustive`.
     accumulators: exhaustive::Accumulators,
     /// The accumulators of `scatter`.
-    window: scatter::L1Window,
+    window: scatter::WindowBuffers,
     /// Positions of postings, for `conjunction`.
     positions: Vec<u32>,
     /// Decoded blocks.

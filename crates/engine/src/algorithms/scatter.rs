@@ -1,49 +1,84 @@
-//! OR: scatter sparse lists, look up dense lists.
+//! OR: scatter the lists that can bring a document in, look up the others.
 //!
-//! One pass over the collection, in windows of 8,192 documents whose accumulators stay in the L1 cache. The postings of
-//! sparse lists are added to the accumulators. Dense lists are not walked. The bounds of their chunks of 64 documents
-//! are added to the highest score in the chunk; where the sum reaches the threshold, one comparison of the chunk's
-//! accumulators with `threshold - bounds` yields the documents that can still enter the top k. Only these are looked up
-//! in the dense lists, strongest list first, until they can no longer enter. In a chunk whose bounds alone reach the
-//! threshold the strongest dense lists are accumulated too, until the bounds of the others no longer reach it. As in
-//! MaxScore, the weakest sparse lists are not scattered but looked up, once their bounds and those of the dense lists
-//! together stay below the threshold; lists with fewer than `LOOKUP_RATIO` times the postings of the essential ones are
-//! scattered all the same, which is cheaper. The threshold starts at the plan's seed.
+//! One pass over the collection, window by window. In each window the lists are divided as in MaxScore, by what they can
+//! add *there*: the largest bound of a sparse list's blocks that reach into the window, and the largest sum of the dense
+//! lists' bounds over its chunks of 64 documents. The weakest lists that together stay below the threshold are not
+//! essential: a document that is in none of the others cannot enter.
+//!
+//! 1. The postings of the essential sparse lists are added to accumulators, whose offsets are remembered.
+//! 2. Of these documents the candidates are kept, which the other lists could lift to the threshold.
+//! 3. The other sparse lists follow, strongest first. While there are many candidates, the documents of a list are decoded
+//!    and compared with the accumulators, and only matches are weighed; a few candidates are looked up one by one.
+//! 4. What is left is looked up in the dense lists by bit tests, strongest list first, until it can no longer enter.
+//!
+//! Where dense lists alone can reach the threshold, or too many accumulators were touched to remember them, the window is
+//! scanned chunk by chunk instead: in a chunk whose bounds reach the threshold the strongest dense lists are accumulated too,
+//! until the bounds of the others no longer reach it.
+//!
+//! Windows have 8,192 to 65,536 documents, chosen so that most have some hundred postings: enough to pay for entering one,
+//! few enough that their accumulators stay in the L1 cache. The threshold starts at the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
 
+mod scan;
+mod sift;
+
 use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
-use super::weigher::{Postings, Weigher};
-use super::{L1_WINDOW, Task, Workspace, block_buffers};
+use super::sparse_list::{SparseList, bits};
+use super::weigher::Weigher;
+use super::{Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
 use crate::query::answer::Work;
-use crate::query::plan::{Plan, PlannedList};
+use crate::query::plan::Plan;
 use lanner_index::DocId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::open::{BlockBuffer, List};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A non-essential sparse list is looked up only if it has at least this many times the postings of the essential ones:
-/// looking up a document costs more than scattering a posting (decision 17).
-const LOOKUP_RATIO: usize = 8;
+/// Documents whose chunk bounds are added up at once; windows are multiples of it.
+const PART: usize = CHUNK * CHUNKS;
+/// Documents of the widest window.
+const WIDEST: usize = 1 << 16;
+/// Windows are wide enough for about this many postings of sparse lists. Like the other constants here, measured in
+/// decision 18.
+const POSTINGS_PER_WINDOW: u64 = 1024;
+/// The accumulators that a window remembers; with more it is scanned.
+const REMEMBERED: usize = 4096;
+/// Where all sparse lists are essential and have more postings than this in a chunk, its window is scanned.
+const POSTINGS_PER_CHUNK: usize = 6;
+/// A list is compared with the accumulators if it has at most this many postings for each candidate.
+const POSTINGS_PER_CANDIDATE: usize = 32;
+/// With at least this many candidates in a chunk, the next dense list is accumulated for all of them.
+const ACCUMULATED_TOGETHER: u32 = 10;
 
-/// The accumulators of 8,192 documents, 32 KiB that stay in the L1 cache, with the bounds of their chunks. All
-/// accumulators are zero between windows.
-pub struct L1Window {
-    scores: Box<[[u32; CHUNK]; CHUNKS]>,
-    /// The highest score in each chunk.
-    peaks: [u32; CHUNKS],
-    /// The most that a document can score in each chunk: the peak and the bounds of the lists that are looked up.
-    bounds: [u32; CHUNKS],
+/// The accumulators of a window, and what is known of it. All accumulators are zero between windows.
+pub struct WindowBuffers {
+    scores: Box<[u32; WIDEST]>,
+    /// The offsets of accumulators that are not zero, some more than once; with space for a block beyond the last.
+    touched: Box<[u32; REMEMBERED + BLOCK]>,
+    /// The offsets of documents that can still enter.
+    candidates: Box<[u32; REMEMBERED + BLOCK]>,
+    /// The most that dense lists can add in each chunk.
+    bounds: Box<[u32; WIDEST / CHUNK]>,
+    /// The highest score of each chunk, where it is scanned.
+    peaks: Box<[u32; WIDEST / CHUNK]>,
+    /// Scratch for sorting candidates: the bits of each chunk.
+    words: Box<[u64; WIDEST / CHUNK]>,
 }
 
-impl Default for L1Window {
+impl Default for WindowBuffers {
     fn default() -> Self {
-        L1Window { scores: Box::new([[0; CHUNK]; CHUNKS]), peaks: [0; CHUNKS], bounds: [0; CHUNKS] }
+        WindowBuffers {
+            scores: Box::new([0; WIDEST]),
+            touched: Box::new([0; REMEMBERED + BLOCK]),
+            candidates: Box::new([0; REMEMBERED + BLOCK]),
+            bounds: Box::new([0; WIDEST / CHUNK]),
+            peaks: Box::new([0; WIDEST / CHUNK]),
+            words: Box::new([0; WIDEST / CHUNK]),
+        }
     }
 }
 
@@ -55,33 +90,12 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     Ok(scatter.work)
 }
 
-/// A sparse list. It is scattered block by block, or looked up once it is no longer essential.
-struct Sparse<'a, W> {
-    list: List<'a>,
-    weigher: W,
-    multiplier: f32,
-    bound: u32,
-    /// The most that all other lists and the static rank can add.
-    others: u32,
-    /// The block to decode next, and the end of the blocks in the plan's range.
-    next_block: usize,
-    end_block: usize,
-    /// `documents[position..count]` are still to be scattered.
-    position: usize,
-    count: usize,
-    /// For lookups: the block that can have the last document looked up, and whether it is decoded.
-    block: usize,
-    is_decoded: bool,
-    documents: &'a mut BlockBuffer,
-    weights: &'a mut BlockBuffer,
-}
-
 /// An OR that is being answered.
 struct Scatter<'a, W> {
     task: &'a Task<'a>,
     weigher: W,
-    /// Strongest first. The first `essential` are scattered: a document that is in none of these cannot enter.
-    sparse: Vec<Sparse<'a, W>>,
+    /// Strongest first. By the bounds of whole lists, the first `essential` can bring a document in.
+    sparse: Vec<SparseList<'a>>,
     essential: usize,
     /// The most that the other sparse lists can add.
     rest: u32,
@@ -89,64 +103,95 @@ struct Scatter<'a, W> {
     dense: Vec<DenseList<'a>>,
     /// The most that the dense lists can add.
     dense_bound: u32,
-    window: &'a mut L1Window,
+    /// Documents of a window, and sparse postings for each document of the collection.
+    width: usize,
+    postings_per_document: f32,
+    buffers: &'a mut WindowBuffers,
     top: &'a mut TopK,
     /// The least score that can enter, without the most that the static rank can add; at least 1.
     threshold: u32,
     work: Work,
 }
 
+/// A window as its bounds show it.
+struct Window {
+    /// The document of the first accumulator, which may lie before the plan's range.
+    origin: u32,
+    /// The number of accumulators.
+    width: usize,
+    documents: Range<u32>,
+    /// The most that dense lists can add to a document.
+    dense_bound: u32,
+    /// The most that all lists can add.
+    all: u32,
+    /// The first lists, which can bring a document in, and the most that the other sparse ones can add.
+    essential: usize,
+    rest: u32,
+}
+
+impl Window {
+    /// The accumulator of a document. Only in a damaged file does a document lie outside the window.
+    #[inline(always)]
+    fn offset_of(&self, document: u32) -> usize {
+        document.wrapping_sub(self.origin) as usize & (self.width - 1) & (WIDEST - 1)
+    }
+}
+
 /// A document that can enter, as far as its lists have been read.
 struct Candidate {
-    chunk: usize,
-    bit: u32,
+    document: u32,
     score: u32,
     /// The most that the remaining lists can add.
     bound: u32,
-    /// The first dense list that is still to be looked up.
+    /// The first dense and the first sparse list that are still to be looked up.
     dense_from: usize,
+    sparse_from: usize,
 }
 
 impl<'a, W: Weigher> Scatter<'a, W> {
     fn open(task: &'a Task<'a>, weigher: W, workspace: &'a mut Workspace) -> Result<Scatter<'a, W>, IndexError> {
-        let Plan { range, lists, largest_score, .. } = task.plan;
-        let Workspace { top, window, blocks, .. } = workspace;
-        let mut buffers = block_buffers(blocks, 2 * lists.len());
-        let mut buffer = || buffers.next().expect("there are two buffers for each list");
+        let Plan { lists, documents, .. } = task.plan;
+        let Workspace { top, window: buffers, blocks, .. } = workspace;
+        let mut block_buffers = block_buffers(blocks, 2 * lists.len());
+        let mut buffer = || block_buffers.next().expect("there are two buffers for each list");
         let (mut sparse, mut dense) = (Vec::with_capacity(lists.len()), Vec::with_capacity(lists.len()));
-        let mut work = Work::default();
         for planned in lists.iter() {
             let list = task.index.list_at(planned.span)?;
-            let PlannedList { multiplier, bound, .. } = *planned;
-            if let Some(found) = list.dense() {
-                dense.push(DenseList::new(weigher, found, multiplier, bound));
-                continue;
+            match list.dense() {
+                Some(found) => dense.push(DenseList::new(weigher, found, planned.multiplier, planned.bound)),
+                None => sparse.push(SparseList::new(list, task.plan, planned, [buffer(), buffer()])),
             }
-            let next_block = list.find_block(0, range.start);
-            let end_block = (list.find_block(next_block, range.end - 1) + 1).min(list.blocks());
-            work.blocks_skipped += end_block.saturating_sub(next_block) as u64;
-            sparse.push(Sparse {
-                list,
-                weigher,
-                multiplier,
-                bound,
-                others: largest_score.saturating_sub(bound),
-                next_block,
-                end_block,
-                position: 0,
-                count: 0,
-                block: 0,
-                is_decoded: false,
-                documents: buffer(),
-                weights: buffer(),
-            });
         }
         sparse.sort_by_key(|sparse| Reverse(sparse.bound));
         dense.sort_by_key(|dense| Reverse(dense.bound));
         let dense_bound = dense.iter().fold(0u32, |sum, dense| sum.saturating_add(dense.bound));
-        let essential = sparse.len();
-        Ok(Scatter { task, weigher, sparse, essential, rest: 0, dense, dense_bound, window, top, threshold: 1, work })
+        let blocks_skipped = sparse.iter().map(SparseList::blocks_left).sum();
+        let postings = sparse.iter().map(|sparse| u64::from(sparse.list.postings())).sum();
+        Ok(Scatter {
+            task,
+            weigher,
+            essential: sparse.len(),
+            sparse,
+            rest: 0,
+            dense,
+            dense_bound,
+            width: width(postings, *documents),
+            postings_per_document: postings as f32 / *documents as f32,
+            buffers,
+            top,
+            threshold: 1,
+            work: Work { blocks_skipped, ..Work::default() },
+        })
     }
+}
+
+/// The width of windows over lists with this many postings.
+fn width(postings: u64, documents: u32) -> usize {
+    let mut width = PART;
+    while width < WIDEST && postings * (width as u64) < POSTINGS_PER_WINDOW * u64::from(documents) {
+        width *= 2;
+    }
+    width
 }
 
 impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
@@ -155,30 +200,24 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
         self.raise_threshold();
-        let range = &self.task.plan.range;
-        for window in range.start as usize / L1_WINDOW..(range.end as usize).div_ceil(L1_WINDOW) {
-            if !self.divide() {
-                return;
+        let range = self.task.plan.range.clone();
+        let mut origin = first_of_part(range.start);
+        while origin < range.end && self.divide() {
+            origin = origin.max(first_of_part(self.next_document()));
+            if origin >= range.end {
+                break;
             }
-            let has_postings = self.scatter(lanes, (window * L1_WINDOW) as u32);
-            self.add_bounds(lanes, window);
-            let mut chunks = lanes.chunks_at_least(&self.window.bounds, self.threshold);
-            // Chunks after the last document do not exist, and their bounds mean nothing.
-            let count = (self.task.index.documents() as usize - window * L1_WINDOW).div_ceil(CHUNK);
-            if count < CHUNKS {
-                chunks &= (1 << count) - 1;
-            }
-            if has_postings {
-                self.clear(lanes.chunks_at_least(&self.window.peaks, 1) & !chunks);
-            }
-            while chunks != 0 {
-                let chunk = chunks.trailing_zeros() as usize;
-                chunks &= chunks - 1;
-                self.collect(lanes, window * CHUNKS + chunk, chunk);
-            }
-            self.window.peaks = [0; CHUNKS];
+            // Dense lists that alone can reach the threshold fill all accumulators, which then should fit the L1 cache.
+            let width = if self.dense_bound >= self.threshold { PART } else { self.width };
+            self.window(lanes, origin, width);
+            origin = origin.saturating_add(width as u32);
         }
     }
+}
+
+/// The first document of the part of a document.
+fn first_of_part(document: u32) -> u32 {
+    document / PART as u32 * PART as u32
 }
 
 impl<W: Weigher> Scatter<'_, W> {
@@ -190,112 +229,180 @@ impl<W: Weigher> Scatter<'_, W> {
     }
 
     /// Makes the weakest sparse lists non-essential whose bounds, with those of the dense lists, stay below the
-    /// threshold: a document that is in no other list cannot enter. Lists that are not much longer than the essential
-    /// ones stay essential. Returns whether any document can still enter.
+    /// threshold: a document that is in no other list cannot enter. Returns whether any document can still enter.
     #[inline(always)]
     fn divide(&mut self) -> bool {
-        while let Some((weakest, others)) = self.sparse[..self.essential].split_last_mut() {
+        while let Some(weakest) = self.sparse[..self.essential].last() {
             let rest = self.rest.saturating_add(weakest.bound);
             if self.dense_bound.saturating_add(rest) >= self.threshold {
                 return true;
             }
-            let candidates = others.iter().map(|other| other.list.postings() as usize).sum::<usize>();
-            if (weakest.list.postings() as usize) < LOOKUP_RATIO * candidates {
-                return true;
-            }
-            weakest.block = weakest.next_block.saturating_sub(1);
             self.rest = rest;
             self.essential -= 1;
         }
         self.dense_bound >= self.threshold
     }
 
-    /// Adds the postings of the essential lists to the window that begins at `start`; returns whether there were any.
+    /// A document before which none can enter: the next posting of an essential list.
     #[inline(always)]
-    fn scatter<L: Lanes>(&mut self, lanes: L, start: u32) -> bool {
-        let window = start..start.saturating_add(L1_WINDOW as u32);
-        let mut has_postings = false;
-        for sparse in &mut self.sparse[..self.essential] {
-            while sparse.position < sparse.count || sparse.next(lanes, window.clone(), self.threshold, &mut self.work) {
-                has_postings |= sparse.scatter(self.window, window.clone());
-                if sparse.position < sparse.count {
-                    break;
+    fn next_document(&self) -> u32 {
+        if self.dense_bound >= self.threshold {
+            return 0;
+        }
+        self.sparse[..self.essential].iter().map(SparseList::next_document).min().unwrap_or(u32::MAX)
+    }
+
+    /// Pushes the documents of a window that can enter.
+    #[inline(always)]
+    fn window<L: Lanes>(&mut self, lanes: L, origin: u32, width: usize) {
+        let Some(window) = self.bound_window(lanes, origin, width) else {
+            return;
+        };
+        let chunks = width / CHUNK;
+        let has_many = self.postings_per_document * width as f32 > (POSTINGS_PER_CHUNK * chunks) as f32;
+        let touched = match window.dense_bound >= self.threshold || (window.essential == self.sparse.len() && has_many)
+        {
+            true => {
+                self.buffers.peaks[..chunks].fill(0);
+                self.scatter_to_peaks(lanes, &window);
+                None
+            }
+            false => {
+                let touched = self.scatter_to_offsets(lanes, &window);
+                if touched.is_none() {
+                    self.find_peaks(chunks);
+                }
+                touched
+            }
+        };
+        match touched {
+            Some(touched) => self.sift(lanes, &window, touched),
+            None => self.scan(lanes, &window),
+        }
+    }
+
+    /// Adds up what the lists can add in a window, and divides them; `None` if no document can enter.
+    #[inline(always)]
+    fn bound_window<L: Lanes>(&mut self, lanes: L, origin: u32, width: usize) -> Option<Window> {
+        let range = &self.task.plan.range;
+        let documents = origin.max(range.start)..origin.saturating_add(width as u32).min(range.end);
+        let dense_bound = self.add_dense_bounds(lanes, origin, width);
+        let mut all = dense_bound;
+        for sparse in &mut self.sparse {
+            sparse.enter(self.weigher, &documents);
+            all = all.saturating_add(sparse.window_bound);
+        }
+        if all < self.threshold {
+            return None;
+        }
+        let (mut essential, mut rest) = (self.sparse.len(), 0u32);
+        while let Some(weakest) = self.sparse[..essential].last() {
+            let more = rest.saturating_add(weakest.window_bound);
+            if dense_bound.saturating_add(more) >= self.threshold {
+                break;
+            }
+            rest = more;
+            essential -= 1;
+        }
+        Some(Window { origin, width, documents, dense_bound, all, essential, rest })
+    }
+
+    /// Adds up the bounds of the dense lists in a window's chunks, and returns the largest sum.
+    #[inline(always)]
+    fn add_dense_bounds<L: Lanes>(&mut self, lanes: L, origin: u32, width: usize) -> u32 {
+        if self.dense.is_empty() {
+            return 0;
+        }
+        let first = origin as usize / CHUNK;
+        let count = (self.task.index.documents() as usize).div_ceil(CHUNK).saturating_sub(first).min(width / CHUNK);
+        let parts = self.buffers.bounds[..width / CHUNK].as_chunks_mut::<CHUNKS>().0;
+        for (part, bounds) in parts.iter_mut().enumerate().take(count.div_ceil(CHUNKS)) {
+            *bounds = [0; CHUNKS];
+            for dense in &self.dense {
+                dense.add_bounds(lanes, first + part * CHUNKS, bounds);
+            }
+        }
+        // Chunks after the last document do not exist, and their bounds mean nothing.
+        self.buffers.bounds[count..width / CHUNK].fill(0);
+        self.buffers.bounds[..count].iter().copied().max().unwrap_or(0)
+    }
+
+    /// Adds the postings of the essential lists to the accumulators, and returns how many offsets were recorded; `None` if
+    /// there were too many.
+    #[inline(always)]
+    fn scatter_to_offsets<L: Lanes>(&mut self, lanes: L, window: &Window) -> Option<usize> {
+        let WindowBuffers { scores, touched, .. } = &mut *self.buffers;
+        let (mut count, mut is_full) = (0, false);
+        // A list that is alone brings in only what the others can lift to the threshold.
+        let is_alone = window.essential == 1;
+        let least = self.threshold.saturating_sub(window.dense_bound.saturating_add(window.rest)).max(1);
+        for sparse in &mut self.sparse[..window.essential] {
+            let least_bound = self.threshold.saturating_sub(window.all - sparse.window_bound);
+            for block in sparse.blocks() {
+                if !sparse.reaches(self.weigher, block, least_bound) {
+                    continue;
+                }
+                let positions = sparse.open_block(lanes, block, &window.documents, &mut self.work);
+                if positions.is_empty() {
+                    continue;
+                }
+                let (documents, weights) = sparse.postings(lanes, self.weigher);
+                if count + BLOCK > REMEMBERED {
+                    (is_full, count) = (true, 0);
+                }
+                if is_alone {
+                    let mut strong = lanes.chunks_at_least(weights, least) & bits(positions);
+                    while strong != 0 {
+                        let position = strong.trailing_zeros() as usize % BLOCK;
+                        strong &= strong - 1;
+                        let offset = window.offset_of(documents[position]);
+                        scores[offset] = weights[position];
+                        touched[count] = offset as u32;
+                        count += 1;
+                    }
+                } else {
+                    for (&document, &weight) in documents[positions.clone()].iter().zip(&weights[positions]) {
+                        let offset = window.offset_of(document);
+                        scores[offset] = scores[offset].wrapping_add(weight);
+                        touched[count] = offset as u32;
+                        count += 1;
+                    }
                 }
             }
         }
-        has_postings
+        (!is_full).then_some(count)
     }
 
-    /// Clears the accumulators of chunks in which no document can enter.
+    /// Adds the postings of the essential lists to the accumulators, and raises the peaks of their chunks.
     #[inline(always)]
-    fn clear(&mut self, mut chunks: u128) {
-        while chunks != 0 {
-            self.window.scores[chunks.trailing_zeros() as usize % CHUNKS] = [0; CHUNK];
-            chunks &= chunks - 1;
-        }
-    }
-
-    /// Adds up the peaks of the window's chunks and the bounds of the lists that are looked up.
-    #[inline(always)]
-    fn add_bounds<L: Lanes>(&mut self, lanes: L, window: usize) {
-        let bounds = &mut self.window.bounds;
-        *bounds = self.window.peaks.map(|peak| peak.wrapping_add(self.rest));
-        for dense in &self.dense {
-            dense.add_bounds(lanes, window * CHUNKS, bounds);
-        }
-    }
-
-    /// Pushes the documents of a chunk that can enter, and clears its accumulators.
-    #[inline(always)]
-    fn collect<L: Lanes>(&mut self, lanes: L, chunk: usize, chunk_in_window: usize) {
-        let mut bound = self.window.bounds[chunk_in_window].wrapping_sub(self.window.peaks[chunk_in_window]);
-        let mut dense_from = 0;
-        while bound >= self.threshold && dense_from < self.dense.len() {
-            let strongest = &self.dense[dense_from];
-            bound = bound.wrapping_sub(strongest.bound_in(chunk));
-            let postings = strongest.add(lanes, self.weigher, chunk, &mut self.window.scores[chunk_in_window]);
-            self.work.postings_decoded += u64::from(postings);
-            dense_from += 1;
-        }
-        let inside = self.inside(chunk);
-        let scores = &mut self.window.scores[chunk_in_window];
-        // A document without a posting so far cannot enter: all lists are accumulated, or the others do not suffice.
-        let least = self.threshold.saturating_sub(bound).max(1);
-        let mut candidates = lanes.at_least(scores, least) & inside;
-        if candidates != 0 {
-            let found = *scores;
-            *scores = [0; CHUNK];
-            while candidates != 0 {
-                let bit = candidates.trailing_zeros();
-                candidates &= candidates - 1;
-                let score = found[bit as usize % CHUNK];
-                self.finish(lanes, Candidate { chunk, bit, score, bound, dense_from });
+    fn scatter_to_peaks<L: Lanes>(&mut self, lanes: L, window: &Window) {
+        let WindowBuffers { scores, peaks, .. } = &mut *self.buffers;
+        for sparse in &mut self.sparse[..window.essential] {
+            let least_bound = self.threshold.saturating_sub(window.all - sparse.window_bound);
+            for block in sparse.blocks() {
+                if !sparse.reaches(self.weigher, block, least_bound) {
+                    continue;
+                }
+                let positions = sparse.open_block(lanes, block, &window.documents, &mut self.work);
+                if positions.is_empty() {
+                    continue;
+                }
+                let (documents, weights) = sparse.postings(lanes, self.weigher);
+                for (&document, &weight) in documents[positions.clone()].iter().zip(&weights[positions]) {
+                    let offset = window.offset_of(document);
+                    let score = scores[offset].wrapping_add(weight);
+                    scores[offset] = score;
+                    peaks[offset / CHUNK] = peaks[offset / CHUNK].max(score);
+                }
             }
-        } else {
-            *scores = [0; CHUNK];
         }
     }
 
-    /// Returns the bits of a chunk's documents that are in the plan's range.
-    #[inline(always)]
-    fn inside(&self, chunk: usize) -> u64 {
-        let range = &self.task.plan.range;
-        let first = (chunk * CHUNK) as u64;
-        let mut mask = u64::MAX;
-        if u64::from(range.start) > first {
-            mask = u64::MAX.checked_shl((u64::from(range.start) - first) as u32).unwrap_or(0);
-        }
-        if u64::from(range.end) < first + CHUNK as u64 {
-            mask &= (1 << (u64::from(range.end).saturating_sub(first))) - 1;
-        }
-        mask
-    }
-
-    /// Looks a candidate up in the lists that were not accumulated, and pushes it if it can still enter.
+    /// Looks a candidate up in the lists that are left, and pushes it if it can still enter.
     #[inline(always)]
     fn finish<L: Lanes>(&mut self, lanes: L, candidate: Candidate) {
-        let Candidate { chunk, bit, mut score, mut bound, dense_from } = candidate;
-        let document = (chunk * CHUNK) as u32 + bit;
+        let Candidate { document, mut score, mut bound, dense_from, sparse_from } = candidate;
+        let (chunk, bit) = (document as usize / CHUNK, document % CHUNK as u32);
         for dense in &self.dense[dense_from..] {
             if score.wrapping_add(bound) < self.threshold {
                 return;
@@ -306,13 +413,13 @@ impl<W: Weigher> Scatter<'_, W> {
                 score = score.wrapping_add(dense.weigh(self.weigher, chunk, word, bit));
             }
         }
-        for sparse in &mut self.sparse[self.essential..] {
+        for sparse in &mut self.sparse[sparse_from..] {
             if score.wrapping_add(bound) < self.threshold {
                 return;
             }
-            bound = bound.wrapping_sub(sparse.bound);
+            bound = bound.wrapping_sub(sparse.window_bound);
             let least = self.threshold.saturating_sub(score.wrapping_add(bound));
-            match sparse.look_up(lanes, document, least, &mut self.work) {
+            match sparse.look_up(lanes, self.weigher, (document, least), &mut self.work) {
                 Some(weight) => score = score.wrapping_add(weight),
                 None => return,
             }
@@ -326,114 +433,19 @@ impl<W: Weigher> Scatter<'_, W> {
     }
 }
 
-impl<W: Weigher> Sparse<'_, W> {
-    /// Adds the decoded postings up to the end of the window; returns whether there were any.
-    #[inline(always)]
-    fn scatter(&mut self, into: &mut L1Window, window: Range<u32>) -> bool {
-        let scores = into.scores.as_flattened_mut().as_mut_array::<L1_WINDOW>().expect("a window of scores");
-        let mut position = self.position;
-        while position < self.count {
-            let document = self.documents[position % BLOCK];
-            if document >= window.end {
-                break;
-            }
-            // Only in a damaged file does a document lie before the window.
-            let offset = document.wrapping_sub(window.start) as usize % L1_WINDOW;
-            let score = scores[offset].wrapping_add(self.weights[position % BLOCK]);
-            scores[offset] = score;
-            let peak = &mut into.peaks[offset / CHUNK];
-            *peak = score.max(*peak);
-            position += 1;
-        }
-        let has_postings = position > self.position;
-        self.position = position;
-        has_postings
-    }
-
-    /// Returns the weight of a document, 0 if the list does not have it. Returns `None` if the weight is known to be
-    /// below `least`: the list does not have the document, or the bound of its block is too low. Documents come in
-    /// order.
-    #[inline(always)]
-    fn look_up<L: Lanes>(&mut self, lanes: L, document: u32, least: u32, work: &mut Work) -> Option<u32> {
-        let absent = (least == 0).then_some(0);
-        if self.block >= self.end_block {
-            return absent;
-        }
-        if self.list.last_document(self.block) < document {
-            self.block = self.list.find_block(self.block + 1, document);
-            self.is_decoded = false;
-            if self.block >= self.end_block {
-                return absent;
-            }
-        }
-        if self.weigher.block_bound(&self.list, self.block, self.multiplier) < least {
-            return None;
-        }
-        if !self.is_decoded {
-            let count = self.list.decode_documents(self.block, self.documents);
-            self.documents[count..].fill(u32::MAX);
-            self.is_decoded = true;
-            count_block(work, count);
-        }
-        let position = lanes.count_below(self.documents, document) % BLOCK;
-        if self.documents[position] != document {
-            return absent;
-        }
-        let value = self.list.value_at(W::COLUMN, self.block, position);
-        Some(self.weigher.weigh(self.multiplier, value, document))
-    }
-
-    /// Decodes and weighs the next block that can have a document of the window and whose bound allows a hit; returns
-    /// whether there is one.
-    #[inline(always)]
-    fn next<L: Lanes>(&mut self, lanes: L, window: Range<u32>, threshold: u32, work: &mut Work) -> bool {
-        let last = window.end - 1;
-        loop {
-            let block = self.next_block;
-            if block >= self.end_block || (block > 0 && self.list.last_document(block - 1) >= last) {
-                return false;
-            }
-            self.next_block += 1;
-            // `others` includes the static rank, which the threshold does not: a looser bound, but a bound.
-            if self.weigher.block_bound(&self.list, block, self.multiplier).saturating_add(self.others) < threshold {
-                continue;
-            }
-            self.count = self.list.decode_documents(block, self.documents);
-            self.position = 0;
-            if self.documents[0] < window.start {
-                // The plan's first block may begin before its first window.
-                self.position = self.documents[..self.count].partition_point(|&document| document < window.start);
-            }
-            let mut values = [1; BLOCK];
-            self.list.decode_values(W::COLUMN, block, &mut values);
-            let postings = Postings { values: &values, documents: self.documents, count: self.count };
-            self.weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
-            count_block(work, self.count);
-            return true;
-        }
-    }
-}
-
-/// Counts a block as decoded. At first all blocks are counted as skipped.
-#[inline(always)]
-fn count_block(work: &mut Work, postings: usize) {
-    work.postings_decoded += postings as u64;
-    work.blocks_decoded += 1;
-    work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::EarlierHits;
     use super::super::lanes::{BlockToWeigh, Portable};
     use super::super::weigher::Frequencies;
     use super::*;
-    use crate::query::Query;
     use crate::query::document_set::DocumentSet;
+    use crate::query::plan::{Operation, Stage};
     use crate::query::planner::Planner;
+    use crate::query::{Algorithm, Query};
     use lanner_index::build::{BuildOptions, Quiet, build};
     use lanner_index::corpus::{Corpus, CorpusOptions};
-    use lanner_index::open::Index;
+    use lanner_index::open::{BlockBuffer, Index};
     use std::cell::Cell;
     use std::sync::Arc;
 
@@ -460,7 +472,7 @@ mod tests {
         }
     }
 
-    const DOCUMENTS: u32 = 3 * L1_WINDOW as u32;
+    const DOCUMENTS: u32 = 3 * PART as u32;
 
     /// `rare` is in three documents of different windows, `frequent` in the documents of the first 100 chunks.
     fn index() -> Index {
@@ -493,8 +505,103 @@ mod tests {
     #[test]
     fn a_query_with_fewer_than_k_hits_collects_only_chunks_that_have_postings() {
         let index = index();
-        assert_eq!(collected(&index, &Query::new("rare")), (3, 3));
+        assert_eq!(collected(&index, &Query::new("rare")), (3, 0), "their accumulators are remembered");
         let nothing = Query::new("frequent").filter(Arc::new(DocumentSet::default()));
         assert_eq!(collected(&index, &nothing), (0, 102), "100 chunks, and two with one document");
+    }
+
+    #[test]
+    fn windows_are_as_wide_as_leaves_them_enough_postings() {
+        let documents = 1 << 22;
+        let rows = [(0, WIDEST), (1 << 10, WIDEST), (1 << 16, WIDEST), (1 << 17, 4 * PART), (1 << 19, PART)];
+        for (postings, expected) in rows {
+            assert_eq!(width(postings, documents), expected, "{postings}");
+        }
+        assert_eq!(width(u64::from(u32::MAX), u32::MAX), PART);
+    }
+
+    /// Words in one of so many documents, some of them in runs: dense and sparse lists, with blocks that span windows.
+    const WORDS: [(&str, u32); 9] = [
+        ("all", 1),
+        ("half", 2),
+        ("tenth", 10),
+        ("bit", 40),
+        ("some", 70),
+        ("few", 150),
+        ("runs", 300),
+        ("rare", 900),
+        ("rarest", 5000),
+    ];
+
+    /// An index of several windows with texts of different lengths.
+    fn index_of_words(documents: u32) -> Index {
+        let mut random = 7u64;
+        let mut draw = move || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as u32
+        };
+        let mut text = |document: u32| {
+            let mut text = String::new();
+            for (word, one_in) in WORDS {
+                let is_run = word == "runs" && document / 500 % 30 == 3;
+                if is_run || draw().is_multiple_of(one_in) {
+                    text.push_str(&format!("{word} ").repeat(1 + draw() as usize % 3));
+                }
+            }
+            text + &"x".repeat(draw() as usize % 2)
+        };
+        let documents: Vec<_> =
+            (0..documents).map(|number| (number.to_string(), String::new(), text(number))).collect();
+        let corpus = Corpus::from_documents(documents, CorpusOptions::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), corpus, &BuildOptions { impacts: true, ..BuildOptions::default() }, &Quiet).unwrap();
+        Index::open(folder.path()).unwrap()
+    }
+
+    /// The hits of a plan, by `scatter` with windows of a width or by `exhaustive`.
+    fn hits(index: &Index, plan: &Plan, width: Option<usize>, level: lanes::SimdLevel) -> Vec<(DocId, u32)> {
+        let algorithm = if width.is_some() { Algorithm::Scatter } else { Algorithm::Exhaustive };
+        let stage = Stage { operation: Operation::Or, algorithm };
+        let task = Task { plan, stage: &stage, index, earlier: &EarlierHits::default() };
+        let mut workspace = Workspace { simd_level: level, ..Workspace::default() };
+        match width {
+            None => _ = task.run(&mut workspace).unwrap(),
+            Some(width) => {
+                workspace.top.reset(plan.k, plan.seed.unwrap_or(0));
+                let mut scatter = Scatter::open(&task, Frequencies::new(plan, index), &mut workspace).unwrap();
+                scatter.width = width;
+                lanes::run(level, &mut scatter);
+                let zeros =
+                    [workspace.window.scores.iter().sum::<u32>(), workspace.window.words.iter().sum::<u64>() as u32];
+                assert_eq!(zeros, [0, 0], "accumulators are zero between queries");
+            }
+        }
+        workspace.top.take(|hit| (hit.document, hit.units))
+    }
+
+    #[test]
+    fn windows_of_every_width_give_the_hits_of_the_exhaustive_algorithm() {
+        let index = index_of_words(70_000);
+        let planner = Planner::new(&index);
+        for number in 1..1 << WORDS.len() {
+            // Every fifth of the sets of words.
+            if number % 5 != 0 {
+                continue;
+            }
+            let words = WORDS.iter().enumerate().filter(|(bit, _)| number >> bit & 1 == 1);
+            let text: Vec<String> = words.map(|(bit, (word, _))| format!("{word}^{}", 1 + bit % 3)).collect();
+            let query = Query::new(text.join(" ")).k([1, 10, 200, 1000][number / 5 % 4]);
+            let plan = planner.plan(&query).unwrap();
+            let range = [0..index.documents(), 5..66_001, 8_191..8_193, 30_000..69_999, 0..1][number / 20 % 5].clone();
+            // A seed holds for the whole collection alone.
+            let seed = plan.seed.filter(|_| range.len() == index.documents() as usize);
+            let plan = Plan { range, seed, ..plan };
+            let expected = hits(&index, &plan, None, lanes::SimdLevel::Portable);
+            for level in [lanes::SimdLevel::Portable, lanes::SimdLevel::Avx2, lanes::SimdLevel::Avx512] {
+                for width in [PART, 2 * PART, WIDEST] {
+                    assert_eq!(hits(&index, &plan, Some(width), level), expected, "{text:?} {width} {level:?}");
+                }
+            }
+        }
     }
 }

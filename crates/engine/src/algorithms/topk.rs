@@ -101,7 +101,7 @@ impl TopK {
         self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
         self.keys.truncate(self.k);
         self.floor = self.keys[self.k - 1];
-        self.limit = self.k.saturating_mul(2);
+        self.limit = self.k.saturating_add((self.k / 2).max(1));
         self.is_full = true;
     }
 

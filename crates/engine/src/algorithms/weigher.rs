@@ -4,6 +4,7 @@ use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, Lanes};
 use crate::query::plan::Plan;
 use lanner_index::open::{BlockBuffer, Column, Dense, Index, List};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
+use std::ops::Range;
 
 /// Weighs postings. The multiplier of a list is in the plan.
 pub trait Weigher: Copy {
@@ -14,7 +15,13 @@ pub trait Weigher: Copy {
     fn weigh(&self, multiplier: f32, value: u32, document: u32) -> u32;
 
     /// Bounds the weights of a block.
-    fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32;
+    #[inline]
+    fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32 {
+        self.largest_bound(list, block..block + 1, multiplier)
+    }
+
+    /// Bounds the weights of some blocks.
+    fn largest_bound(&self, list: &List<'_>, blocks: Range<usize>, multiplier: f32) -> u32;
 
     /// Weighs some postings of a list. May change the rest of `out`.
     fn weigh_block<L: Lanes>(&self, lanes: L, multiplier: f32, postings: &Postings<'_>, out: &mut BlockBuffer);
@@ -67,8 +74,8 @@ impl Weigher for Frequencies<'_> {
     }
 
     #[inline]
-    fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32 {
-        let saturation = if self.block_bounds_hold { list.saturation_bound(block) } else { 1.0 };
+    fn largest_bound(&self, list: &List<'_>, blocks: Range<usize>, multiplier: f32) -> u32 {
+        let saturation = if self.block_bounds_hold { list.largest_saturation_bound(blocks) } else { 1.0 };
         units(multiplier, saturation)
     }
 
@@ -109,8 +116,8 @@ impl Weigher for Impacts {
     }
 
     #[inline]
-    fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32 {
-        impact_units(multiplier, list.impact_bound(block))
+    fn largest_bound(&self, list: &List<'_>, blocks: Range<usize>, multiplier: f32) -> u32 {
+        impact_units(multiplier, blocks.map(|block| list.impact_bound(block)).max().unwrap_or(0))
     }
 
     #[inline(always)]

@@ -14,6 +14,7 @@ use crate::format::list::{
 use crate::format::segment::{WINDOW, u16_at, u32_at};
 use crate::format::varint;
 use crate::weight::{Norms, saturation, saturation_of};
+use std::ops::Range;
 
 /// A buffer for the numbers of one block.
 pub type BlockBuffer = [u32; BLOCK];
@@ -353,6 +354,19 @@ impl<'a> List<'a> {
                 saturation_of(u16_at(bytes, layout.frequency_bound() + 2 * block))
             }
             _ => 1.0,
+        }
+    }
+
+    /// An upper bound of the saturations in some blocks.
+    #[inline]
+    pub fn largest_saturation_bound(&self, blocks: Range<usize>) -> f32 {
+        match &self.body {
+            Body::Long { bytes, layout, .. } if layout.has_frequencies => {
+                let start = layout.frequency_bound();
+                let codes = bytes[start + 2 * blocks.start..start + 2 * blocks.end].as_chunks().0;
+                saturation_of(codes.iter().map(|&code| u16::from_le_bytes(code)).max().unwrap_or(0))
+            }
+            _ => blocks.map(|block| self.saturation_bound(block)).fold(0.0, f32::max),
         }
     }
 

@@ -1,0 +1,95 @@
+//! A window of which the touched accumulators are remembered: keeps those that can enter, list by list.
+
+use super::{CHUNK, CHUNKS, Candidate, Lanes, PART, POSTINGS_PER_CANDIDATE, REMEMBERED, Scatter, WIDEST, Weigher};
+use super::{Window, WindowBuffers};
+
+impl<W: Weigher> Scatter<'_, W> {
+    /// Finds the documents that can enter among those that were touched, and clears their accumulators.
+    #[inline(always)]
+    pub(super) fn sift<L: Lanes>(&mut self, lanes: L, window: &Window, touched: usize) {
+        if touched == 0 {
+            return;
+        }
+        let WindowBuffers { touched: offsets, candidates, .. } = &mut *self.buffers;
+        candidates[..touched].copy_from_slice(&offsets[..touched]);
+        let (mut count, mut rest, mut from) = (touched, window.rest, window.essential);
+        // With one essential list and no dense ones, scattering has compared the same.
+        if window.essential > 1 || !self.dense.is_empty() {
+            count = self.keep_strong(lanes, count, rest);
+        }
+        while from < self.sparse.len() && self.sparse[from].are_few(window.width, POSTINGS_PER_CANDIDATE * count) {
+            let sparse = &mut self.sparse[from];
+            rest = rest.wrapping_sub(sparse.window_bound);
+            let least = self.threshold.saturating_sub(rest.saturating_add(window.dense_bound));
+            let accumulators = (&mut *self.buffers.scores, window.origin);
+            sparse.add_to_strong(lanes, self.weigher, accumulators, (&window.documents, least), &mut self.work);
+            count = self.keep_strong(lanes, count, rest);
+            from += 1;
+        }
+        if window.essential > 1 {
+            count = self.sort_candidates(count);
+        }
+        self.finish_candidates(lanes, window, count, (rest, from));
+        let WindowBuffers { scores, touched: offsets, .. } = &mut *self.buffers;
+        for &offset in &offsets[..touched] {
+            scores[offset as usize % WIDEST] = 0;
+        }
+    }
+
+    /// Keeps the candidates that can still reach the threshold, if sparse lists add at most `rest`.
+    #[inline(always)]
+    fn keep_strong<L: Lanes>(&mut self, lanes: L, count: usize, rest: u32) -> usize {
+        let WindowBuffers { scores, candidates, bounds, .. } = &mut *self.buffers;
+        let bounds = (!self.dense.is_empty()).then_some(&**bounds);
+        let least = self.threshold.saturating_sub(rest).max(1);
+        lanes.keep_strong(&mut candidates[..], count, (scores, bounds), least)
+    }
+
+    /// Sorts the candidates, and drops repeated ones.
+    #[inline(always)]
+    fn sort_candidates(&mut self, count: usize) -> usize {
+        if count < 2 {
+            return count;
+        }
+        let WindowBuffers { words, candidates, .. } = &mut *self.buffers;
+        let mut chunks = [0u128; WIDEST / PART];
+        for &offset in &candidates[..count] {
+            let offset = offset as usize % WIDEST;
+            words[offset / CHUNK] |= 1 << (offset % CHUNK);
+            chunks[offset / PART] |= 1 << (offset / CHUNK % CHUNKS);
+        }
+        let mut sorted = 0;
+        for (part, mut chunks) in chunks.into_iter().enumerate() {
+            while chunks != 0 {
+                let chunk = part * CHUNKS + chunks.trailing_zeros() as usize % CHUNKS;
+                chunks &= chunks - 1;
+                let mut word = std::mem::take(&mut words[chunk]);
+                while word != 0 {
+                    candidates[sorted % REMEMBERED] = (chunk * CHUNK) as u32 + word.trailing_zeros();
+                    word &= word - 1;
+                    sorted += 1;
+                }
+            }
+        }
+        sorted
+    }
+
+    /// Looks the candidates up in the dense lists and in the sparse ones from `from` on, which add at most `rest`.
+    #[inline(always)]
+    fn finish_candidates<L: Lanes>(&mut self, lanes: L, window: &Window, count: usize, (rest, from): (u32, usize)) {
+        for i in 0..count {
+            let offset = self.buffers.candidates[i] as usize % WIDEST;
+            let dense_bound = if self.dense.is_empty() { 0 } else { self.buffers.bounds[offset / CHUNK] };
+            self.finish(
+                lanes,
+                Candidate {
+                    document: window.origin.wrapping_add(offset as u32),
+                    score: self.buffers.scores[offset],
+                    bound: rest.wrapping_add(dense_bound),
+                    dense_from: 0,
+                    sparse_from: from,
+                },
+            );
+        }
+    }
+}

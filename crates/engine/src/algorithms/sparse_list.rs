@@ -1,0 +1,265 @@
+//! A sparse list of an OR, as windows of documents pass over it: the blocks that reach into a window, the most that
+//! they can add there, and their postings.
+
+use super::lanes::Lanes;
+use super::weigher::{Postings, Weigher};
+use crate::query::answer::Work;
+use crate::query::plan::{Plan, PlannedList};
+use lanner_index::codec::BLOCK;
+use lanner_index::open::{BlockBuffer, List};
+use std::ops::Range;
+
+/// No block.
+const NONE: usize = usize::MAX;
+/// With more than this many matches in a block, all of its postings are weighed together.
+const WEIGH_TOGETHER: u32 = 12;
+
+/// A sparse list of a query. Windows come in order.
+pub struct SparseList<'a> {
+    /// The list.
+    pub list: List<'a>,
+    multiplier: f32,
+    /// Postings for each document of the collection.
+    share_of_documents: f32,
+    /// Its largest weight.
+    pub bound: u32,
+    /// The most that it can add in the window.
+    pub window_bound: u32,
+    /// `window_bound` is known to hold for documents of the window and after it, before this one.
+    holds_before: u32,
+    /// The blocks that can have documents of the window, and the end of those in the plan's range.
+    blocks: Range<usize>,
+    end_block: usize,
+    /// No posting that is still to be scattered lies before this document.
+    next_document: u32,
+    /// The blocks whose documents and whose weights are decoded.
+    decoded: usize,
+    weighed: usize,
+    /// The postings of the decoded block; its documents are padded with the largest number.
+    count: usize,
+    documents: &'a mut BlockBuffer,
+    weights: &'a mut BlockBuffer,
+}
+
+impl<'a> SparseList<'a> {
+    /// Takes the blocks of a list that lie in a range of documents.
+    pub fn new(
+        list: List<'a>,
+        plan: &Plan,
+        planned: &PlannedList,
+        [documents, weights]: [&'a mut BlockBuffer; 2],
+    ) -> SparseList<'a> {
+        let range = &plan.range;
+        let block = list.find_block(0, range.start);
+        let end_block = (list.find_block(block, range.end - 1) + 1).min(list.blocks());
+        SparseList {
+            list,
+            multiplier: planned.multiplier,
+            share_of_documents: planned.postings as f32 / plan.documents.max(1) as f32,
+            bound: planned.bound,
+            window_bound: 0,
+            holds_before: 0,
+            blocks: block..block,
+            end_block,
+            next_document: 0,
+            decoded: NONE,
+            weighed: NONE,
+            count: 0,
+            documents,
+            weights,
+        }
+    }
+
+    /// The blocks that are left.
+    pub fn blocks_left(&self) -> u64 {
+        self.end_block.saturating_sub(self.blocks.start) as u64
+    }
+
+    /// A document before which no posting is left; the largest number if none is left at all.
+    #[inline(always)]
+    pub fn next_document(&self) -> u32 {
+        if self.blocks.start >= self.end_block { u32::MAX } else { self.next_document }
+    }
+
+    /// Moves to a window of documents and bounds what the list can add there.
+    #[inline(always)]
+    pub fn enter<W: Weigher>(&mut self, weigher: W, window: &Range<u32>) {
+        if window.end <= self.holds_before {
+            return;
+        }
+        // The last block of the window before may reach into this one.
+        let mut start = self.blocks.start.max(self.blocks.end.saturating_sub(1));
+        if start < self.end_block && self.list.last_document(start) < window.start {
+            start = self.list.find_block(start + 1, window.start);
+        }
+        let mut end = start;
+        self.holds_before = u32::MAX;
+        while end < self.end_block {
+            end += 1;
+            let after_block = self.list.last_document(end - 1).saturating_add(1);
+            if after_block >= window.end {
+                self.holds_before = if end == start + 1 { after_block } else { window.end };
+                break;
+            }
+            self.holds_before = window.end;
+        }
+        self.blocks = start..end;
+        self.window_bound = match end > start {
+            true => weigher.largest_bound(&self.list, start..end, self.multiplier).min(self.bound),
+            false => 0,
+        };
+    }
+
+    /// The blocks that can have documents of the window.
+    #[inline(always)]
+    pub fn blocks(&self) -> Range<usize> {
+        self.blocks.clone()
+    }
+
+    /// Whether the bound of a block of the window reaches `least`, given that the largest one does.
+    #[inline(always)]
+    pub fn reaches<W: Weigher>(&self, weigher: W, block: usize, least: u32) -> bool {
+        self.blocks.len() == 1 || weigher.largest_bound(&self.list, block..block + 1, self.multiplier) >= least
+    }
+
+    /// Decodes the documents of a block, and returns the positions of those in the window.
+    #[inline(always)]
+    pub fn open_block<L: Lanes>(
+        &mut self,
+        lanes: L,
+        block: usize,
+        window: &Range<u32>,
+        work: &mut Work,
+    ) -> Range<usize> {
+        self.decode(block, work);
+        let positions = self.positions(lanes, window);
+        self.next_document = match positions.end < self.count {
+            true => self.documents[positions.end % BLOCK],
+            false => self.list.last_document(block).saturating_add(1),
+        };
+        positions
+    }
+
+    /// The documents and weights of the decoded block.
+    #[inline(always)]
+    pub fn postings<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W) -> (&BlockBuffer, &BlockBuffer) {
+        self.weigh(lanes, weigher);
+        (self.documents, self.weights)
+    }
+
+    /// Whether a window of this many documents has at most `limit` postings, if they are evenly spread.
+    #[inline(always)]
+    pub fn are_few(&self, width: usize, limit: usize) -> bool {
+        self.share_of_documents * width as f32 <= limit as f32
+    }
+
+    /// Decodes the documents of a block, unless they are.
+    #[inline(always)]
+    fn decode(&mut self, block: usize, work: &mut Work) {
+        if self.decoded == block {
+            return;
+        }
+        self.count = self.list.decode_documents(block, self.documents);
+        self.documents[self.count..].fill(u32::MAX);
+        self.decoded = block;
+        work.postings_decoded += self.count as u64;
+        work.blocks_decoded += 1;
+        // At first all blocks are counted as skipped.
+        work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
+    }
+
+    #[inline(always)]
+    fn weigh<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W) {
+        if self.weighed != self.decoded {
+            let mut values = [1; BLOCK];
+            self.list.decode_values(W::COLUMN, self.decoded, &mut values);
+            let postings = Postings { values: &values, documents: self.documents, count: self.count };
+            weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
+            self.weighed = self.decoded;
+        }
+    }
+
+    /// The positions of the decoded documents that lie in the window.
+    #[inline(always)]
+    fn positions<L: Lanes>(&self, lanes: L, window: &Range<u32>) -> Range<usize> {
+        let below = |document: u32| lanes.count_below(self.documents, document).min(self.count);
+        let start = if self.documents[0] >= window.start { 0 } else { below(window.start) };
+        let is_inside = self.documents[self.count.saturating_sub(1) % BLOCK] < window.end;
+        start..if is_inside { self.count } else { below(window.end) }
+    }
+
+    /// Adds the weights of the window's postings to accumulators that have enough: with the bound of the posting's block,
+    /// at least `least`. `origin` is the document of the first accumulator.
+    #[inline(always)]
+    pub fn add_to_strong<L: Lanes, W: Weigher, const N: usize>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        (scores, origin): (&mut [u32; N], u32),
+        (window, least): (&Range<u32>, u32),
+        work: &mut Work,
+    ) {
+        let least = least.saturating_sub(self.window_bound).max(1);
+        for block in self.blocks() {
+            self.decode(block, work);
+            let positions = self.positions(lanes, window);
+            let mut strong = lanes.scores_at_least(scores, self.documents, origin, least) & bits(positions);
+            if strong.count_ones() > WEIGH_TOGETHER {
+                self.weigh(lanes, weigher);
+            }
+            while strong != 0 {
+                let position = strong.trailing_zeros() as usize % BLOCK;
+                strong &= strong - 1;
+                let offset = self.documents[position].wrapping_sub(origin) as usize % N;
+                scores[offset] = scores[offset].wrapping_add(self.weight_at(weigher, position));
+            }
+        }
+    }
+
+    /// The weight of a posting of the decoded block.
+    #[inline(always)]
+    fn weight_at<W: Weigher>(&self, weigher: W, position: usize) -> u32 {
+        if self.weighed == self.decoded {
+            return self.weights[position % BLOCK];
+        }
+        let value = self.list.value_at(W::COLUMN, self.decoded, position);
+        weigher.weigh(self.multiplier, value, self.documents[position % BLOCK])
+    }
+
+    /// Returns the weight of a document, 0 if the list does not have it. Returns `None` if the weight is known to be
+    /// below `least`: the list does not have the document, or the bound of its block is too low. Documents come in
+    /// order.
+    #[inline(always)]
+    pub fn look_up<L: Lanes, W: Weigher>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        (document, least): (u32, u32),
+        work: &mut Work,
+    ) -> Option<u32> {
+        let absent = (least == 0).then_some(0);
+        while self.blocks.start < self.blocks.end && self.list.last_document(self.blocks.start) < document {
+            self.blocks.start += 1;
+        }
+        let block = self.blocks.start;
+        if block >= self.blocks.end {
+            return absent;
+        }
+        if weigher.largest_bound(&self.list, block..block + 1, self.multiplier) < least {
+            return None;
+        }
+        self.decode(block, work);
+        let position = lanes.count_below(self.documents, document) % BLOCK;
+        match self.documents[position] == document {
+            true => Some(self.weight_at(weigher, position)),
+            false => absent,
+        }
+    }
+}
+
+/// The bits of some positions of a block.
+#[inline(always)]
+pub fn bits(positions: Range<usize>) -> u128 {
+    let below = |position: usize| if position >= BLOCK { u128::MAX } else { (1 << position) - 1 };
+    below(positions.end) & !below(positions.start)
+}
