@@ -8,10 +8,8 @@ use crate::machine::cores;
 use crate::query_log;
 use crate::result::Measurement;
 use crate::table::Table;
-use lanner::internals::Engine;
 use lanner::internals::calibrate::Folder;
-use lanner::internals::executors::GpuOptions;
-use lanner::{Index, Mode, Policy, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Mode, Policy, ScoreModel};
 use std::path::PathBuf;
 use std::sync::Arc;
 

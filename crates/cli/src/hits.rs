@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
 use crate::whole_file::write_json_line;
-use lanner::internals::query::answer::{Trace, Work};
-use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
+use lanner::answer::{Ids, Snippet, Trace, Work};
+use lanner::{Answer, Hit, Query, ScoreModel, Searcher};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -292,7 +292,7 @@ fn mark_word(word: &str, start: usize, matches: &[std::ops::Range<usize>], style
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanner::internals::query::answer::{Place, Step};
+    use lanner::answer::{Place, Step};
 
     #[test]
     fn a_timeline_shows_when_steps_ran_and_when_the_query_waited() {

@@ -2,8 +2,8 @@
 
 use super::answers::{QuerySet, hash_of};
 use crate::error::Result;
-use lanner::internals::Engine;
-use lanner::{Answer, Ids, Query, SearchError};
+use lanner::answer::Ids;
+use lanner::{Answer, Engine, Query, SearchError};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -6,7 +6,7 @@ use super::bulk::Span;
 use super::open_loop::{Sent, drain, outcome, take};
 use super::outcomes::{Before, Load, Record};
 use crate::error::Result;
-use lanner::internals::Engine;
+use lanner::Engine;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;

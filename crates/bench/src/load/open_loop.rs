@@ -3,8 +3,8 @@
 use super::answers::hash_of;
 use super::outcomes::{Before, Load, Outcome, Record};
 use crate::error::Result;
-use lanner::internals::Engine;
-use lanner::{Answer, Pending, Query, SearchError};
+use lanner::answer::Pending;
+use lanner::{Answer, Engine, Query, SearchError};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;

@@ -5,7 +5,7 @@ use crate::error::{BenchError, Result};
 use crate::machine::Usage;
 use crate::result::Measurement;
 use crate::statistics::Summary;
-use lanner::internals::Engine;
+use lanner::Engine;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 

@@ -7,8 +7,7 @@
 use super::pending::{Pending, Ticket};
 use super::{SearchError, Shared};
 use crate::device::submission::{Finished, Offer, Submission, spin_until};
-use crate::query::answer::{Answer, Hit, Place, Scored, Step};
-use crate::query::plan::Plan;
+use crate::query::answer::{Answer, Place, Step};
 use crate::schedule::Aim;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -332,16 +331,6 @@ fn end(shared: &Shared, ticket: Ticket, planned: Step, answer: Result<Answer, Se
         shared.integrator.keep(&ticket.query, answer);
     }
     ticket.end(answer);
-}
-
-impl Shared {
-    /// The answer of the GPU, or else the CPU's.
-    pub(super) fn hits_or_answer(&self, plan: &Plan, answer: Option<Answer<Scored>>) -> Result<Answer, SearchError> {
-        match answer {
-            Some(answer) => Ok(answer.into_hits(plan.score)),
-            None => Ok(self.answer_on_cpu(plan, |cpu| cpu.answer_one(plan, Hit::maker(plan.score)))?),
-        }
-    }
 }
 
 /// Gives a group back to the pool when the GPU has answered it.

@@ -11,10 +11,8 @@ use crate::load::{ClosedLoop, OpenLoop, Phase, QuerySet, Questions, Way, poisson
 use crate::machine::cores;
 use crate::result::Measurement;
 use clap::ValueEnum;
-use lanner::internals::Engine;
 use lanner::internals::calibrate::Folder;
-use lanner::internals::executors::GpuOptions;
-use lanner::{Index, Mode, Policy, Query, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Mode, Policy, Query, ScoreModel};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::Command;

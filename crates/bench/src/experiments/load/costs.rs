@@ -7,10 +7,9 @@ use crate::error::Result;
 use crate::experiments::Findings;
 use crate::query_log::spread;
 use crate::result::Measurement;
-use lanner::internals::Engine;
 use lanner::internals::calibrate::Timed;
 use lanner::internals::query::cost::{Costs, Features, Metric, Route, mean_relative_error, r_squared};
-use lanner::{Mode, Plan, Policy};
+use lanner::{Engine, Mode, Plan, Policy};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -8,8 +8,7 @@ use crate::load::{Bulk, ClosedLoop, Load, OpenLoop, Phase, Way, poisson};
 use crate::machine::cores;
 use crate::plot::{Line, LineChart};
 use crate::result::Measurement;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 /// The seed of arrivals.
 pub const SEED: u64 = 14;

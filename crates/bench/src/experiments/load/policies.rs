@@ -13,8 +13,7 @@ use crate::experiments::Findings;
 use crate::load::{ClosedLoop, Load, Way, with_delays};
 use crate::result::Measurement;
 use crate::table::{Table, number};
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 /// Names of loads.
 const LOADS: [&str; 3] = ["light", "medium", "heavy"];

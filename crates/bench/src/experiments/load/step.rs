@@ -9,8 +9,7 @@ use crate::load::{Interval, OpenLoop, Phase, Way, intervals, poisson, recovery};
 use crate::plot::{Line, LineChart};
 use crate::result::Measurement;
 use crate::table::number;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let engine = setup.engine(Make::new(Policy::Auto, setup.threads_beside_senders()))?;

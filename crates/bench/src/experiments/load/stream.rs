@@ -8,8 +8,7 @@ use crate::load::{Bulk, Span};
 use crate::machine::cores;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 use std::sync::atomic::Ordering;
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {

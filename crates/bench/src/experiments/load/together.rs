@@ -8,8 +8,7 @@ use crate::load::Bulk;
 use crate::machine::cores;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 /// Threads that planning for the GPU and its own thread take; the CPU alone is measured without them.
 const KEPT_FOR_GPU: usize = 2;
