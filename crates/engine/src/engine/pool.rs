@@ -7,6 +7,7 @@
 use super::pending::{Pending, Ticket};
 use super::{SearchError, Shared};
 use crate::device::submission::{Finished, Offer, Submission, spin_until};
+use crate::executors::panic_text;
 use crate::query::answer::{Answer, Place, Step};
 use crate::schedule::Aim;
 use std::cell::RefCell;
@@ -282,7 +283,7 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
     if let Some(gpu) = shared.gpu.as_ref().filter(|_| !offers.is_empty()) {
         let submission = shared.prepare(gpu, offers.into_iter());
         let group = Group { submission: Arc::clone(&submission), tickets: offered };
-        let waiting = Arc::new(Waiting { tasks: Arc::clone(tasks), group: Mutex::new(Some(group)) });
+        let waiting = Arc::new(ReturnToPool { tasks: Arc::clone(tasks), group: Mutex::new(Some(group)) });
         tasks.on_gpu.fetch_add(1, Ordering::AcqRel);
         submission.when_complete(&Waker::from(waiting));
         gpu.submit(&submission);
@@ -298,11 +299,8 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
 
 /// A panic as an error, so that it costs one query and no others.
 fn guarded<T>(work: impl FnOnce() -> Result<T, SearchError>) -> Result<T, SearchError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
-        Err(SearchError::Panicked { reason })
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(SearchError::Panicked { reason: panic_text(&*panic) }))
 }
 
 /// Delivers the answers of queries that went to the GPU; what it left unanswered, this thread answers.
@@ -334,18 +332,18 @@ fn end(shared: &Shared, ticket: Ticket, planned: Step, answer: Result<Answer, Se
 }
 
 /// Gives a group back to the pool when the GPU has answered it.
-struct Waiting {
+struct ReturnToPool {
     tasks: Arc<Tasks>,
     group: Mutex<Option<Group>>,
 }
 
-impl Waiting {
+impl ReturnToPool {
     fn lock(&self) -> MutexGuard<'_, Option<Group>> {
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Waiting {
+impl Wake for ReturnToPool {
     fn wake(self: Arc<Self>) {
         if let Some(group) = self.lock().take() {
             self.tasks.put(true, |state| state.answered.push_back(group));

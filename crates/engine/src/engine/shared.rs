@@ -4,7 +4,7 @@
 use super::SearchError;
 use super::admission::Admission;
 use super::integrator::Integrator;
-use crate::device::submission::{Offer, Outcome, Submission, Why};
+use crate::device::submission::{Offer, Outcome, Submission, Unanswered};
 use crate::executors::{Cpu, Executor, GpuWorker};
 use crate::query::Query;
 use crate::query::answer::{Answer, Hit, Scored};
@@ -168,7 +168,7 @@ impl Shared {
 
     /// Makes the rows of plans for the GPU, on the calling thread.
     pub fn prepare(&self, gpu: &GpuWorker, offers: impl Iterator<Item = Offer>) -> Arc<Submission> {
-        Submission::new(&self.index, offers, |plan| gpu.supports(plan), gpu.waiting())
+        Submission::new(&self.index, offers, |plan| gpu.supports(plan), gpu.backlog())
     }
 
     /// What became of the plans of a submission: `answers[i]` belongs to plan `i`; those that the GPU did not answer are
@@ -178,9 +178,9 @@ impl Shared {
         let mut answer = |outcome: Outcome| {
             match &outcome {
                 Ok(_) => answered += 1,
-                Err(Why::Unsupported) => unsupported += 1,
-                Err(Why::Cancelled) => {}
-                Err(Why::TooLarge | Why::Unreadable | Why::Failed) => fallen_back += 1,
+                Err(Unanswered::Unsupported) => unsupported += 1,
+                Err(Unanswered::Cancelled) => {}
+                Err(Unanswered::TooLarge | Unanswered::Unreadable | Unanswered::Failed) => fallen_back += 1,
             }
             outcome.ok()
         };

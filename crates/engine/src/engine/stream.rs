@@ -286,7 +286,7 @@ impl<Q, T> Run<Q, T> {
     fn finish(&self, mut group: Group<Q>, finished: &mut Finished) {
         for (submission, positions) in std::mem::take(&mut group.submissions) {
             let gpu = self.shared.gpu.as_ref().expect("a submission went to a GPU");
-            let answers = self.shared.finish(gpu, submission.wait_asleep());
+            let answers = self.shared.finish(gpu, submission.wait_polling());
             for (at, (position, answer)) in positions.into_iter().zip(answers).enumerate() {
                 let answer = self.shared.hits_or_answer(submission.plan(at), answer);
                 group.queries[position].state = State::Answered(answer);
