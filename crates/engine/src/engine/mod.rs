@@ -38,7 +38,7 @@ use shared::Shared;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use stream::Calls;
+use stream::Callbacks;
 
 /// Plans that one thread submits together: few enough that the device starts early, and many enough for a batch that
 /// uses all of an H200.
@@ -167,7 +167,7 @@ impl Engine {
         self.shared.gpu.as_ref().map(GpuWorker::counters)
     }
 
-    /// How many plans the CPU has answered; not counted without a GPU, which there is then nothing to compare with.
+    /// How many plans the CPU has answered. Not counted without a GPU, because there is nothing to compare it with.
     pub fn answered_by_cpu(&self) -> u64 {
         self.shared.answered_by_cpu.load(Ordering::Relaxed)
     }
@@ -197,7 +197,8 @@ impl Engine {
             Some(answer) => answer,
             None if shared.cpu.is_split(&plan) => {
                 let answer_all = |plans| parts::answer(shared, &self.pool().helpers(), plans);
-                shared.cpu.answer_in_parts(&plan, answer_all)?.into_hits(plan.score)
+                // Not for `costs`, which predict the time on one thread.
+                shared.count_on_cpu(|cpu| cpu.answer_in_parts(&plan, answer_all))?.into_hits(plan.score)
             }
             None => shared.answer_on_cpu(&plan, |cpu| cpu.answer_one(&plan, Hit::maker(plan.score)))?,
         };
@@ -210,14 +211,14 @@ impl Engine {
     /// engine has as many unanswered queries as it may, this is [`SearchError::Busy`].
     pub fn submit(&self, query: Query) -> Result<Pending, SearchError> {
         let limit = self.shared.admission.limit();
-        let place = self.shared.admission.enter().ok_or(SearchError::Busy { limit })?;
-        Ok(self.pool().submit(Ticket::new(query, place)))
+        let permit = self.shared.admission.enter().ok_or(SearchError::Busy { limit })?;
+        Ok(self.pool().submit(Ticket::new(query, permit)))
     }
 
     /// As [`Engine::submit`], but waits while the engine has too many unanswered queries.
     pub fn submit_waiting(&self, query: Query) -> Pending {
-        let place = self.shared.admission.wait();
-        self.pool().submit(Ticket::new(query, place))
+        let permit = self.shared.admission.wait();
+        self.pool().submit(Ticket::new(query, permit))
     }
 
     /// Answers queries as they come from an iterator; the answers are in the order of the queries. The engine's threads
@@ -248,7 +249,10 @@ impl Engine {
             let answer = answer.and_then(|answer| shared.in_time(&query, answer));
             make(query, answer)
         };
-        self.start_stream(Box::new(queries.into_iter().fuse()), Calls { plan: Box::new(plan), make: Box::new(make) })
+        self.start_stream(
+            Box::new(queries.into_iter().fuse()),
+            Callbacks { plan: Box::new(plan), make: Box::new(make) },
+        )
     }
 
     /// As [`Engine::stream`], for plans that were made elsewhere.
@@ -258,18 +262,19 @@ impl Engine {
         I: IntoIterator<Item = Plan>,
         I::IntoIter: Send + 'static,
     {
-        let calls = Calls { plan: Box::new(|plan: &Plan| Ok(plan.clone())), make: Box::new(|_, answer| answer) };
-        self.start_stream(Box::new(plans.into_iter().fuse()), calls)
+        let callbacks =
+            Callbacks { plan: Box::new(|plan: &Plan| Ok(plan.clone())), make: Box::new(|_, answer| answer) };
+        self.start_stream(Box::new(plans.into_iter().fuse()), callbacks)
     }
 
-    fn start_stream<Q, T>(&self, queries: Box<dyn Iterator<Item = Q> + Send>, calls: Calls<Q, T>) -> Stream<T>
+    fn start_stream<Q, T>(&self, queries: Box<dyn Iterator<Item = Q> + Send>, callbacks: Callbacks<Q, T>) -> Stream<T>
     where
         Q: Send + 'static,
         T: Send + 'static,
     {
         let helpers = Some(self.shared.helpers()).filter(|&threads| threads > 0);
         let helpers = helpers.map(|threads| (self.pool().helpers(), threads));
-        Stream::start(Arc::clone(&self.shared), helpers, queries, calls)
+        Stream::start(Arc::clone(&self.shared), helpers, queries, callbacks)
     }
 
     /// Answers many queries: `answers[i]` belongs to `queries[i]`. The first query that fails is the error of all.

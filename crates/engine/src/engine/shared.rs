@@ -85,15 +85,15 @@ impl Shared {
 
     /// Answers a plan on the GPU if the policy says so; `None` if it is for the CPU, or the GPU did not answer it.
     pub fn answer_on_gpu(&self, plan: &Plan) -> Option<Answer> {
-        let (gpu, offer) = self.offer(plan, Aim::Latency)?;
-        let offers = std::iter::once(offer.of(plan.clone()));
+        let (gpu, predicted) = self.choose_gpu(plan, Aim::Latency)?;
+        let offers = std::iter::once(predicted.into_offer(plan.clone()));
         let submissions = gpu.drive(std::iter::once(self.prepare(gpu, offers)));
         let answer = self.finish(gpu, submissions[0].wait()).pop().flatten();
         answer.map(|answer| answer.into_hits(plan.score))
     }
 
     /// The GPU and what the plan costs there, if the policy decides for it; `None` if the plan is for the CPU.
-    pub fn offer(&self, plan: &Plan, aim: Aim) -> Option<(&GpuWorker, Predicted)> {
+    pub fn choose_gpu(&self, plan: &Plan, aim: Aim) -> Option<(&GpuWorker, Predicted)> {
         let gpu = self.gpu.as_ref().filter(|_| self.policy != Policy::Cpu)?;
         if !gpu.supports(plan) {
             gpu.counters().unsupported.fetch_add(1, Ordering::Relaxed);
@@ -144,6 +144,24 @@ impl Shared {
         if self.gpu.is_none() {
             return answer(&self.cpu);
         }
+        let others = self.running.load(Ordering::Relaxed);
+        let (answered, time) = self.count_on_cpu(|cpu| {
+            let start = Instant::now();
+            (answer(cpu), start.elapsed())
+        });
+        // Of an AND+OR that stopped after its AND only a part of the prediction ran; threads that share cores take
+        // longer than the model says.
+        if plan.stages.len() == 1 && others < cores() && plan.deadline.is_none() {
+            self.costs.observe(self.costs.modelled(&Features::of(plan), Route::Cpu), Route::Cpu, time);
+        }
+        answered
+    }
+
+    /// Answers a plan with the CPU, and counts it; not without a GPU, because there is nothing to compare it with.
+    pub fn count_on_cpu<R>(&self, answer: impl FnOnce(&Cpu) -> R) -> R {
+        if self.gpu.is_none() {
+            return answer(&self.cpu);
+        }
         /// Counts also if answering panics.
         struct Running<'a>(&'a AtomicUsize);
         impl Drop for Running<'_> {
@@ -151,18 +169,11 @@ impl Shared {
                 self.0.fetch_sub(1, Ordering::Relaxed);
             }
         }
-        let others = self.running.fetch_add(1, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
         let running = Running(&self.running);
-        let start = Instant::now();
         let answered = answer(&self.cpu);
-        let time = start.elapsed();
         drop(running);
         self.answered_by_cpu.fetch_add(1, Ordering::Relaxed);
-        // Of an AND+OR that stopped after its AND only a part of the prediction ran; threads that share cores take
-        // longer than the model says.
-        if plan.stages.len() == 1 && others < cores() && plan.deadline.is_none() {
-            self.costs.observe(self.costs.modelled(&Features::of(plan), Route::Cpu), Route::Cpu, time);
-        }
         answered
     }
 
@@ -222,7 +233,7 @@ pub struct Predicted {
 }
 
 impl Predicted {
-    pub fn of(self, plan: Plan) -> Offer {
+    pub fn into_offer(self, plan: Plan) -> Offer {
         Offer { plan, cost: self.cost, modelled: self.modelled, is_cancelled: None }
     }
 }
@@ -237,25 +248,48 @@ fn cores() -> usize {
 mod tests {
     use super::*;
     use crate::engine::Engine;
-    use crate::executors::GpuOptions;
+    use crate::executors::{GpuOptions, Open};
     use lanner_gpu::error::GpuError;
     use lanner_index::build::{BuildOptions, Quiet, build};
     use lanner_index::corpus::{Corpus, CorpusOptions};
 
-    /// The device does not open: it is tried again each time that the CPU has worked for as long as opening takes.
-    #[test]
-    fn the_gpu_is_opened_once_the_cpu_has_worked_long_enough_and_again_after_a_failure() {
+    /// An engine over one document, with a device that does not open.
+    fn engine_with(open: Open) -> (tempfile::TempDir, Engine) {
         let folder = tempfile::tempdir().unwrap();
         let documents = [("a".to_owned(), String::new(), "falcon".to_owned())];
         let corpus = Corpus::from_documents(documents, CorpusOptions::default()).unwrap();
         build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
+        let engine = Engine::open(folder.path()).unwrap().gpu(GpuOptions::new(open).pause(Duration::ZERO));
+        (folder, engine)
+    }
+
+    fn failure() -> GpuError {
+        GpuError::Failed { at: "opening a device", reason: "on command".to_owned() }
+    }
+
+    #[test]
+    fn a_query_that_is_answered_in_parts_counts_as_one_of_the_cpu_and_teaches_no_costs() {
+        let (_folder, engine) = engine_with(Box::new(|| Err(failure())));
+        let cpu = Cpu::new(Arc::clone(engine.index()), 2).split_from(Duration::ZERO);
+        let engine = engine.threads(2).configure(|shared| Shared { cpu, ..shared });
+        let query = Query::new("falcon");
+        let features = Features::of(&engine.plan(&query).unwrap());
+        let before = engine.shared.costs.predict(&features, Route::Cpu);
+        (0..20).for_each(|_| assert_eq!(engine.search(&query).unwrap().hits.len(), 1));
+        assert!(engine.shared.cpu.is_split(&engine.plan(&query).unwrap()));
+        assert_eq!((engine.answered_by_cpu(), engine.shared.running.load(Ordering::Relaxed)), (20, 0));
+        assert_eq!(engine.shared.costs.predict(&features, Route::Cpu), before);
+    }
+
+    /// The device does not open: it is tried again each time that the CPU has worked for as long as opening takes.
+    #[test]
+    fn the_gpu_is_opened_once_the_cpu_has_worked_long_enough_and_again_after_a_failure() {
         let tries = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&tries);
-        let options = GpuOptions::new(Box::new(move || {
+        let (_folder, engine) = engine_with(Box::new(move || {
             counter.fetch_add(1, Ordering::Relaxed);
-            Err(GpuError::Failed { at: "opening a device", reason: "on command".to_owned() })
+            Err(failure())
         }));
-        let engine = Engine::open(folder.path()).unwrap().gpu(options.pause(Duration::ZERO));
         let gpu = engine.shared.gpu.as_ref().unwrap();
         let is_tried = |times: usize| {
             let start = Instant::now();
