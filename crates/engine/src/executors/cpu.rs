@@ -117,7 +117,7 @@ impl Cpu {
         Ok(answer)
     }
 
-    /// Divides a plan into parts that are predicted to take no longer than they may. A budget is for a whole plan.
+    /// Divides a plan into parts that are predicted to take no longer than `self.part`. A budget is for a whole plan.
     fn parts_within(&self, plan: &Plan) -> impl Iterator<Item = Plan> {
         let count = match plan.budget {
             Some(_) => 1,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// The answer to a query. Executors answer with [`Scored`] documents; `Searcher` makes hits of them.
+/// The answer to a query. Executors answer with [`Scored`] documents; `Engine` makes hits of them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer<H = Hit> {
     /// The best k documents, best first.

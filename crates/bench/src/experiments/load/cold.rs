@@ -2,7 +2,7 @@
 //! touched the driver before.
 
 use super::open::SEED;
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{DELAYS, QUERIES, table};
 use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
@@ -43,14 +43,14 @@ pub struct ColdTask {
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let folder = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
-    let cpu = setup.engine(Make::new(Policy::Cpu, setup.threads_beside_senders()))?;
+    let cpu = setup.engine(EngineOptions::new(Policy::Cpu, setup.threads_beside_senders()))?;
     let mut rows = Vec::new();
     for set in setup.first_log() {
         let queries = folder.path().join("queries.txt");
         let texts: Vec<&str> = set.set.queries.iter().map(|query| query.text.as_str()).collect();
         std::fs::write(&queries, texts.join("\n")).map_err(BenchError::io(&queries))?;
         setup.warm_up(&cpu, &set.set)?;
-        let closed = ClosedLoop { engine: &cpu, set: &set.set, span: setup.span() };
+        let closed = ClosedLoop { engine: &cpu, set: &set.set, length: setup.length() };
         let rate = SHARE * closed.submitted(setup.run.part.senders, setup.run.part.clients)?.rate();
         for policy in setup.run.context.kept("policy", &Policy::ALL) {
             let values = in_child(setup, &task(setup, set, policy, (rate, queries.clone())))?;

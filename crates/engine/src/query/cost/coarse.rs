@@ -60,11 +60,6 @@ pub(super) fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
 const POSTINGS_PER_MATCH: u64 = 2;
 const POSTINGS_PER_LOOKUP: u64 = 2;
 
-/// Predicts the work of a plan on a device, in postings decoded.
-pub fn device_work(plan: &Plan) -> u64 {
-    plan.stages.iter().map(|stage| device_stage_work(plan, stage.operation)).sum()
-}
-
 /// Predicts the work of one stage on a device, in postings decoded. It divides thread blocks among the plans of a
 /// batch.
 pub fn device_stage_work(plan: &Plan, operation: Operation) -> u64 {
