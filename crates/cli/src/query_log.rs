@@ -1,7 +1,7 @@
 //! A query log, answered as a stream, and written as a TREC run or as JSON.
 
 use crate::failure::Failure;
-use crate::hits::{Answered, Presenter};
+use crate::hits::{Answered, AnsweredQuery, Presenter};
 use crate::progress::Meter;
 use crate::quantity::{count, counted, duration};
 use crate::query_options::QueryOptions;
@@ -141,7 +141,8 @@ impl Sinks<'_> {
             run.write(&topic.id, &answered.answer.hits, &ids)?;
         }
         if let Some(json) = &mut self.json {
-            self.presenter.write_log_line(&topic.id, &query, &answered, &ids, json)?;
+            let line = AnsweredQuery { id: Some(&topic.id), query: &query, answered: &answered };
+            self.presenter.write_log_line(line, &ids, json)?;
         }
         self.times.push(answered.time);
         self.hits += ids.len() as u64;

@@ -33,13 +33,13 @@
 //! # Ok::<(), lanner::IndexError>(())
 //! ```
 //!
-//! The root has what most programs need. [`answer`] has what belongs to an answer: its trace, ids, snippets, futures and
-//! streams. [`build`] has the options of a collection and the report of a build. [`error`] has the errors, those of the
-//! root too. [`eval`] compares rankings with judgements.
+//! The root has what most programs need. [`answer`] has what belongs to an answer: its trace, ids, snippets, futures
+//! and streams. [`build`] has the options of a collection and the report of a build. [`error`] has the errors, those of
+//! the root too. [`eval`] compares rankings with judgements.
 //!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`, `device`,
-//! `papers`, `executors`, `schedule`, `engine`, `calibrate`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`,
-//! [`eval`], `percentile`, [`answer`], [`build`], [`error`].
+//! `papers`, `executors`, `schedule`, `engine`, `calibrate`, `explain`, `snippet`, `searcher`, `index_builder`,
+//! `oracle`, [`eval`], `percentile`, [`answer`], [`build`], [`error`].
 
 mod query;
 

@@ -1,4 +1,4 @@
-//! The pair under load: every policy gives the CPU's answers, whatever the ways of asking and whichever call of the
+//! An engine under load: every policy gives the CPU's answers, whatever the ways of asking and whichever call of the
 //! device fails; nothing that was accepted is lost.
 
 use lanner::answer::Pending;

@@ -1,5 +1,5 @@
-//! A closed loop: a fixed number of clients, each of which asks again once it is answered. Its delays are not those that
-//! independent users would see; it measures how many queries an engine can answer.
+//! A closed loop: a fixed number of clients, each of which asks again once it is answered. Its delays are not those
+//! that independent users would see; it measures how many queries an engine can answer.
 
 use super::answers::QuerySet;
 use super::nanoseconds;

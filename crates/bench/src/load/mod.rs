@@ -5,12 +5,12 @@
 //! clients that ask again once they are answered, and so measures how much the engine can do. A *stream*
 //! ([`StreamLoad`]) is asked by one caller, which never waits.
 //!
-//! A load generator that waits for an answer before it sends the next query hides the delays that it is to measure: while
-//! the engine is stuck, nothing is sent, and the queries that would have waited are never counted (Tene's *coordinated
-//! omission*). Here nothing waits for answers. The delay of a query counts from its scheduled arrival, so a sender
-//! that is late itself makes delays longer, never shorter, and [`Load::lateness`] says by how much. The moment of an answer is
-//! recorded by the thread of the engine that delivers it, in a waker; senders take and check answers while they have
-//! nothing to send.
+//! A load generator that waits for an answer before it sends the next query hides the delays that it is to measure:
+//! while the engine is stuck, nothing is sent, and the queries that would have waited are never counted (Tene's
+//! *coordinated omission*). Here nothing waits for answers. The delay of a query counts from its scheduled arrival, so
+//! a sender that is late itself makes delays longer, never shorter, and [`Load::lateness`] says by how much. The moment
+//! of an answer is recorded by the thread of the engine that delivers it, in a waker; senders take and check answers
+//! while they have nothing to send.
 //!
 //! Every answer is checked: [`Load::check`] fails if one differs from that of the CPU, or is missing.
 

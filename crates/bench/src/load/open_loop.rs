@@ -145,8 +145,8 @@ impl<'a> Sender<'a> {
 }
 
 impl Sent {
-    /// A query that was submitted, with its number, its scheduled arrival and how late it was sent; the outcome if there
-    /// is one already.
+    /// A query that was submitted, with its number, its scheduled arrival and how late it was sent; the outcome if
+    /// there is one already.
     pub fn new(
         submitted: Result<Pending, SearchError>,
         start: Instant,

@@ -1,10 +1,10 @@
 //! The plans that calibration measures, drawn from the terms of the index.
 //!
 //! A cell of the grid says how many terms a query has, how long the shortest list is (by powers of two), k and the
-//! operation. Numbers of terms are drawn about as often as logs have them: most queries are short. All lengths are drawn
-//! alike, and the other lists are as long or longer. Terms of real queries go together, and an AND of such terms has more to
-//! do than one of unrelated terms; so in a third of the plans, all terms are in one document, as far as the grid's
-//! terms allow it. Plans that take long are drawn less often ([`Grid::keeps`]), or they would take all the time.
+//! operation. Numbers of terms are drawn about as often as logs have them: most queries are short. All lengths are
+//! drawn alike, and the other lists are as long or longer. Terms of real queries go together, and an AND of such terms
+//! has more to do than one of unrelated terms; so in a third of the plans, all terms are in one document, as far as the
+//! grid's terms allow it. Plans that take long are drawn less often ([`Grid::keeps`]), or they would take all the time.
 
 use crate::algorithms::L1_WINDOW;
 use crate::query::plan::{Operation, Plan};

@@ -1,8 +1,9 @@
 //! Calibration: measures how long plans take on each route over this index and on this machine, and fits costs.
 //!
-//! `grid.rs` draws plans from the terms of the index, `on_cpu.rs` and `on_gpu.rs` time them, `measure.rs` runs both at the
-//! same time, and `folder.rs` keeps the costs for later processes. The time is a budget, which `shares.rs` divides among
-//! routes and operations. Plans are drawn at random, so that whatever is measured within it covers the whole grid.
+//! `grid.rs` draws plans from the terms of the index, `on_cpu.rs` and `on_gpu.rs` time them, `measure.rs` runs both at
+//! the same time, and `folder.rs` keeps the costs for later processes. The time is a budget, which `shares.rs` divides
+//! among routes and operations. Plans are drawn at random, so that whatever is measured within it covers the whole
+//! grid.
 
 mod folder;
 mod grid;

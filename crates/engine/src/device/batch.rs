@@ -111,7 +111,8 @@ impl Batch {
     /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
     /// resident get addresses from 0 on until [`Batch::place_upload`].
     ///
-    /// Reuses the memory of an earlier batch: allocating here would contend with callers that free this thread's memory.
+    /// Reuses the memory of an earlier batch: allocating here would contend with callers that free this thread's
+    /// memory.
     pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
         let mut batch = self.emptied(jobs.len());
         let plans: Vec<PlanRows<'_>> = jobs.iter().map(Job::rows).collect();

@@ -2,8 +2,8 @@
 //!
 //! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers
 //! the other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again
-//! with all buffers freed, then halved; a single plan that does not fit is refused. The owner calls [`Session::advance`]
-//! between its other work; it waits for a batch only if memory runs out.
+//! with all buffers freed, then halved; a single plan that does not fit is refused. The owner calls
+//! [`Session::advance`] between its other work; it waits for a batch only if memory runs out.
 
 use super::Context;
 use super::queue::{Queue, Request, Rules, SmallBatches};

@@ -5,8 +5,8 @@
 //! thread. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
 //! thread allocates and frees memory for batches, not for each of their queries.
 //!
-//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Unanswered::Failed`].
-//! So every accepted plan has an outcome, and no caller waits forever.
+//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with
+//! [`Unanswered::Failed`]. So every accepted plan has an outcome, and no caller waits forever.
 
 use super::answers::BatchAnswers;
 use super::plan_rows::{PlanRows, RowRanges, SubmittedRows};
@@ -277,9 +277,9 @@ impl Submission {
     }
 }
 
-/// Submissions that a thread has the outcomes of, freed some time later. A thread of a device may still be about to drop
-/// its jobs; if it were the last to know a submission, it would free the memory of all its plans, which takes it longer
-/// than answering them.
+/// Submissions that a thread has the outcomes of, freed some time later. A thread of a device may still be about to
+/// drop its jobs; if it were the last to know a submission, it would free the memory of all its plans, which takes it
+/// longer than answering them.
 #[derive(Debug, Default)]
 pub struct Finished {
     kept: VecDeque<Arc<Submission>>,

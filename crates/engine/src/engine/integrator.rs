@@ -2,8 +2,8 @@
 //! is the query integrator of gpu-ir (Ding et al., section 5) on one machine.
 //!
 //! Answers are exact, since an index does not change while it is open. Two queries are equal if everything that can
-//! change the answer is equal: the text, the mode, k, the score model, the algorithm and the budget. Queries with a filter
-//! or a deadline are neither kept nor joined.
+//! change the answer is equal: the text, the mode, k, the score model, the algorithm and the budget. Queries with a
+//! filter or a deadline are neither kept nor joined.
 
 use super::SearchError;
 use crate::query::answer::{Answer, Hit, Place, Step, Trace};
@@ -136,8 +136,8 @@ impl Integrator {
         }
     }
 
-    /// The answer to a query: one that is kept, that of an equal query which is being answered, or else a new one, which
-    /// is kept.
+    /// The answer to a query: one that is kept, that of an equal query which is being answered, or else a new one,
+    /// which is kept.
     pub fn answer(
         &self,
         query: &Query,

@@ -1,8 +1,8 @@
 //! The engine: owns an index, the workers that answer plans over it, and what stands in front of them.
 //!
 //! A query is planned by the thread that asks, or by one of the engine's own; its policy decides which worker answers
-//! the plan; what the GPU leaves unanswered, the CPU answers. There are three ways to ask: [`Engine::search`] answers on
-//! the calling thread, [`Engine::submit`] returns a future, and [`Engine::stream`] answers any number of queries in
+//! the plan; what the GPU leaves unanswered, the CPU answers. There are three ways to ask: [`Engine::search`] answers
+//! on the calling thread, [`Engine::submit`] returns a future, and [`Engine::stream`] answers any number of queries in
 //! order, with as many threads as the engine has. docs/scheduling.md has the protocol between the threads.
 
 mod admission;
@@ -293,8 +293,8 @@ impl Engine {
 }
 
 impl Executor for Engine {
-    /// Answers plans that were made elsewhere, driving the GPU from the calling thread: all that it supports, unless the
-    /// policy is `cpu`. For tests and benchmarks; no cost is predicted.
+    /// Answers plans that were made elsewhere, driving the GPU from the calling thread: all that it supports, unless
+    /// the policy is `cpu`. For tests and benchmarks; no cost is predicted.
     fn run(&self, plans: &[Plan]) -> Result<Vec<Answer<Scored>>, IndexError> {
         let shared = &self.shared;
         let Some(gpu) = shared.gpu.as_ref().filter(|_| shared.policy != Policy::Cpu) else {

@@ -86,8 +86,8 @@ impl Drop for Ticket {
     }
 }
 
-/// The answer to a query that was submitted to an [`Engine`](crate::Engine): a future, or [`Pending::wait`]. Dropping it
-/// cancels the query, unless it is being answered already.
+/// The answer to a query that was submitted to an [`Engine`](crate::Engine): a future, or [`Pending::wait`]. Dropping
+/// it cancels the query, unless it is being answered already.
 #[derive(Debug)]
 pub struct Pending {
     promise: Arc<Promise>,

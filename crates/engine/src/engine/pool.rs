@@ -1,8 +1,8 @@
 //! The engine's own threads: they answer submitted queries, and help with streams and long queries.
 //!
-//! A thread takes, in this order: submissions that the GPU has answered, submitted queries, and a stream or a long query
-//! to help with. It leaves a stream for either of the others between two groups of queries. A thread without work spins for [`SPIN`]
-//! before it sleeps, and is woken only if it sleeps: under load nobody pays for a wake-up.
+//! A thread takes, in this order: submissions that the GPU has answered, submitted queries, and a stream or a long
+//! query to help with. It leaves a stream for either of the others between two groups of queries. A thread without work
+//! spins for [`SPIN`] before it sleeps, and is woken only if it sleeps: under load nobody pays for a wake-up.
 
 use super::pending::{Pending, Ticket};
 use super::{SearchError, Shared};

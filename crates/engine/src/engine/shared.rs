@@ -182,8 +182,8 @@ impl Shared {
         Submission::new(&self.index, offers, |plan| gpu.supports(plan), gpu.backlog())
     }
 
-    /// What became of the plans of a submission: `answers[i]` belongs to plan `i`; those that the GPU did not answer are
-    /// missing.
+    /// What became of the plans of a submission: `answers[i]` belongs to plan `i`; those that the GPU did not answer
+    /// are missing.
     pub fn finish(&self, gpu: &GpuWorker, outcomes: Vec<Outcome>) -> Vec<Option<Answer<Scored>>> {
         let (mut answered, mut unsupported, mut fallen_back) = (0, 0, 0);
         let mut answer = |outcome: Outcome| {

@@ -120,8 +120,8 @@ pub struct Step {
     pub name: &'static str,
     /// Where.
     pub place: Place,
-    /// When it began. Of the launches of a batch only the durations are known, and that the last one ended when the batch
-    /// was answered.
+    /// When it began. Of the launches of a batch only the durations are known, and that the last one ended when the
+    /// batch was answered.
     pub started: Instant,
     /// For how long.
     pub duration: Duration,

@@ -43,8 +43,8 @@ pub struct Plan {
     pub filter: Option<Arc<DocumentSet>>,
     /// The most postings that score-at-a-time processes; `None` for all.
     pub budget: Option<u64>,
-    /// The least score that can enter, whatever the seed: k documents before `range` have a higher one, or an equal one,
-    /// which wins by its smaller number. 0 if none is known.
+    /// The least score that can enter, whatever the seed: k documents before `range` have a higher one, or an equal
+    /// one, which wins by its smaller number. 0 if none is known.
     pub floor: u32,
     /// When to give up.
     pub deadline: Option<Instant>,
@@ -160,8 +160,8 @@ impl Plan {
         self.stages.iter().map(|stage| Plan { stages: Arc::new([*stage]), ..self.clone() })
     }
 
-    /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every posting
-    /// weighs at least 1. The hits of an AND may all have lower scores than the seed.
+    /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every
+    /// posting weighs at least 1. The hits of an AND may all have lower scores than the seed.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
         let seed = match stage.operation {
             Operation::And => 1,

@@ -76,9 +76,9 @@ impl FromStr for Policy {
 /// (`lanner-bench run load`, part `policies`, and `run gpu`, part `uploaded`).
 const SINGLE_UPLOAD_FACTOR: u32 = 8;
 
-/// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as many
-/// are no random burst; with a limit of one query for each thread, the p50 of delays at 80 % of capacity was 2.7 times as
-/// long (docs/scheduling.md).
+/// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as
+/// many are no random burst; with a limit of one query for each thread, the p50 of delays at 80 % of capacity was 2.7
+/// times as long (docs/scheduling.md).
 const SATURATED_PER_THREAD: usize = 64;
 
 /// Where a plan runs.
@@ -137,8 +137,8 @@ impl CpuLoad {
 }
 
 impl GpuLoad {
-    /// The predicted time of a plan there if it is alone. With uploads, that of the kernel and of copying its lists: the
-    /// queries of a batch share lists and the threads that copy them, so one alone takes a multiple of its share.
+    /// The predicted time of a plan there if it is alone. With uploads, that of the kernel and of copying its lists:
+    /// the queries of a batch share lists and the threads that copy them, so one alone takes a multiple of its share.
     fn time_of_single(&self, costs: &Costs, features: &Features) -> Duration {
         let time = costs.predict(features, Route::GpuSingle);
         match self.uploads_lists {

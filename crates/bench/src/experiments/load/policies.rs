@@ -1,9 +1,9 @@
 //! Part `policies`: `auto` against `cpu`, `gpu` and `best`, at light, medium and heavy load, with resident and uploaded
 //! lists.
 //!
-//! The loads are shares of the capacity of the weakest policy but one, so that at heavy load all policies but at most one
-//! still answer as fast as queries arrive. The delays of a policy that cannot keep up say nothing but how long the run was;
-//! such runs are marked, and not compared.
+//! The loads are shares of the capacity of the weakest policy but one, so that at heavy load all policies but at most
+//! one still answer as fast as queries arrive. The delays of a policy that cannot keep up say nothing but how long the
+//! run was; such runs are marked, and not compared.
 
 use super::open::at_rate;
 use super::setup::{EngineOptions, Lists, LogSet, Setup};

@@ -54,9 +54,9 @@ pub(super) fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     nanoseconds::START + share_of_documents(plan) * work
 }
 
-/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR half of those of its dense lists, at
-/// the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a batch. Measured in
-/// decision 17.
+/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR half of those of its dense lists,
+/// at the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a batch.
+/// Measured in decision 17.
 const POSTINGS_PER_MATCH: u64 = 2;
 const POSTINGS_PER_LOOKUP: u64 = 2;
 

@@ -1,8 +1,8 @@
 //! Features of a plan: what its time depends on, as far as the plan says it.
 //!
 //! gpu-ir predicts from the two shortest lists, the sum of lengths and the number of terms; cooperative from LOS, UBOC
-//! and UBOCT. Our algorithms need more: which lists are dense, how much of them bounds exclude, and how many documents an
-//! AND still has after each list.
+//! and UBOCT. Our algorithms need more: which lists are dense, how much of them bounds exclude, and how many documents
+//! an AND still has after each list.
 
 use super::coarse::{cpu_nanoseconds, device_stage_work, share_of_documents};
 use crate::query::Algorithm;
@@ -22,8 +22,8 @@ const LISTS: usize = 16;
 /// MaxScore has no such condition.
 const SCATTER_LOOKUP_RATIO: f64 = 8.0;
 
-/// The features of a plan. Lengths of lists are the postings expected in the range of the plan: a part is like a plan over
-/// a smaller collection. All counts are `f64`, as models use them.
+/// The features of a plan. Lengths of lists are the postings expected in the range of the plan: a part is like a plan
+/// over a smaller collection. All counts are `f64`, as models use them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Features {
     /// Lists.
