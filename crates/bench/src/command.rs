@@ -1,4 +1,5 @@
-//! The command line: runs suites, reproduces figures of papers, scales collections, and writes the report.
+//! The command line: runs suites, puts loads on an engine, reproduces figures of papers, scales collections, asks an
+//! engine for a long time, and writes the report.
 
 use crate::child;
 use crate::collection;

@@ -1,5 +1,5 @@
-//! Benchmarks of Lanner: suites against other engines, figures of papers, scaled collections, and a report of all
-//! results.
+//! Benchmarks of Lanner: suites against other engines, loads on an engine for seconds or for hours (`load`, `soak`),
+//! figures of papers, scaled collections, and a report of all results.
 //!
 //! A suite is a TOML file that describes what to measure. Running it writes one JSON result with the machine, the
 //! commit and the command that produced it, and plots.

@@ -3,15 +3,13 @@
 use crate::error::{BenchError, Result};
 use crate::experiments::Say;
 use crate::experiments::gpu::DeviceName;
-use crate::load::{Bulk, ClosedLoop, OpenLoop, Phase, QuerySet, Questions, Span, Way, poisson, replay};
+use crate::load::{ClosedLoop, OpenLoop, Phase, QuerySet, Questions, RunLength, StreamLoad, Way, poisson, replay};
 use crate::machine::cores;
 use crate::query_log;
 use crate::result::Measurement;
 use crate::table::Table;
-use lanner::internals::Engine;
 use lanner::internals::calibrate::Folder;
-use lanner::internals::executors::GpuOptions;
-use lanner::{Index, Mode, Policy, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Mode, Policy, ScoreModel};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -87,10 +85,10 @@ pub fn run(arguments: &LoadArguments, say: Say<'_>) -> Result<()> {
     if let Some(arrivals) = arrivals {
         rows.push(arguments.open(&engine, &set, &arrivals)?);
     } else if let Some(clients) = arguments.clients {
-        let closed = ClosedLoop { engine: &engine, set: &set, span: arguments.span() };
+        let closed = ClosedLoop { engine: &engine, set: &set, length: arguments.length() };
         rows.push(closed.clients(clients)?.add_to(Measurement::default()));
     } else if arguments.rate.is_empty() {
-        let answered = Bulk { engine: &engine, set: &set, span: arguments.span() }.texts_to_ids()?;
+        let answered = StreamLoad { engine: &engine, set: &set, length: arguments.length() }.texts_to_ids()?;
         let row = Measurement::default().with("queries", answered.queries as f64).with("seconds", answered.seconds);
         rows.push(row.with("answered_a_second", answered.rate()));
     }
@@ -134,8 +132,8 @@ impl LoadArguments {
         Ok(engine)
     }
 
-    fn span(&self) -> Span {
-        Span { seconds: self.seconds, longest_s: self.seconds, queries: 0 }
+    fn length(&self) -> RunLength {
+        RunLength { seconds: self.seconds, longest_s: self.seconds, queries: 0 }
     }
 
     fn open(&self, engine: &Engine, set: &QuerySet, arrivals: &[u64]) -> Result<Measurement> {

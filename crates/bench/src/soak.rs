@@ -1,5 +1,5 @@
-//! `lanner-bench soak`: the engine for a long time under mixed random load, on a simulated GPU whose calls fail at random.
-//! No answer may be wrong, no query lost, and memory must not grow.
+//! `lanner-bench soak`: the engine for a long time under mixed random load, on a simulated GPU whose calls fail at
+//! random. No answer may be wrong, no query lost, and memory must not grow.
 //!
 //! A round makes an engine with random options and a device that fails at a random call, and asks it for a few seconds
 //! from several threads: searches, submitted queries, some of which are cancelled, streams, deadlines. Every answer is

@@ -1,6 +1,7 @@
 //! What to do about an error of the library, in terms of the options of the program.
 
-use lanner::{BuildError, GpuError, IndexError, PlanError, SearchError};
+use lanner::error::{GpuError, PlanError};
+use lanner::{BuildError, IndexError, SearchError};
 use lanner_index::corpus::CorpusError;
 use lanner_index::open::ExportError;
 use std::error::Error;

@@ -14,8 +14,8 @@ pub struct ExecutorOptions {
     /// answers [default: cpu, and gpu if there is one]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
     executor: Vec<ExecutorName>,
-    /// Who answers a query, where there is a choice: `auto` (who is predicted to finish first), `best` (who is predicted
-    /// to be faster, whatever waits there), `cpu` or `gpu`
+    /// Who answers a query, where there is a choice: `auto` (who is predicted to finish first), `best` (who is
+    /// predicted to be faster, whatever waits there), `cpu` or `gpu`
     #[arg(long, value_name = "NAME")]
     policy: Option<Policy>,
     /// The GPU memory that may be used, such as 8GiB [default: all]

@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::terminal::{Style, printable, shortened};
 use crate::whole_file::write_json_line;
-use lanner::internals::query::answer::{Trace, Work};
-use lanner::{Answer, Hit, Ids, Query, ScoreModel, Searcher, Snippet};
+use lanner::answer::{Ids, Snippet, Trace, Work};
+use lanner::{Answer, Hit, Query, ScoreModel, Searcher};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -39,6 +39,17 @@ impl Answered {
         let exactness = if self.answer.exact { "" } else { ", approximate: the budget was spent" };
         format!("{found} in {}{exactness}", duration(self.time))
     }
+}
+
+/// A query, its id in a log, and its answer.
+#[derive(Clone, Copy)]
+pub struct AnsweredQuery<'a> {
+    /// The id; `None` for a query that is not of a log.
+    pub id: Option<&'a str>,
+    /// The query.
+    pub query: &'a Query,
+    /// Its answer.
+    pub answered: &'a Answered,
 }
 
 /// Answers a query and measures the time.
@@ -103,7 +114,7 @@ impl Presenter<'_> {
     pub fn write_json(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
         let hits = (1..).zip(&answered.answer.hits);
         let hits = hits.map(|(rank, hit)| self.described_hit(query, rank, hit)).collect::<Result<Vec<_>, Failure>>()?;
-        self.write_line(None, query, answered, hits, out)
+        self.write_line(AnsweredQuery { id: None, query, answered }, hits, out)
     }
 
     /// Writes an error as one line of JSON, instead of the answer to a query.
@@ -112,28 +123,14 @@ impl Presenter<'_> {
     }
 
     /// Writes the answer to a query of a log as one line of JSON, with ids and exact scores only.
-    pub fn write_log_line(
-        &self,
-        id: &str,
-        query: &Query,
-        answered: &Answered,
-        ids: &Ids,
-        out: &mut impl Write,
-    ) -> Result<(), Failure> {
-        let hits = (1..).zip(answered.answer.hits.iter().zip(ids.iter()));
+    pub fn write_log_line(&self, line: AnsweredQuery<'_>, ids: &Ids, out: &mut impl Write) -> Result<(), Failure> {
+        let hits = (1..).zip(line.answered.answer.hits.iter().zip(ids.iter()));
         let hits = hits.map(|(rank, (hit, id))| self.plain_hit(rank, hit, id.to_owned())).collect();
-        self.write_line(Some(id), query, answered, hits, out)
+        self.write_line(line, hits, out)
     }
 
-    fn write_line(
-        &self,
-        id: Option<&str>,
-        query: &Query,
-        answered: &Answered,
-        hits: Vec<HitLine>,
-        out: &mut impl Write,
-    ) -> Result<(), Failure> {
-        let Answered { answer, time } = answered;
+    fn write_line(&self, line: AnsweredQuery<'_>, hits: Vec<HitLine>, out: &mut impl Write) -> Result<(), Failure> {
+        let AnsweredQuery { id, query, answered: Answered { answer, time } } = line;
         let line = AnswerLine {
             id,
             query: &query.text,
@@ -292,7 +289,7 @@ fn mark_word(word: &str, start: usize, matches: &[std::ops::Range<usize>], style
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanner::internals::query::answer::{Place, Step};
+    use lanner::answer::{Place, Step};
 
     #[test]
     fn a_timeline_shows_when_steps_ran_and_when_the_query_waited() {

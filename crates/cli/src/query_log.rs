@@ -1,16 +1,17 @@
 //! A query log, answered as a stream, and written as a TREC run or as JSON.
 
 use crate::failure::Failure;
-use crate::hits::{Answered, Presenter};
+use crate::hits::{Answered, AnsweredQuery, Presenter};
 use crate::progress::Meter;
 use crate::quantity::{count, counted, duration};
 use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
 use crate::terminal::tell;
 use crate::whole_file::stdout;
+use lanner::Query;
+use lanner::answer::Ids;
 use lanner::eval::{Topic, TopicFormat, Topics};
 use lanner::internals::percentile;
-use lanner::{Ids, Query};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -140,7 +141,8 @@ impl Sinks<'_> {
             run.write(&topic.id, &answered.answer.hits, &ids)?;
         }
         if let Some(json) = &mut self.json {
-            self.presenter.write_log_line(&topic.id, &query, &answered, &ids, json)?;
+            let line = AnsweredQuery { id: Some(&topic.id), query: &query, answered: &answered };
+            self.presenter.write_log_line(line, &ids, json)?;
         }
         self.times.push(answered.time);
         self.hits += ids.len() as u64;

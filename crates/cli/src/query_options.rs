@@ -18,9 +18,10 @@ pub struct QueryOptions {
     /// The share of the static rank in `--score rank-bm25`, from 0 to 1 [default: 0.3]
     #[arg(long, value_name = "SHARE", requires = "score", allow_negative_numbers = true)]
     pub alpha: Option<f32>,
-    /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; on a GPU also
-    /// `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND; the CPU runs `conjunction` instead)
-    /// or `accumulators` (OR; the CPU runs `exhaustive` instead); all give the same answers at different speeds
+    /// `auto`, `scatter`, `conjunction`, `maxscore`, `block-max-maxscore`, `exhaustive` or `score-at-a-time`; on a GPU
+    /// also `term-at-a-time`, `merge-path`, `skip-search`, `parallel-merge-find` (AND; the CPU runs `conjunction`
+    /// instead) or `accumulators` (OR; the CPU runs `exhaustive` instead); all give the same answers at different
+    /// speeds
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub algorithm: Algorithm,
     /// The number of postings, strongest first, after which `score-at-a-time` stops; answers may then be approximate

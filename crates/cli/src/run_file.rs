@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::whole_file::Output;
+use lanner::answer::Ids;
 use lanner::eval::{RunHit, RunWriter};
-use lanner::{Hit, Ids, ScoreModel};
+use lanner::{Hit, ScoreModel};
 use std::path::Path;
 
 /// A run in progress, which appears under its name when it is finished.

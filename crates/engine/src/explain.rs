@@ -72,7 +72,7 @@ pub struct Posting {
 
 impl Explanation {
     /// Explains the score of a document under a plan; `None` if the index has no such document.
-    pub fn new(plan: &Plan, index: &Index, document: DocId) -> Result<Option<Explanation>, IndexError> {
+    pub(crate) fn new(plan: &Plan, index: &Index, document: DocId) -> Result<Option<Explanation>, IndexError> {
         if document.0 >= index.documents() {
             return Ok(None);
         }

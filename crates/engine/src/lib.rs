@@ -29,13 +29,17 @@
 //!
 //! ```no_run
 //! # use lanner::{GpuOptions, Searcher};
-//! let searcher = Searcher::open("birds")?.with_gpu(GpuOptions::driver().memory(8 << 30));
+//! let searcher = Searcher::open("birds")?.gpu(GpuOptions::driver().memory(8 << 30));
 //! # Ok::<(), lanner::IndexError>(())
 //! ```
 //!
+//! The root has what most programs need. [`answer`] has what belongs to an answer: its trace, ids, snippets, futures
+//! and streams. [`build`] has the options of a collection and the report of a build. [`error`] has the errors, those of
+//! the root too. [`eval`] compares rankings with judgements.
+//!
 //! Modules in order; each knows only those before it (the `tidy` test keeps it so): `query`, `algorithms`, `device`,
-//! `papers`, `executors`, `schedule`, `engine`, `calibrate`, `explain`, `snippet`, `searcher`, `index_builder`, `oracle`, [`eval`],
-//! `percentile`.
+//! `papers`, `executors`, `schedule`, `engine`, `calibrate`, `explain`, `snippet`, `searcher`, `index_builder`,
+//! `oracle`, [`eval`], `percentile`, [`answer`], [`build`], [`error`].
 
 mod query;
 
@@ -67,25 +71,27 @@ pub mod eval;
 
 mod percentile;
 
-pub use engine::{Engine, Pending, SearchError, Stream};
+pub mod answer;
+
+pub mod build;
+
+pub mod error;
+
+pub use engine::{Engine, SearchError};
 pub use executors::GpuOptions;
-pub use explain::Explanation;
 pub use index_builder::IndexBuilder;
-pub use lanner_gpu::error::GpuError;
 pub use lanner_index::DocId;
-pub use lanner_index::build::{BuildError, BuildOptions, BuildReport};
-pub use lanner_index::corpus::{CorpusOptions, Document};
+pub use lanner_index::build::{BuildError, BuildOptions};
+pub use lanner_index::corpus::Document;
 pub use lanner_index::format::IndexError;
-pub use lanner_index::open::{Ids, Index};
+pub use lanner_index::open::Index;
 pub use query::answer::{Answer, Hit};
 pub use query::document_set::DocumentSet;
 pub use query::plan::Plan;
-pub use query::planner::PlanError;
 pub use query::score::ScoreModel;
 pub use query::{Algorithm, Mode, Query};
 pub use schedule::Policy;
 pub use searcher::Searcher;
-pub use snippet::Snippet;
 
 /// The modules of the engine, for the program, benchmarks and tests of this workspace. Not part of the public
 /// interface: anything here may change with any version.
@@ -103,7 +109,6 @@ pub mod internals {
     pub mod engine {
         pub use crate::engine::*;
     }
-    pub use crate::engine::Engine;
     pub mod executors {
         pub use crate::executors::*;
     }

@@ -51,17 +51,29 @@ impl Searcher {
     }
 
     /// Uses a GPU for what it is predicted to answer sooner than the CPU.
-    pub fn with_gpu(self, gpu: GpuOptions) -> Searcher {
+    ///
+    /// # Panics
+    ///
+    /// If a query was asked before: the threads that answer it share the options.
+    pub fn gpu(self, gpu: GpuOptions) -> Searcher {
         Searcher { engine: self.engine.gpu(gpu) }
     }
 
     /// Uses up to this many threads of the CPU for a long query, and for a batch.
-    pub fn with_threads(self, threads: usize) -> Searcher {
+    ///
+    /// # Panics
+    ///
+    /// If a query was asked before: the threads that answer it share the options.
+    pub fn threads(self, threads: usize) -> Searcher {
         Searcher { engine: self.engine.threads(threads) }
     }
 
     /// Chooses who answers a query: the CPU or the GPU.
-    pub fn with_policy(self, policy: Policy) -> Searcher {
+    ///
+    /// # Panics
+    ///
+    /// If a query was asked before: the threads that answer it share the options.
+    pub fn policy(self, policy: Policy) -> Searcher {
         Searcher { engine: self.engine.policy(policy) }
     }
 

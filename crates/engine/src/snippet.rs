@@ -34,6 +34,7 @@ struct Match {
 impl Snippet {
     /// Finds the passage of up to about `longest` characters with the most different terms, then the most matches; the
     /// beginning of the text if nothing matches.
+    #[doc(hidden)]
     pub fn new(text: &str, terms: &HashSet<String>, analyzer: &Analyzer, longest: usize) -> Snippet {
         let text = &text[..text.floor_char_boundary(LONGEST_TEXT_BYTES)];
         let matches = find_matches(text, terms, analyzer);

@@ -137,7 +137,7 @@ fn search_all_on(index: Arc<Index>, options: GpuOptions, algorithms: &[Algorithm
     let lines = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&lines);
     let report = Box::new(move |line: &str| told.lock().unwrap().push(line.to_owned()));
-    let hits = search_all(&Searcher::new(index).with_gpu(options.report(report)).with_policy(Policy::Gpu), algorithms);
+    let hits = search_all(&Searcher::new(index).gpu(options.report(report)).policy(Policy::Gpu), algorithms);
     assert_eq!(*lines.lock().unwrap(), [""; 0]);
     hits
 }

@@ -1,10 +1,10 @@
 //! The engine over a simulated GPU: nobody waits for a batch that is not theirs, and everything accepted is answered.
 
-use lanner::internals::Engine;
-use lanner::internals::executors::{Cpu, Executor, GpuOptions};
-use lanner::internals::query::answer::{Place, Scored};
+use lanner::answer::Place;
+use lanner::internals::executors::{Cpu, Executor};
+use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{Answer, Index, Mode, Plan, Policy, Query, ScoreModel, Searcher};
+use lanner::{Answer, Engine, GpuOptions, Index, Mode, Plan, Policy, Query, ScoreModel, Searcher};
 use lanner_gpu::device::{Allocation, Command, Device, Properties, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
@@ -203,8 +203,8 @@ fn threads_that_ask_at_once_each_get_their_own_answers() {
 fn a_query_that_cannot_be_planned_fails_its_batch_and_no_later_one() {
     let (_folder, index) = index();
     let searcher = |threads| {
-        let searcher = Searcher::new(Arc::clone(&index)).with_gpu(GpuOptions::simulator().unwrap());
-        searcher.with_policy(Policy::Gpu).with_threads(threads)
+        let searcher = Searcher::new(Arc::clone(&index)).gpu(GpuOptions::simulator().unwrap());
+        searcher.policy(Policy::Gpu).threads(threads)
     };
     let good: Vec<Query> = (0..70).map(|number| Query::new(WORDS[number % 4]).k(5)).collect();
     let mut bad = good.clone();
@@ -224,8 +224,8 @@ fn what_the_gpu_does_not_support_is_answered_in_its_place() {
     let (_folder, index) = index();
     let cpu = Searcher::new(Arc::clone(&index));
     let gpu = |threads| {
-        let searcher = Searcher::new(Arc::clone(&index)).with_gpu(GpuOptions::simulator().unwrap());
-        searcher.with_policy(Policy::Gpu).with_threads(threads)
+        let searcher = Searcher::new(Arc::clone(&index)).gpu(GpuOptions::simulator().unwrap());
+        searcher.policy(Policy::Gpu).threads(threads)
     };
     let even = cpu.filter((0..500).step_by(2).map(|id| id.to_string())).unwrap();
     let query = |number: usize| {

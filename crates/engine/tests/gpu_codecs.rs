@@ -3,14 +3,13 @@
 
 mod device;
 
-use lanner::internals::Engine;
 use lanner::internals::device::decode::{
     DECODE, DECODE_SHARED, DECODE_THREADS, DecodeArguments, DecodeKind, DecodeOutput, DecodeRow, decoder,
 };
 use lanner::internals::executors::Executor;
 use lanner::internals::oracle::{Oracle, Question};
 use lanner::internals::query::planner::Planner;
-use lanner::{GpuOptions, Index, Mode, Query};
+use lanner::{Engine, GpuOptions, Index, Mode, Query};
 use lanner_gpu::device::{Address, Command, Shape, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::kernel::{Argument, TypedKernel};

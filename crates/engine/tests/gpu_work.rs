@@ -2,10 +2,9 @@
 
 mod device;
 
-use lanner::internals::Engine;
-use lanner::internals::executors::{Executor, GpuOptions};
+use lanner::internals::executors::Executor;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Index, Mode, Plan, Query};
+use lanner::{Algorithm, Engine, GpuOptions, Index, Mode, Plan, Query};
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::corpus::{Corpus, CorpusOptions};

@@ -1,11 +1,10 @@
 //! Losing the GPU costs speed, not answers: on the simulator, every device call fails in turn, in every way.
 
-use lanner::internals::Engine;
-use lanner::internals::executors::{Counters, Cpu, Executor, GpuOptions, SmallBatches};
-use lanner::internals::query::answer::Place;
+use lanner::answer::Place;
+use lanner::internals::executors::{Counters, Cpu, Executor, SmallBatches};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, DocId, DocumentSet, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Answer, DocId, DocumentSet, Engine, GpuOptions, Index, Mode, Plan, Query, ScoreModel};
 use lanner_gpu::device::{Allocation, Command, Device, Properties, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};

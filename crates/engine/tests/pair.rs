@@ -1,8 +1,9 @@
-//! The pair under load: every policy gives the CPU's answers, whatever the ways of asking and whichever call of the
+//! An engine under load: every policy gives the CPU's answers, whatever the ways of asking and whichever call of the
 //! device fails; nothing that was accepted is lost.
 
+use lanner::answer::Pending;
 use lanner::internals::executors::Counters;
-use lanner::{Answer, Engine, GpuOptions, Hit, Index, Mode, Pending, Policy, Query, ScoreModel, SearchError};
+use lanner::{Answer, Engine, GpuOptions, Hit, Index, Mode, Policy, Query, ScoreModel, SearchError};
 use lanner_gpu::device::Device;
 use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::simulator::Simulator;

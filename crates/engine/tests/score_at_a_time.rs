@@ -147,7 +147,7 @@ fn what_it_cannot_answer_is_refused_with_the_reason() {
     assert!(by_bm25.contains("does not answer by bm25; score by impact"), "{by_bm25}");
     for mode in [Mode::And, Mode::AndOr] {
         let refused = message(&searcher, query("w1").mode(mode));
-        assert!(refused.contains(&format!("answers or queries, not {mode}")), "{refused}");
+        assert!(refused.contains(&format!("answers only `or` queries, not `{mode}`")), "{refused}");
     }
     let budget = message(&searcher, query("w1").algorithm(Algorithm::Auto).budget(5));
     assert!(budget.contains("only score-at-a-time keeps a budget"), "{budget}");

@@ -1,6 +1,6 @@
 //! The public interface of the searcher: plans as text, explanations that add up, refused queries, damaged files.
 
-use lanner::internals::query::answer::Place;
+use lanner::answer::Place;
 use lanner::{
     Algorithm, DocId, Document, DocumentSet, GpuOptions, Index, IndexBuilder, Mode, Policy, Query, ScoreModel, Searcher,
 };
@@ -113,7 +113,7 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
     let modes = [Mode::And, Mode::Or, Mode::AndOr];
     let queries: Vec<Query> = (0..60).map(|i| Query::new(words[i % 5]).mode(modes[i % 3]).k(1 + i * 7)).collect();
     for threads in [1, 3] {
-        let batches = Searcher::new(Arc::clone(searcher.index())).with_threads(threads);
+        let batches = Searcher::new(Arc::clone(searcher.index())).threads(threads);
         let answers = batches.search_batch(&queries).unwrap();
         for (query, answer) in queries.iter().zip(answers) {
             assert_eq!(answer.hits, searcher.search(query).unwrap().hits, "{query:?}");
@@ -132,7 +132,7 @@ fn a_batch_of_all_score_models_is_answered_on_a_device_as_its_queries_are_on_the
     let (_folder, searcher) = full_index();
     let on_device = |threads| {
         let gpu = GpuOptions::simulator().expect("a simulator");
-        Searcher::new(Arc::clone(searcher.index())).with_gpu(gpu).with_policy(Policy::Gpu).with_threads(threads)
+        Searcher::new(Arc::clone(searcher.index())).gpu(gpu).policy(Policy::Gpu).threads(threads)
     };
     let words = ["water", "pairs dawn", "falcon^2 water pairs", "hunting dawn^3"];
     let models = [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }];

@@ -66,7 +66,7 @@ impl Drop for Context {
 /// A stream, with the times recorded in it and its graphs.
 #[derive(Debug)]
 struct StreamState {
-    stream: sys::CUstream,
+    handle: sys::CUstream,
     marks: Mutex<Marks>,
     graphs: Mutex<Graphs>,
 }
@@ -102,7 +102,7 @@ impl Cuda {
         }
         // A new context is pushed onto the stack of this thread; nobody else would pop it.
         opened(unsafe { sys::cuCtxPopCurrent_v2(&mut null_mut()) })?;
-        let streams = streams.map(|stream| StreamState { stream, marks: Mutex::default(), graphs: Mutex::default() });
+        let streams = streams.map(|handle| StreamState { handle, marks: Mutex::default(), graphs: Mutex::default() });
         Ok(Cuda { properties, context, streams, loaded: Mutex::default(), lost: OnceLock::new() })
     }
 
@@ -126,7 +126,7 @@ impl Cuda {
         }
     }
 
-    fn queue(&self, stream: Stream) -> Result<&StreamState, GpuError> {
+    fn state_of(&self, stream: Stream) -> Result<&StreamState, GpuError> {
         let reason = || format!("stream {} does not exist; there are {STREAMS}", stream.0);
         self.streams.get(stream.0).ok_or_else(|| GpuError::Failed { at: "finding a stream", reason: reason() })
     }
@@ -150,28 +150,28 @@ impl Cuda {
     }
 
     /// Enqueues one command.
-    fn start(&self, queue: &StreamState, command: &Command<'_>) -> Result<(), GpuError> {
+    fn start(&self, stream: &StreamState, command: &Command<'_>) -> Result<(), GpuError> {
         match *command {
             Command::Write { from: &[], .. } | Command::Copy { bytes: 0, .. } | Command::Clear { bytes: 0, .. } => {
                 Ok(())
             }
-            Command::Write { from, to } => self.write(queue, from, to),
+            Command::Write { from, to } => self.write(stream, from, to),
             Command::Copy { from, to, bytes } => {
-                let result = unsafe { sys::cuMemcpyAsync(to.0, from.0, bytes, queue.stream) };
+                let result = unsafe { sys::cuMemcpyAsync(to.0, from.0, bytes, stream.handle) };
                 self.check(result, Request::Other("a copy"))
             }
             Command::Clear { at, bytes } => {
-                let result = unsafe { sys::cuMemsetD8Async(at.0, 0, bytes, queue.stream) };
+                let result = unsafe { sys::cuMemsetD8Async(at.0, 0, bytes, stream.handle) };
                 self.check(result, Request::Other("clearing memory"))
             }
-            Command::Launch { kernel, shape, argument } => self.launch(queue, kernel, shape, argument),
-            Command::Mark => self.mark(queue),
+            Command::Launch { kernel, shape, argument } => self.launch(stream, kernel, shape, argument),
+            Command::Mark => self.mark(stream),
         }
     }
 
     /// Copies by a batch of one: a batched copy can guarantee that its source has been consumed on return. A plain
     /// asynchronous copy reads pinned memory later, and for other memory NVIDIA guarantees nothing.
-    fn write(&self, queue: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
+    fn write(&self, stream: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
         let nowhere = sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID, id: 0 };
         let mut attributes = sys::CUmemcpyAttributes {
             srcAccessOrder: sys::CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,
@@ -190,13 +190,13 @@ impl Cuda {
                 &mut attributes,
                 &mut first,
                 1,
-                queue.stream,
+                stream.handle,
             )
         };
         self.check(result, Request::Other("a copy to it"))
     }
 
-    fn launch(&self, queue: &StreamState, kernel: &Kernel, shape: Shape, argument: &[u8]) -> Result<(), GpuError> {
+    fn launch(&self, stream: &StreamState, kernel: &Kernel, shape: Shape, argument: &[u8]) -> Result<(), GpuError> {
         let handle = self.function(kernel, shape.shared)?;
         let (grid, block, shared) = (shape.grid, shape.block, shape.shared as u32);
         let mut bytes = argument.len();
@@ -211,14 +211,14 @@ impl Cuda {
         // `kernels!` declares.
         let result = unsafe {
             let extra = extra.as_mut_ptr();
-            sys::cuLaunchKernel(handle, grid, 1, 1, block, 1, 1, shared, queue.stream, null_mut(), extra)
+            sys::cuLaunchKernel(handle, grid, 1, 1, block, 1, 1, shared, stream.handle, null_mut(), extra)
         };
         self.check(result, Request::Start(kernel.name))
     }
 
-    fn mark(&self, queue: &StreamState) -> Result<(), GpuError> {
+    fn mark(&self, stream: &StreamState) -> Result<(), GpuError> {
         let request = Request::Other("recording the time");
-        let mut marks = lock(&queue.marks);
+        let mut marks = lock(&stream.marks);
         let event = match marks.events.get(marks.recorded) {
             Some(event) => *event,
             None => {
@@ -228,7 +228,7 @@ impl Cuda {
                 event
             }
         };
-        self.check(unsafe { sys::cuEventRecord(event, queue.stream) }, request)?;
+        self.check(unsafe { sys::cuEventRecord(event, stream.handle) }, request)?;
         marks.recorded += 1;
         Ok(())
     }
@@ -277,19 +277,19 @@ impl Device for Cuda {
 
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         self.make_current()?;
-        let queue = self.queue(stream)?;
-        if commands.len() > 1 && self.start_together(queue, commands)? {
+        let stream = self.state_of(stream)?;
+        if commands.len() > 1 && self.start_together(stream, commands)? {
             return Ok(());
         }
-        commands.iter().try_for_each(|command| self.start(queue, command))
+        commands.iter().try_for_each(|command| self.start(stream, command))
     }
 
     fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
         self.make_current()?;
-        let queue = self.queue(stream)?;
+        let stream = self.state_of(stream)?;
         // Held during the wait, so that no event is recorded meanwhile.
-        let mut marks = lock(&queue.marks);
-        let done = self.check(unsafe { sys::cuStreamSynchronize(queue.stream) }, Request::Other("waiting"));
+        let mut marks = lock(&stream.marks);
+        let done = self.check(unsafe { sys::cuStreamSynchronize(stream.handle) }, Request::Other("waiting"));
         let recorded = std::mem::take(&mut marks.recorded);
         done?;
         marks.events[..recorded].windows(2).map(|pair| self.between(pair[0], pair[1])).collect()
@@ -297,7 +297,7 @@ impl Device for Cuda {
 
     fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
         self.make_current()?;
-        match unsafe { sys::cuStreamQuery(self.queue(stream)?.stream) } {
+        match unsafe { sys::cuStreamQuery(self.state_of(stream)?.handle) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             result => self.check(result, Request::Other("querying the stream")).map(|()| true),
         }

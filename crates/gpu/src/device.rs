@@ -74,7 +74,7 @@ pub struct Allocation {
     pub bytes: usize,
 }
 
-// SAFETY: a allocation is an address and a length; only `Pinned` reads and writes there, with the borrow of its owner.
+// SAFETY: an allocation is an address and a length; only `Pinned` reads and writes there, with the borrow of its owner.
 #[allow(unsafe_code)]
 unsafe impl Send for Allocation {}
 // SAFETY: as above.

@@ -2,10 +2,11 @@
 
 use crate::error::{BenchError, Result};
 use crate::scale::random::mix;
+use lanner::answer::Ids;
 use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{DocId, Ids, Index, Mode, Plan, Query, ScoreModel, SearchError};
+use lanner::{DocId, Index, Mode, Plan, Query, ScoreModel, SearchError};
 use std::sync::Arc;
 
 /// What is asked of each query.

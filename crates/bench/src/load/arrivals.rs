@@ -12,8 +12,8 @@ pub struct Phase {
     pub seconds: f64,
 }
 
-/// Draws the arrivals of a Poisson process, in nanoseconds from the start: gaps between queries are exponential. The last
-/// phase goes on until `fewest` queries have arrived. The same seed gives the same arrivals.
+/// Draws the arrivals of a Poisson process, in nanoseconds from the start: gaps between queries are exponential. The
+/// last phase goes on until `fewest` queries have arrived. The same seed gives the same arrivals.
 pub fn poisson(phases: &[Phase], fewest: usize, seed: u64) -> Vec<u64> {
     let (mut random, mut arrivals) = (Random::new(seed, 0), Vec::new());
     let mut end = 0.0;
@@ -35,8 +35,8 @@ pub fn poisson(phases: &[Phase], fewest: usize, seed: u64) -> Vec<u64> {
     arrivals
 }
 
-/// Reads arrivals from lines `SECONDS<TAB>QUERY` in the order of time; `speed` 2 makes them arrive twice as fast. Returns
-/// the times in nanoseconds from the first, and the queries.
+/// Reads arrivals from lines `SECONDS<TAB>QUERY` in the order of time; `speed` 2 makes them arrive twice as fast.
+/// Returns the times in nanoseconds from the first, and the queries.
 pub fn replay(path: &Path, speed: f64) -> Result<(Vec<u64>, Vec<String>)> {
     let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
     let wrong = |line: usize, what: &str| BenchError::File {

@@ -1,12 +1,13 @@
-//! A closed loop: a fixed number of clients, each of which asks again once it is answered. Its delays are not those that
-//! independent users would see; it measures how many queries an engine can answer.
+//! A closed loop: a fixed number of clients, each of which asks again once it is answered. Its delays are not those
+//! that independent users would see; it measures how many queries an engine can answer.
 
 use super::answers::QuerySet;
-use super::bulk::Span;
+use super::nanoseconds;
 use super::open_loop::{Sent, drain, outcome, take};
 use super::outcomes::{Before, Load, Record};
+use super::stream_load::RunLength;
 use crate::error::Result;
-use lanner::internals::Engine;
+use lanner::Engine;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -16,7 +17,7 @@ use std::time::Instant;
 pub struct ClosedLoop<'a> {
     pub engine: &'a Engine,
     pub set: &'a QuerySet,
-    pub span: Span,
+    pub length: RunLength,
 }
 
 impl ClosedLoop<'_> {
@@ -58,7 +59,7 @@ impl ClosedLoop<'_> {
     /// The number of the next query and the time, unless the run is over. One query is asked in any case.
     fn next(&self, start: Instant, next: &AtomicUsize) -> Option<(usize, u64)> {
         let (number, at) = (next.fetch_add(1, Ordering::Relaxed), nanoseconds(start));
-        (number == 0 || !self.span.is_over(number, at as f64 / 1e9)).then_some((number, at))
+        (number == 0 || !self.length.is_over(number, at as f64 / 1e9)).then_some((number, at))
     }
 
     fn run(&self, threads: usize, ask: impl Fn(Instant, &AtomicUsize) -> Vec<Record> + Sync) -> Result<Load> {
@@ -72,8 +73,4 @@ impl ClosedLoop<'_> {
         load.check(self.set)?;
         Ok(load)
     }
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    since.elapsed().as_nanos() as u64
 }

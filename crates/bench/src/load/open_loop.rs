@@ -1,10 +1,11 @@
 //! An open loop: each query is sent at its scheduled moment, whatever became of those before it.
 
 use super::answers::hash_of;
+use super::nanoseconds;
 use super::outcomes::{Before, Load, Outcome, Record};
 use crate::error::Result;
-use lanner::internals::Engine;
-use lanner::{Answer, Pending, Query, SearchError};
+use lanner::answer::Pending;
+use lanner::{Answer, Engine, Query, SearchError};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -66,10 +67,6 @@ impl Wake for Answered {
     fn wake_by_ref(self: &Arc<Self>) {
         self.at.store(nanoseconds(self.start), Ordering::Release);
     }
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    since.elapsed().as_nanos() as u64
 }
 
 impl OpenLoop<'_> {
@@ -148,8 +145,8 @@ impl<'a> Sender<'a> {
 }
 
 impl Sent {
-    /// A query that was submitted, with its number, its scheduled arrival and how late it was sent; the outcome if there
-    /// is one already.
+    /// A query that was submitted, with its number, its scheduled arrival and how late it was sent; the outcome if
+    /// there is one already.
     pub fn new(
         submitted: Result<Pending, SearchError>,
         start: Instant,
@@ -220,7 +217,7 @@ mod tests {
     use super::*;
     use crate::load::answers::{QuerySet, Questions};
     use crate::load::closed_loop::ClosedLoop;
-    use crate::load::{Phase, Span, poisson};
+    use crate::load::{Phase, RunLength, poisson};
     use lanner::{Document, IndexBuilder, Mode, ScoreModel};
     use tempfile::TempDir;
 
@@ -285,7 +282,7 @@ mod tests {
     fn a_closed_loop_asks_for_as_long_as_it_is_told() {
         let (_folder, engine, set) = engine();
         let closed =
-            ClosedLoop { engine: &engine, set: &set, span: Span { seconds: 0.05, longest_s: 0.05, queries: 0 } };
+            ClosedLoop { engine: &engine, set: &set, length: RunLength { seconds: 0.05, longest_s: 0.05, queries: 0 } };
         for load in [closed.clients(2).unwrap(), closed.submitted(1, 8).unwrap()] {
             assert!(load.answered() > 3 && load.answered() == load.records.len());
             assert!((0.05..5.0).contains(&load.seconds), "{}", load.seconds);

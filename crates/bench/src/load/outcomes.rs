@@ -5,7 +5,7 @@ use crate::error::{BenchError, Result};
 use crate::machine::Usage;
 use crate::result::Measurement;
 use crate::statistics::Summary;
-use lanner::internals::Engine;
+use lanner::Engine;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -167,8 +167,9 @@ impl Load {
         self.answered() as f64 / self.seconds
     }
 
-    /// Whether queries arrived faster than they were answered: more than one in a hundred was refused, or answering went
-    /// on for more than a tenth of the run after the last one had arrived. Delays then depend on the length of the run.
+    /// Whether queries arrived faster than they were answered: more than one in a hundred was refused, or answering
+    /// went on for more than a tenth of the run after the last one had arrived. Delays then depend on the length of the
+    /// run.
     pub fn is_overloaded(&self) -> bool {
         100 * self.refused() > self.records.len() || self.seconds > 1.1 * self.arriving_s + 0.02
     }

@@ -192,7 +192,8 @@ impl Frame {
         (across, self.top + HEIGHT * (1.0 - up))
     }
 
-    /// Returns the ticks of the x axis: of a logarithmic one every power of two if they fit, every second one otherwise.
+    /// Returns the ticks of the x axis: of a logarithmic one every power of two if they fit, every second one
+    /// otherwise.
     fn marks(&self) -> Vec<f64> {
         if self.is_linear {
             let step = tick_step(if self.widest > 0.0 { self.widest } else { 1.0 });

@@ -5,20 +5,14 @@ use crate::failure::Failure;
 use crate::quantity::count;
 use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::Topics;
-use lanner::internals::Engine;
 use lanner::internals::calibrate::{Calibrated, Calibration, Errors, Fit, Folder};
 use lanner::internals::query::cost::Route;
-use lanner::{Index, Mode, Plan, Query};
+use lanner::{Engine, Index, Mode, Plan, Query};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Plans of a batch: as many as the engine submits together.
-const BATCH: usize = 256;
-/// The same for the simulator, which takes long for each.
-const SIMULATED_BATCH: usize = 8;
 
 /// Measure how long queries take on each executor, so that the engine can predict where they finish first
 #[derive(clap::Args)]
@@ -71,13 +65,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let index = Arc::new(Index::open(&arguments.index)?);
     let engines = Engines::open(&index, &arguments.executor)?;
     let device = engines.resident.as_ref().and_then(Engine::device_name).unwrap_or_else(|| "cpu".to_owned());
+    let calibration = Calibration::new(&engines.cpu, Duration::from_secs(arguments.seconds));
     let calibration = Calibration {
-        cpu: &engines.cpu,
-        threads: (cores() / 2).max(1),
         resident: engines.resident.as_ref(),
         uploading: engines.uploading.as_ref(),
-        batch: if arguments.executor.is_simulated() { SIMULATED_BATCH } else { BATCH },
-        budget: Duration::from_secs(arguments.seconds),
+        ..calibration.simulated(arguments.executor.is_simulated())
     };
     let calibrated = calibration.run()?;
     if calibrated.fits.iter().all(|fit| fit.leaves == 0) {

@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
 use crate::whole_file::{stdout, write_json_line};
+use lanner::answer::Explanation;
 use lanner::internals::query::plan::Stage;
-use lanner::{Explanation, Plan, Searcher};
+use lanner::{Plan, Searcher};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;

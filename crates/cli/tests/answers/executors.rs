@@ -84,7 +84,7 @@ fn the_simulator_answers_step_by_step_where_that_is_asked_for() {
         assert!(explained.contains(&format!(" by {algorithm}\n")), "{explained}");
     }
     let error = place.run("search --index i --mode or --algorithm merge-path ke").error();
-    assert!(error.starts_with("merge-path does not answer or queries; choose scatter"), "{error}");
+    assert!(error.starts_with("`merge-path` does not answer `or` queries; choose `scatter`"), "{error}");
 }
 
 fn the_simulator_answers_a_file_of_queries_as_the_cpu_does() {

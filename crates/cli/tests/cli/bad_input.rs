@@ -182,7 +182,10 @@ fn options_out_of_range_and_scores_that_the_index_cannot_give_are_refused() {
         ("search --index birds --score impact x".to_owned(), "the index has no impacts; score by bm25, or"),
         ("search --index birds --score rank-bm25 x".to_owned(), "the index has no static ranks; score by bm25, or"),
         ("search --index birds --score bm25 --alpha 0.5 x".to_owned(), "--alpha needs --score rank-bm25"),
-        ("search --index birds --algorithm maxscore --mode and x".to_owned(), "maxscore does not answer and queries"),
+        (
+            "search --index birds --algorithm maxscore --mode and x".to_owned(),
+            "`maxscore` does not answer `and` queries",
+        ),
         ("search --index birds --budget 5 x".to_owned(), "only score-at-a-time keeps a budget"),
         ("search --index birds falcon^0".to_owned(), "the weight 0 of \"falcon\" is out of range"),
     ];

@@ -350,7 +350,7 @@ fn what_does_not_exist_is_found() {
         "CodecName::NothingAtAll",
         "a_test_that_is_not_there",
         "no-such-suite-anywhere",
-        "_alone",
+        "_nowhere",
     ] {
         assert!(project.problem(bad).is_some(), "{bad}");
     }

@@ -27,7 +27,7 @@ pub struct TopK {
 }
 
 /// Packs a hit into one number: the greater, the better.
-fn key(document: DocId, score: u32) -> u64 {
+pub(crate) fn key(document: DocId, score: u32) -> u64 {
     u64::from(score) << 32 | u64::from(!document.0)
 }
 

@@ -125,8 +125,8 @@ impl Folder {
         }
     }
 
-    /// Reads the costs of an index that were calibrated last on any GPU, before it is known which one will be opened; of
-    /// the CPU, if there are none. `None` if the index was not calibrated.
+    /// Reads the costs of an index that were calibrated last on any GPU, before it is known which one will be opened;
+    /// of the CPU, if there are none. `None` if the index was not calibrated.
     pub fn load_latest(&self, index: &Index) -> Result<Option<Costs>, CalibrationError> {
         let Ok(entries) = std::fs::read_dir(&self.path) else {
             return Ok(None);
@@ -147,8 +147,8 @@ impl Folder {
         }
     }
 
-    /// Writes the costs of an index on a device, and returns the file. A process that reads meanwhile gets the old costs
-    /// or the new ones.
+    /// Writes the costs of an index on a device, and returns the file. A process that reads meanwhile gets the old
+    /// costs or the new ones.
     pub fn save(&self, index: &Index, device: &str, costs: &Costs) -> Result<PathBuf, CalibrationError> {
         let path = self.file(index, device);
         let costs = serde_json::from_str(&costs.to_json()).expect("costs are JSON");

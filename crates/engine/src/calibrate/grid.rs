@@ -1,10 +1,10 @@
 //! The plans that calibration measures, drawn from the terms of the index.
 //!
 //! A cell of the grid says how many terms a query has, how long the shortest list is (by powers of two), k and the
-//! operation. Numbers of terms are drawn about as often as logs have them: most queries are short. All lengths are drawn
-//! alike, and the other lists are as long or longer. Terms of real queries go together, and an AND of such terms has more to
-//! do than one of unrelated terms; so in a third of the plans, all terms are in one document, as far as the pool has such
-//! terms. Plans that take long are drawn less often ([`Grid::keeps`]), or they would take all the time.
+//! operation. Numbers of terms are drawn about as often as logs have them: most queries are short. All lengths are
+//! drawn alike, and the other lists are as long or longer. Terms of real queries go together, and an AND of such terms
+//! has more to do than one of unrelated terms; so in a third of the plans, all terms are in one document, as far as the
+//! grid's terms allow it. Plans that take long are drawn less often ([`Grid::keeps`]), or they would take all the time.
 
 use crate::algorithms::L1_WINDOW;
 use crate::query::plan::{Operation, Plan};
@@ -79,7 +79,7 @@ pub struct Cell {
     pub mode: Mode,
     pub k: usize,
     terms: usize,
-    /// Which of the pool's lengths the shortest list has.
+    /// Which of the lengths of the grid's terms the shortest list has.
     length: usize,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Grid<'a> {
         };
         let related: Vec<&[Term]> = related.iter().map(Vec::as_slice).filter(|terms| !terms.is_empty()).collect();
         let mut terms = vec![driver];
-        // A pool may have too few different terms.
+        // The grid's terms may be too few.
         for _ in 0..4 * cell.terms {
             if terms.len() == cell.terms {
                 break;
@@ -187,7 +187,7 @@ impl<'a> Grid<'a> {
         Ok(terms)
     }
 
-    /// The terms of the pool in one document of a list, by length, from a length on.
+    /// The grid's terms in one document of a list, by length, from a length on.
     fn related(&mut self, driver: &Term, from: usize) -> Result<Vec<Vec<Term>>, IndexError> {
         let list = self.index.list_at(driver.span)?;
         let mut documents = [0; BLOCK];

@@ -1,8 +1,9 @@
 //! Calibration: measures how long plans take on each route over this index and on this machine, and fits costs.
 //!
-//! `grid.rs` draws plans from the terms of the index, `on_cpu.rs` and `on_gpu.rs` time them, `measure.rs` runs both at the
-//! same time, and `folder.rs` keeps the costs for later processes. The time is a budget, which `shares.rs` divides among
-//! routes and operations. Plans are drawn at random, so that whatever is measured within it covers the whole grid.
+//! `grid.rs` draws plans from the terms of the index, `on_cpu.rs` and `on_gpu.rs` time them, `measure.rs` runs both at
+//! the same time, and `folder.rs` keeps the costs for later processes. The time is a budget, which `shares.rs` divides
+//! among routes and operations. Plans are drawn at random, so that whatever is measured within it covers the whole
+//! grid.
 
 mod folder;
 mod grid;
@@ -18,10 +19,15 @@ pub use timing::Timed;
 
 use crate::engine::Engine;
 use crate::query::cost::{Costs, Features, Model, Route, Sample, mean_relative_error};
-use crate::query::plan::{Operation, Plan};
+use crate::query::plan::Plan;
 use lanner_index::format::IndexError;
 use serde::Serialize;
 use std::time::Duration;
+
+/// Plans of a measured batch.
+const BATCH: usize = 256;
+/// The same for the simulator, which takes long for each.
+const SIMULATED_BATCH: usize = 8;
 
 /// What is measured, and for how long.
 #[derive(Clone, Copy)]
@@ -35,7 +41,7 @@ pub struct Calibration<'a> {
     pub resident: Option<&'a Engine>,
     /// A GPU that uploads the lists of each batch.
     pub uploading: Option<&'a Engine>,
-    /// Plans of a batch: as many as a worker answers together under load.
+    /// Plans of a measured batch.
     pub batch: usize,
     /// The time for all measurements.
     pub budget: Duration,
@@ -64,7 +70,18 @@ pub struct Fit {
     pub leaves: usize,
 }
 
-impl Calibration<'_> {
+impl<'a> Calibration<'a> {
+    /// Measures the CPU on half of the cores, and no GPU until `resident` and `uploading` are set.
+    pub fn new(cpu: &'a Engine, budget: Duration) -> Calibration<'a> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Calibration { cpu, threads: (cores / 2).max(1), resident: None, uploading: None, batch: BATCH, budget }
+    }
+
+    /// With batches for the simulator, if it is the device.
+    pub fn simulated(self, is_simulated: bool) -> Calibration<'a> {
+        Calibration { batch: if is_simulated { SIMULATED_BATCH } else { BATCH }, ..self }
+    }
+
     /// Measures and fits. It fails if the index cannot be read, or if a GPU gives another answer than the CPU.
     pub fn run(&self) -> Result<Calibrated, CalibrationError> {
         let measured = measure::measure(self)?;
@@ -80,10 +97,7 @@ impl Calibrated {
             let model = Model::fit(samples);
             calibrated.fits.push(Fit {
                 route: route.name(),
-                operation: match operation {
-                    Operation::And => "and",
-                    Operation::Or => "or",
-                },
+                operation: operation.name(),
                 samples: samples.len(),
                 error: held_out_error(samples),
                 leaves: model.as_ref().map_or(0, Model::leaves),
@@ -109,19 +123,24 @@ impl Errors {
     /// Measures plans on as many threads of the CPU as calibration does.
     pub fn on_cpu(costs: &Costs, calibration: &Calibration<'_>, plans: &[Plan]) -> Result<Errors, IndexError> {
         let timed = Timed::in_threads(calibration.cpu, calibration.threads, plans)?;
-        Ok(Errors::of(costs, Route::Cpu, plans, &timed))
+        Ok(Errors::of_plans(costs, Route::Cpu, plans, &timed))
     }
 
     /// Measures plans that a GPU answers one by one.
     pub fn on_gpu(costs: &Costs, gpu: &Engine, plans: &[Plan]) -> Result<Errors, IndexError> {
-        Ok(Errors::of(costs, Route::GpuSingle, plans, &Timed::each(gpu, plans)?))
+        Ok(Errors::of_plans(costs, Route::GpuSingle, plans, &Timed::each(gpu, plans)?))
     }
 
-    fn of(costs: &Costs, route: Route, plans: &[Plan], timed: &[Timed]) -> Errors {
+    fn of_plans(costs: &Costs, route: Route, plans: &[Plan], timed: &[Timed]) -> Errors {
         let times: Vec<Duration> = timed.iter().map(|timed| timed.time).collect();
         let features: Vec<Features> = plans.iter().map(Features::of).collect();
+        Errors::of(costs, route, &features, &times)
+    }
+
+    /// The errors for plans with these features, given their times on a route.
+    pub fn of(costs: &Costs, route: Route, features: &[Features], times: &[Duration]) -> Errors {
         let predict = |costs: &Costs, learns: bool| {
-            let pairs = features.iter().zip(&times).map(|(features, &time)| {
+            let pairs = features.iter().zip(times).map(|(features, &time)| {
                 let predicted = costs.predict(features, route);
                 if learns {
                     costs.observe(costs.modelled(features, route), route, time);

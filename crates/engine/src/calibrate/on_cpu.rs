@@ -11,7 +11,8 @@ use crate::query::plan::{Operation, Plan};
 use std::time::{Duration, Instant};
 
 /// Plans that are timed in turns, so that a list is not still in the caches from the run before. All have the same
-/// operation and k: among other plans, a short AND takes half as long again, because its code is no longer in the caches.
+/// operation and k: among other plans, a short AND takes half as long again, because its code is no longer in the
+/// caches.
 const IN_TURNS: usize = 512;
 /// The samples of all threads for an operation that the time should suffice for.
 const WANTED: usize = 3000;

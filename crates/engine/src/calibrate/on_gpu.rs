@@ -1,7 +1,8 @@
 //! Measures plans on the GPU, alone and in batches, and compares the answers.
 //!
 //! Every sixteenth plan that is answered alone is also answered by the CPU, and some plans of every batch are also
-//! answered alone. So a wrong answer is found, and the CPU, which takes a hundred times as long as a batch, does little.
+//! answered alone. So a wrong answer is found, and the CPU, which takes a hundred times as long as a batch, does
+//! little.
 
 use super::grid::{Cell, Grid};
 use super::measure::{Deadline, Samples};

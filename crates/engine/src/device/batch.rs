@@ -67,7 +67,7 @@ struct Share {
     concurrent: u32,
 }
 
-/// How the thread blocks of one operation are divided among the plans of a batch, in proportion to their predicted
+/// How the thread blocks of each operation are divided among the plans of a batch, in proportion to their predicted
 /// work.
 struct Division {
     and: Divided,
@@ -81,7 +81,7 @@ struct Divided {
     parts: u64,
     /// The work of all its plans.
     work: u64,
-    /// How many times the parts are those that the device runs at once.
+    /// `parts` divided by the thread blocks that run at once.
     waves: u64,
 }
 
@@ -111,8 +111,8 @@ impl Batch {
     /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
     /// resident get addresses from 0 on until [`Batch::place_upload`].
     ///
-    /// The memory of an earlier batch is used again: callers free what they get from the thread of the device, and it
-    /// would contend with them for the allocator.
+    /// Reuses the memory of an earlier batch: allocating here would contend with callers that free this thread's
+    /// memory.
     pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
         let mut batch = self.emptied(jobs.len());
         let plans: Vec<PlanRows<'_>> = jobs.iter().map(Job::rows).collect();

@@ -1,10 +1,11 @@
 //! Plans on a device: rows that kernels read, batches of rows, resident data, and the session that runs batches.
 //!
-//! Follow a batch in this order: `submission.rs`, `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`, `layout.rs`, then
-//! the kernel in `algorithms/scatter.cu` or `algorithms/conjunction.cu`. docs/gpu.md explains it.
+//! Follow a batch in this order: `plan_rows.rs`, `submission.rs`, `session.rs`, `queue.rs`, `slot.rs`, `batch.rs`,
+//! `layout.rs`, then the kernel in `algorithms/scatter.cu` or `algorithms/conjunction.cu`. docs/gpu.md explains it.
 //!
 //! | file | what |
 //! | --- | --- |
+//! | `plan_rows.rs` | the rows of plans, made by the threads that plan |
 //! | `submission.rs` | plans on their way to the device's thread, and their outcomes on the way back |
 //! | `session.rs` | an open device; answers jobs in batches |
 //! | `queue.rs` | jobs that wait, and the batches that they become |

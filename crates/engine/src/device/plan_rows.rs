@@ -60,18 +60,18 @@ pub struct PlanRows<'a> {
     pub postings: u64,
     pub bounds: u32,
     pub documents: u32,
-    pub range: FirstToEnd,
+    pub range: DocumentRange,
 }
 
 /// A range of documents that can be copied.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FirstToEnd {
+pub struct DocumentRange {
     pub start: u32,
     pub end: u32,
 }
 
 impl RowRanges {
-    /// Whether there are any, which is so for plans that run in batches.
+    /// Whether there are none; plans that run in batches have some.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
@@ -127,7 +127,7 @@ impl SubmittedRows {
             postings: ranges.postings,
             bounds: ranges.bounds,
             documents: ranges.documents,
-            range: FirstToEnd { start: ranges.range.start, end: ranges.range.end },
+            range: DocumentRange { start: ranges.range.start, end: ranges.range.end },
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A batch is made when a slot is free, from what has arrived until then. So batches grow with the load, and no job
 //! waits for others while the device is idle.
 
-use super::submission::{Job, Why};
+use super::submission::{Job, Unanswered};
 use super::upload;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
@@ -99,7 +99,7 @@ impl Queue {
             };
             let taken = jobs.drain(..count).map(|(_, job)| job);
             let (cancelled, jobs): (Vec<Job>, Vec<Job>) = taken.partition(Job::is_cancelled);
-            cancelled.into_iter().for_each(|job| job.end(Err(Why::Cancelled)));
+            cancelled.into_iter().for_each(|job| job.end(Err(Unanswered::Cancelled)));
             if !jobs.is_empty() {
                 return Some(Request { jobs, stages, before: Answer::default() });
             }
@@ -161,21 +161,23 @@ fn size_within(costs: impl Iterator<Item = Duration>, longest: Duration) -> usiz
 }
 
 /// Whether a plan can have hits at all.
-pub fn needs_work(plan: &Plan) -> bool {
+pub fn can_have_hits(plan: &Plan) -> bool {
     plan.k > 0 && !plan.range.is_empty() && !plan.stages.is_empty()
 }
 
 /// Whether a plan is answered in batches; those for the papers' algorithms run step by step.
 pub fn runs_in_batches(plan: &Plan) -> bool {
-    needs_work(plan) && plan.stages.iter().all(|stage| !stage.algorithm.needs_device())
+    can_have_hits(plan) && plan.stages.iter().all(|stage| !stage.algorithm.needs_device())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::submission::Submission;
+    use crate::device::submission::{Offer, Submission};
     use crate::query::plan::tests::plan_over;
     use crate::query::score::ScoreModel;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Plans that read frequencies and impacts in turn; `k` numbers them.
     fn plans(count: usize) -> Vec<Plan> {
@@ -238,14 +240,16 @@ mod tests {
 
     #[test]
     fn cancelled_jobs_are_in_no_batch() {
-        let (mut queue, cancelled) = (queue(100), Submission::without_rows(plans(50)));
+        let flag = Arc::new(AtomicBool::new(false));
+        let offer = |plan| Offer { is_cancelled: Some(Arc::clone(&flag)), ..Offer::from(plan) };
+        let (mut queue, cancelled) = (queue(100), Submission::without_rows(plans(50).into_iter().map(offer).collect()));
         cancelled.jobs().for_each(|job| queue.push(job));
-        cancelled.cancel();
+        flag.store(true, Ordering::Relaxed);
         let batches: Vec<usize> = batches(queue, RESIDENT).iter().map(|(jobs, _)| jobs.len()).collect();
         assert_eq!(batches, [50, 50]);
         let outcomes = cancelled.wait();
         assert_eq!(outcomes.len(), 50, "they have outcomes all the same");
-        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Why::Cancelled))));
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Unanswered::Cancelled))));
     }
 
     #[test]

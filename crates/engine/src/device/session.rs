@@ -2,14 +2,14 @@
 //!
 //! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers
 //! the other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again
-//! with all buffers freed, then halved; a single plan that does not fit is refused. Its owner
-//! calls [`Session::advance`] in turns with whatever else it does; only a lack of memory makes that wait for a batch.
+//! with all buffers freed, then halved; a single plan that does not fit is refused. The owner calls
+//! [`Session::advance`] between its other work; it waits for a batch only if memory runs out.
 
 use super::Context;
 use super::queue::{Queue, Request, Rules, SmallBatches};
 use super::resident::Resident;
 use super::slot::{Rejected, Slot};
-use super::submission::{Job, Why};
+use super::submission::{Job, Unanswered};
 use crate::query::answer::Place;
 use crate::query::cost::{Costs, Features, Route};
 use lanner_gpu::device::Stream;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Bytes of device memory that are left to the buffers of batches before lists become resident.
-const RESERVE: u64 = 64 << 20;
+const RESERVE_BYTES: u64 = 64 << 20;
 
 /// How a device is used.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub struct Session {
     refusals: Refusals,
 }
 
-/// What a step of a session has brought forward.
+/// The progress that a step of a session has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Nothing.
@@ -69,7 +69,7 @@ pub enum Progress {
 /// not for each job.
 #[derive(Default)]
 pub struct Refusals {
-    pub jobs: Vec<(Job, Why)>,
+    pub jobs: Vec<(Job, Unanswered)>,
     pub why: Option<GpuError>,
     is_reported: bool,
 }
@@ -94,10 +94,10 @@ impl Failure {
 
 impl Session {
     /// Uploads the resident data: lengths and norms, and the lists if they fit and batches are not to upload them.
-    /// What it observes of times, it tells `costs`.
+    /// Observed times are reported to `costs`.
     pub fn open(gpu: Gpu, index: &Index, usage: Usage, costs: Arc<Costs>) -> Result<Session, GpuError> {
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
-        let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE.min(gpu.left() / 4) };
+        let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE_BYTES.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
         // Two batches have to fit, each with its other buffers.
         let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
@@ -176,10 +176,10 @@ impl Session {
     /// Notes that a job is not answered here.
     pub fn refuse(&mut self, job: Job, failure: Failure) {
         let why = match failure {
-            Failure::Index(_) => Why::Unreadable,
+            Failure::Index(_) => Unanswered::Unreadable,
             Failure::Gpu(error) => {
                 self.refusals.why = Some(error).filter(|_| !self.refusals.is_reported);
-                Why::TooLarge
+                Unanswered::TooLarge
             }
         };
         self.refusals.jobs.push((job, why));
@@ -248,14 +248,14 @@ impl Session {
 
     /// Waits for the batch of a slot, if there is one.
     fn collect(&mut self, slot: usize, index: &Index) -> Result<(), GpuError> {
-        let has_device = self.slots[1 - slot].is_free();
+        let is_alone = self.slots[1 - slot].is_free();
         let Session { gpu, resident, place, slots, costs, last_answered, .. } = self;
         let route = if resident.has_lists() { Route::GpuBatch } else { Route::GpuUpload };
         // The device works on batches one after the other, whenever they were submitted.
         let observe = |request: &Request, started: Instant| {
             let time = started.max(std::mem::replace(last_answered, Instant::now())).elapsed();
             match &request.jobs[..] {
-                [job] if has_device && route == Route::GpuBatch && job.plan().stages.len() == 1 => {
+                [job] if is_alone && route == Route::GpuBatch && job.plan().stages.len() == 1 => {
                     costs.observe(costs.modelled(&Features::of(job.plan()), Route::GpuSingle), Route::GpuSingle, time);
                 }
                 [_] => {}

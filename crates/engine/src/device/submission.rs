@@ -5,8 +5,8 @@
 //! thread. Plans, rows and the answers made from what a device returned belong to the submitting thread: the device's
 //! thread allocates and frees memory for batches, not for each of their queries.
 //!
-//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with [`Why::Failed`].
-//! So every accepted plan has an outcome, and no caller waits forever.
+//! A job that is dropped without an outcome, because a batch failed or the thread panicked, ends with
+//! [`Unanswered::Failed`]. So every accepted plan has an outcome, and no caller waits forever.
 
 use super::answers::BatchAnswers;
 use super::plan_rows::{PlanRows, RowRanges, SubmittedRows};
@@ -33,11 +33,11 @@ const SLEEP: Duration = Duration::from_micros(150);
 const KEPT: usize = 128;
 
 /// What became of a plan: the device's answer, or why there is none; then the CPU can answer.
-pub type Outcome = Result<Answer<Scored>, Why>;
+pub type Outcome = Result<Answer<Scored>, Unanswered>;
 
 /// Why a device did not answer a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum Unanswered {
     /// The device does not answer plans of this kind.
     Unsupported,
     /// The plan does not fit in device memory.
@@ -69,7 +69,7 @@ impl From<Plan> for Offer {
 }
 
 /// The predicted time of everything that a device has been given and has not answered, in nanoseconds.
-pub type Waiting = Arc<AtomicU64>;
+pub type Backlog = Arc<AtomicU64>;
 
 /// Plans that were submitted together.
 #[derive(Debug)]
@@ -83,11 +83,9 @@ pub struct Submission {
     rows: SubmittedRows,
     missing: Missing,
     /// The device's, from which `cost` is subtracted when no outcome is missing.
-    waiting: Waiting,
+    backlog: Backlog,
     /// The predicted time of all jobs, in nanoseconds.
     cost: u64,
-    /// Whether nobody wants the outcomes any more.
-    is_cancelled: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -95,7 +93,7 @@ pub struct Submission {
 #[derive(Debug)]
 struct Prepared {
     /// The rows of its lists, empty unless it runs in batches; or why it is not for the device.
-    rows: Result<RowRanges, Why>,
+    rows: Result<RowRanges, Unanswered>,
     column: Column,
     launches: usize,
     cost: Duration,
@@ -105,7 +103,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(offer: Offer, rows: Result<RowRanges, Why>) -> (Plan, Prepared) {
+    fn new(offer: Offer, rows: Result<RowRanges, Unanswered>) -> (Plan, Prepared) {
         let Offer { plan, cost, modelled, is_cancelled } = offer;
         let (column, launches, deadline) = (plan.score.column(), plan.stages.len(), plan.deadline);
         (plan, Prepared { rows, column, launches, cost, modelled, deadline, is_cancelled })
@@ -154,18 +152,18 @@ impl State {
 
 impl Submission {
     /// Makes the rows of the plans that the device supports; the others have their outcomes already. The predicted time
-    /// of its jobs is added to `waiting` until all have ended.
+    /// of its jobs is added to `backlog` until all have ended.
     pub fn new(
         index: &Index,
         offers: impl Iterator<Item = Offer>,
         supports: impl Fn(&Plan) -> bool,
-        waiting: &Waiting,
+        backlog: &Backlog,
     ) -> Arc<Submission> {
         let mut rows = SubmittedRows::default();
         let mut ranges_of = |plan: &Plan| match supports(plan) {
-            true if runs_in_batches(plan) => rows.add(index, plan).map_err(|_| Why::Unreadable),
+            true if runs_in_batches(plan) => rows.add(index, plan).map_err(|_| Unanswered::Unreadable),
             true => Ok(RowRanges::default()),
-            false => Err(Why::Unsupported),
+            false => Err(Unanswered::Unsupported),
         };
         let (plans, prepared) = offers
             .map(|offer| {
@@ -173,19 +171,19 @@ impl Submission {
                 Prepared::new(offer, rows)
             })
             .unzip();
-        Submission::prepared(plans, prepared, rows, waiting)
+        Submission::prepared(plans, prepared, rows, backlog)
     }
 
     /// Plans without lists.
     #[cfg(test)]
-    pub fn without_rows(plans: Vec<Plan>) -> Arc<Submission> {
-        let offer = |plan| Offer { cost: Duration::from_nanos(1), ..Offer::from(plan) };
-        let prepare = |plan| Prepared::new(offer(plan), Ok(RowRanges::default()));
-        let (plans, prepared) = plans.into_iter().map(prepare).unzip();
-        Submission::prepared(plans, prepared, SubmittedRows::default(), &Waiting::default())
+    pub fn without_rows(offers: Vec<impl Into<Offer>>) -> Arc<Submission> {
+        let with_cost = |offer: Offer| Offer { cost: Duration::from_nanos(1), ..offer };
+        let prepare = |offer| Prepared::new(with_cost(offer), Ok(RowRanges::default()));
+        let (plans, prepared) = offers.into_iter().map(Into::into).map(prepare).unzip();
+        Submission::prepared(plans, prepared, SubmittedRows::default(), &Backlog::default())
     }
 
-    fn prepared(plans: Vec<Plan>, prepared: Vec<Prepared>, rows: SubmittedRows, waiting: &Waiting) -> Arc<Submission> {
+    fn prepared(plans: Vec<Plan>, prepared: Vec<Prepared>, rows: SubmittedRows, backlog: &Backlog) -> Arc<Submission> {
         let delivered = |prepared: &Prepared| match &prepared.rows {
             Ok(_) => Delivered::Missing,
             Err(why) => Delivered::Outcome(Box::new(Err(*why))),
@@ -194,10 +192,9 @@ impl Submission {
         let jobs = || prepared.iter().filter(|prepared| prepared.rows.is_ok());
         let missing = Missing(AtomicUsize::new(jobs().count()));
         let cost = jobs().map(|prepared| prepared.cost.as_nanos() as u64).sum();
-        waiting.fetch_add(cost, Ordering::Relaxed);
-        let (is_cancelled, state) =
-            (AtomicBool::new(false), Mutex::new(State { outcomes, batches: Vec::new(), waker: None }));
-        Arc::new(Submission { plans, prepared, rows, missing, waiting: Arc::clone(waiting), cost, is_cancelled, state })
+        backlog.fetch_add(cost, Ordering::Relaxed);
+        let state = Mutex::new(State { outcomes, batches: Vec::new(), waker: None });
+        Arc::new(Submission { plans, prepared, rows, missing, backlog: Arc::clone(backlog), cost, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
@@ -211,11 +208,6 @@ impl Submission {
         &self.plans[position]
     }
 
-    /// Says that nobody wants the outcomes: jobs that are in no batch yet end without one.
-    pub fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Relaxed);
-    }
-
     /// Delivers `count` outcomes.
     fn put(&self, count: usize, deliver: impl FnOnce(&mut State)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +218,7 @@ impl Submission {
         }
         let waker = state.waker.take();
         drop(state);
-        self.waiting.fetch_sub(self.cost, Ordering::Relaxed);
+        self.backlog.fetch_sub(self.cost, Ordering::Relaxed);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -262,7 +254,7 @@ impl Submission {
 
     /// As [`Submission::wait`], but looks again after short sleeps instead of being woken. That spares the device's
     /// thread a system call, which takes it longer than a query; for threads that have given it a lot of work.
-    pub fn wait_asleep(&self) -> Vec<Outcome> {
+    pub fn wait_polling(&self) -> Vec<Outcome> {
         while !self.is_complete() {
             std::thread::sleep(SLEEP);
         }
@@ -285,9 +277,9 @@ impl Submission {
     }
 }
 
-/// Submissions that a thread has the outcomes of, freed some time later. A thread of a device may still be about to drop
-/// its jobs; if it were the last to know a submission, it would free the memory of all its plans, which takes it longer
-/// than answering them.
+/// Submissions that a thread has the outcomes of, freed some time later. A thread of a device may still be about to
+/// drop its jobs; if it were the last to know a submission, it would free the memory of all its plans, which takes it
+/// longer than answering them.
 #[derive(Debug, Default)]
 pub struct Finished {
     kept: VecDeque<Arc<Submission>>,
@@ -351,10 +343,9 @@ impl Job {
 
     /// Whether nobody wants the answer any more, or could still get it in time.
     pub fn is_cancelled(&self) -> bool {
-        let own = self.prepared().is_cancelled.as_ref();
-        self.submission.is_cancelled.load(Ordering::Relaxed)
-            || own.is_some_and(|flag| flag.load(Ordering::Relaxed))
-            || self.prepared().deadline.is_some_and(|deadline| deadline <= Instant::now())
+        let Prepared { is_cancelled, deadline, .. } = self.prepared();
+        is_cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+            || deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Delivers the outcome.
@@ -388,16 +379,16 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.put(Err(Why::Failed));
+            self.put(Err(Unanswered::Failed));
         }
     }
 }
 
-/// Spins until something is so, or for some time at most; not at all on a single core, where nobody else could make it
-/// so.
-pub fn spin_until(longest: Duration, is_so: impl Fn() -> bool) {
-    /// Reading the clock takes longer than looking.
-    const LOOKS: u32 = 64;
+/// Spins until the condition holds, for at most `longest`; not on a single core, where no other thread could make it
+/// hold.
+pub fn spin_until(longest: Duration, holds: impl Fn() -> bool) {
+    /// Reading the clock takes longer than a check.
+    const CHECKS_PER_CLOCK_READ: u32 = 64;
     static HAS_OTHER_CORES: LazyLock<bool> =
         LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1));
     if !*HAS_OTHER_CORES {
@@ -405,8 +396,8 @@ pub fn spin_until(longest: Duration, is_so: impl Fn() -> bool) {
     }
     let start = Instant::now();
     while start.elapsed() < longest {
-        for _ in 0..LOOKS {
-            if is_so() {
+        for _ in 0..CHECKS_PER_CLOCK_READ {
+            if holds() {
                 return;
             }
             std::hint::spin_loop();
@@ -436,7 +427,7 @@ mod tests {
         }
     }
 
-    fn why(outcome: &Outcome) -> Option<Why> {
+    fn why(outcome: &Outcome) -> Option<Unanswered> {
         outcome.as_ref().err().copied()
     }
 
@@ -447,14 +438,17 @@ mod tests {
         let flag = Arc::new(Flag(AtomicBool::new(false)));
         let waker = Waker::from(Arc::clone(&flag));
         let poll = || submission.poll(&Context::from_waker(&waker));
-        jobs.pop().unwrap().end(Err(Why::TooLarge));
+        jobs.pop().unwrap().end(Err(Unanswered::TooLarge));
         assert!(poll().is_pending());
         jobs.pop().unwrap().end(Ok(Answer::default()));
         assert!(poll().is_pending() && !flag.0.load(Ordering::Relaxed));
-        jobs.pop().unwrap().end(Err(Why::Unreadable));
+        jobs.pop().unwrap().end(Err(Unanswered::Unreadable));
         assert!(flag.0.load(Ordering::Relaxed));
         let Poll::Ready(outcomes) = poll() else { panic!("all outcomes are there") };
-        assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Why::Unreadable), None, Some(Why::TooLarge)]);
+        assert_eq!(
+            outcomes.iter().map(why).collect::<Vec<_>>(),
+            [Some(Unanswered::Unreadable), None, Some(Unanswered::TooLarge)]
+        );
     }
 
     #[test]
@@ -468,11 +462,11 @@ mod tests {
             drop(jobs);
             waiting.join().unwrap()
         });
-        assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Why::Failed); 2]);
+        assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Unanswered::Failed); 2]);
     }
 
     #[test]
     fn a_submission_without_plans_is_complete() {
-        assert!(Submission::without_rows(Vec::new()).wait().is_empty());
+        assert!(Submission::without_rows(Vec::<Plan>::new()).wait().is_empty());
     }
 }

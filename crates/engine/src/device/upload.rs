@@ -9,8 +9,8 @@ use lanner_index::open::ListSpan;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap. Like the other
-/// constants here, measured in decision 17.
+/// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap. Like the
+/// other constants here, measured in decision 17.
 const SLABS: usize = 8;
 /// The most bytes of a piece; a thread copies whole pieces.
 const PIECE: usize = 256 << 10;

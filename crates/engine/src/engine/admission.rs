@@ -13,15 +13,15 @@ pub struct Admission {
 struct Counts {
     limit: usize,
     accepted: AtomicUsize,
-    /// Threads that wait for a place; they sleep on `freed`.
+    /// Threads that wait for a permit; they sleep on `freed`.
     waiting: AtomicUsize,
     lock: Mutex<()>,
     freed: Condvar,
 }
 
-/// The place of one query; dropping it frees the place.
+/// Lets one query into the queue; dropping it frees the permit.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct Permit {
     counts: Arc<Counts>,
 }
 
@@ -36,38 +36,38 @@ impl Admission {
         self.counts.limit
     }
 
-    /// A place for a query, if there is one.
-    pub fn enter(&self) -> Option<Admitted> {
+    /// A permit for a query, if there is one.
+    pub fn enter(&self) -> Option<Permit> {
         let limit = self.counts.limit;
         let more = |accepted: usize| (accepted < limit).then_some(accepted + 1);
         let entered = self.counts.accepted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
-        entered.ok().map(|_| Admitted { counts: Arc::clone(&self.counts) })
+        entered.ok().map(|_| Permit { counts: Arc::clone(&self.counts) })
     }
 
-    /// Waits for a place.
-    pub fn wait(&self) -> Admitted {
-        if let Some(admitted) = self.enter() {
-            return admitted;
+    /// Waits for a permit.
+    pub fn wait(&self) -> Permit {
+        if let Some(permit) = self.enter() {
+            return permit;
         }
         let mut guard = self.counts.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.counts.waiting.fetch_add(1, Ordering::SeqCst);
-        let admitted = loop {
-            // After `waiting` was raised: a place that is freed from now on wakes this thread.
-            if let Some(admitted) = self.enter() {
-                break admitted;
+        let permit = loop {
+            // After `waiting` was raised: a permit that is freed from now on wakes this thread.
+            if let Some(permit) = self.enter() {
+                break permit;
             }
             guard = self.counts.freed.wait(guard).unwrap_or_else(PoisonError::into_inner);
         };
         self.counts.waiting.fetch_sub(1, Ordering::SeqCst);
-        admitted
+        permit
     }
 }
 
-impl Drop for Admitted {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.counts.accepted.fetch_sub(1, Ordering::SeqCst);
         if self.counts.waiting.load(Ordering::SeqCst) > 0 {
-            // The lock makes sure that a thread which has just found no place is asleep by now.
+            // The lock makes sure that a thread which has just found no permit is asleep by now.
             drop(self.counts.lock.lock().unwrap_or_else(PoisonError::into_inner));
             self.counts.freed.notify_one();
         }
@@ -80,7 +80,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn places_are_limited_and_freed_when_dropped() {
+    fn permits_are_limited_and_freed_when_dropped() {
         let admission = Admission::new(2);
         let (first, second) = (admission.enter(), admission.enter());
         assert!(first.is_some() && second.is_some() && admission.enter().is_none());
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_gets_a_place_when_one_is_freed() {
+    fn a_thread_that_waits_gets_a_permit_when_one_is_freed() {
         let admission = Admission::new(1);
         for _ in 0..50 {
-            let place = admission.wait();
+            let permit = admission.wait();
             std::thread::scope(|scope| {
                 let waiting = scope.spawn(|| drop(admission.wait()));
                 std::thread::sleep(Duration::from_micros(200));
-                drop(place);
+                drop(permit);
                 waiting.join().unwrap();
             });
         }

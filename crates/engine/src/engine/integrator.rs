@@ -1,9 +1,9 @@
 //! In front of the workers: a cache of answers, and one flight for equal queries that are asked at the same time. This
 //! is the query integrator of gpu-ir (Ding et al., section 5) on one machine.
 //!
-//! Answers are exact, since an index does not change while it is open. Two queries are equal if all that can change the
-//! answer is: the text, the mode, k, the score model, the algorithm and the budget. Queries with a filter or a deadline
-//! are neither kept nor joined.
+//! Answers are exact, since an index does not change while it is open. Two queries are equal if everything that can
+//! change the answer is equal: the text, the mode, k, the score model, the algorithm and the budget. Queries with a
+//! filter or a deadline are neither kept nor joined.
 
 use super::SearchError;
 use crate::query::answer::{Answer, Hit, Place, Step, Trace};
@@ -19,9 +19,10 @@ use std::time::Instant;
 /// Bytes of a cached answer beside its text and its hits: keys, counters and links, as measured by the tests.
 const OVERHEAD: u64 = 256;
 
-/// A cache and the flights; neither without memory for them.
+/// Answers equal queries once.
 #[derive(Default)]
 pub struct Integrator {
+    /// The cache and the flights; `None` without a memory budget.
     kept: Option<Kept>,
 }
 
@@ -135,8 +136,8 @@ impl Integrator {
         }
     }
 
-    /// The answer to a query: one that is kept, that of an equal query which is being answered, or else a new one, which
-    /// is kept.
+    /// The answer to a query: one that is kept, that of an equal query which is being answered, or else a new one,
+    /// which is kept.
     pub fn answer(
         &self,
         query: &Query,

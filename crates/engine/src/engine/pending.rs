@@ -1,7 +1,7 @@
 //! A submitted query on its way through the engine, and the future of its answer.
 
 use super::SearchError;
-use super::admission::Admitted;
+use super::admission::Permit;
 use crate::device::submission::Unpark;
 use crate::query::Query;
 use crate::query::answer::Answer;
@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// A query that the engine has accepted. Dropping it without an answer, which only a panic does, is an answer too: an
-/// error.
+/// A query that the engine has accepted. If it is dropped without an answer and was not cancelled, which only a panic
+/// causes, its future gets [`SearchError::Panicked`].
 #[derive(Debug)]
 pub struct Ticket {
     pub query: Query,
     pub arrived: Instant,
-    cell: Arc<Cell>,
+    promise: Arc<Promise>,
 }
 
 /// Where an answer is put and taken.
 #[derive(Debug)]
-struct Cell {
+struct Promise {
     state: Mutex<State>,
     is_cancelled: Arc<AtomicBool>,
 }
@@ -33,11 +33,11 @@ struct State {
     /// `None` before there is an answer, and after it was taken.
     answer: Option<Result<Answer, SearchError>>,
     waker: Option<Waker>,
-    /// The query's place in the bounded queue; freed with its answer, or when it is cancelled.
-    place: Option<Admitted>,
+    /// The query's permit to be in the bounded queue; freed with its answer, or when it is cancelled.
+    permit: Option<Permit>,
 }
 
-impl Cell {
+impl Promise {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,9 +45,9 @@ impl Cell {
     fn put(&self, answer: Result<Answer, SearchError>) {
         let mut state = self.lock();
         state.answer = Some(answer);
-        let (waker, place) = (state.waker.take(), state.place.take());
+        let (waker, permit) = (state.waker.take(), state.permit.take());
         drop(state);
-        drop(place);
+        drop(permit);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -55,42 +55,42 @@ impl Cell {
 }
 
 impl Ticket {
-    pub fn new(query: Query, place: Admitted) -> Ticket {
-        let state = Mutex::new(State { answer: None, waker: None, place: Some(place) });
-        let cell = Arc::new(Cell { state, is_cancelled: Arc::new(AtomicBool::new(false)) });
-        Ticket { query, arrived: Instant::now(), cell }
+    pub fn new(query: Query, permit: Permit) -> Ticket {
+        let state = Mutex::new(State { answer: None, waker: None, permit: Some(permit) });
+        let promise = Arc::new(Promise { state, is_cancelled: Arc::new(AtomicBool::new(false)) });
+        Ticket { query, arrived: Instant::now(), promise }
     }
 
     /// The future of its answer.
     pub fn pending(&self) -> Pending {
-        Pending { cell: Arc::clone(&self.cell), is_taken: false }
+        Pending { promise: Arc::clone(&self.promise), is_taken: false }
     }
 
     /// Set when nobody wants the answer any more.
     pub fn cancelled(&self) -> &Arc<AtomicBool> {
-        &self.cell.is_cancelled
+        &self.promise.is_cancelled
     }
 
     /// Delivers the answer.
     pub fn end(self, answer: Result<Answer, SearchError>) {
-        self.cell.put(answer);
+        self.promise.put(answer);
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // Only the ticket puts answers: one that was ended has no place any more.
-        if self.cell.lock().place.is_some() && !self.cell.is_cancelled.load(Ordering::Relaxed) {
-            self.cell.put(Err(SearchError::Panicked { reason: "its thread ended".to_owned() }));
+        // Only the ticket puts answers: one that was ended has no permit any more.
+        if self.promise.lock().permit.is_some() && !self.promise.is_cancelled.load(Ordering::Relaxed) {
+            self.promise.put(Err(SearchError::Panicked { reason: "its thread ended".to_owned() }));
         }
     }
 }
 
-/// The answer to a query that was submitted to an [`Engine`](crate::Engine): a future, or [`Pending::wait`]. Dropping it
-/// cancels the query, unless it is being answered already.
+/// The answer to a query that was submitted to an [`Engine`](crate::Engine): a future, or [`Pending::wait`]. Dropping
+/// it cancels the query, unless it is being answered already.
 #[derive(Debug)]
 pub struct Pending {
-    cell: Arc<Cell>,
+    promise: Arc<Promise>,
     is_taken: bool,
 }
 
@@ -111,7 +111,7 @@ impl Future for Pending {
     type Output = Result<Answer, SearchError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.cell.lock();
+        let mut state = self.promise.lock();
         match state.answer.take() {
             Some(answer) => {
                 drop(state);
@@ -133,9 +133,9 @@ impl Future for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.is_taken {
-            self.cell.is_cancelled.store(true, Ordering::Relaxed);
-            let place = self.cell.lock().place.take();
-            drop(place);
+            self.promise.is_cancelled.store(true, Ordering::Relaxed);
+            let permit = self.promise.lock().permit.take();
+            drop(permit);
         }
     }
 }

@@ -1,14 +1,14 @@
-//! The engine's own threads: they answer submitted queries, and help with streams.
+//! The engine's own threads: they answer submitted queries, and help with streams and long queries.
 //!
-//! A thread takes, in this order: submissions that the GPU has answered, submitted queries, and a stream to help with,
-//! which it leaves for either of the others between two groups of queries. A thread without work spins for [`SPIN`]
-//! before it sleeps, and is woken only if it sleeps: under load nobody pays for a wake-up.
+//! A thread takes, in this order: submissions that the GPU has answered, submitted queries, and a stream or a long
+//! query to help with. It leaves a stream for either of the others between two groups of queries. A thread without work
+//! spins for [`SPIN`] before it sleeps, and is woken only if it sleeps: under load nobody pays for a wake-up.
 
 use super::pending::{Pending, Ticket};
 use super::{SearchError, Shared};
 use crate::device::submission::{Finished, Offer, Submission, spin_until};
-use crate::query::answer::{Answer, Hit, Place, Scored, Step};
-use crate::query::plan::Plan;
+use crate::executors::panic_text;
+use crate::query::answer::{Answer, Place, Step};
 use crate::schedule::Aim;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,14 +24,14 @@ const SPIN: Duration = Duration::from_micros(50);
 /// The most queries that a thread takes at once.
 const TAKEN_TOGETHER: usize = 16;
 
-/// Work that several threads do together, such as a stream.
+/// Work that several threads do together: a stream, or the parts of a long query.
 pub trait Help: Send + Sync {
     /// Does a share of the work until none is left; calls `between` between two parts of it. If that returns `false`,
     /// the thread is to finish what it has begun, and leave.
     fn help(&self, between: &dyn Fn() -> bool);
 }
 
-/// The threads.
+/// The engine's own threads and their tasks.
 pub struct Pool {
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
@@ -43,7 +43,7 @@ struct Tasks {
     arrived: Condvar,
     /// Submitted queries and answered submissions, to be read without the lock.
     urgent: AtomicUsize,
-    /// As `urgent`, with streams to help with.
+    /// As `urgent`, with the streams and long queries to help with.
     all: AtomicUsize,
     /// Groups that the GPU has.
     on_gpu: AtomicUsize,
@@ -54,7 +54,7 @@ struct Tasks {
 struct State {
     answered: VecDeque<Group>,
     tickets: VecDeque<Ticket>,
-    /// Streams, once for each thread that may help.
+    /// Work to help with, once for each thread that may help.
     helps: Vec<Arc<dyn Help>>,
     sleeping: usize,
 }
@@ -103,8 +103,8 @@ impl Pool {
         pending
     }
 
-    /// Drops cancelled queries that nobody has taken yet, once they are as many as others may be: they have freed their
-    /// places.
+    /// Drops cancelled queries once the queue holds more than twice the limit: they have freed their permits, so the
+    /// limit does not bound them.
     fn forget_cancelled(&self) {
         if self.shared.queued.load(Ordering::Relaxed) <= 2 * self.shared.admission.limit() {
             return;
@@ -271,10 +271,10 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
             }
         };
         let planned = Step { name: "plan", place: Place::Cpu, started: start, duration: start.elapsed() };
-        match shared.offer(&plan, Aim::Latency) {
+        match shared.choose_gpu(&plan, Aim::Latency) {
             Some((_, predicted)) => {
                 let is_cancelled = Some(Arc::clone(ticket.cancelled()));
-                offers.push(Offer { is_cancelled, ..predicted.of(plan) });
+                offers.push(Offer { is_cancelled, ..predicted.into_offer(plan) });
                 offered.push((ticket, planned));
             }
             None => own.push((ticket, plan, planned)),
@@ -283,7 +283,7 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
     if let Some(gpu) = shared.gpu.as_ref().filter(|_| !offers.is_empty()) {
         let submission = shared.prepare(gpu, offers.into_iter());
         let group = Group { submission: Arc::clone(&submission), tickets: offered };
-        let waiting = Arc::new(Waiting { tasks: Arc::clone(tasks), group: Mutex::new(Some(group)) });
+        let waiting = Arc::new(ReturnToPool { tasks: Arc::clone(tasks), group: Mutex::new(Some(group)) });
         tasks.on_gpu.fetch_add(1, Ordering::AcqRel);
         submission.when_complete(&Waker::from(waiting));
         gpu.submit(&submission);
@@ -299,11 +299,8 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
 
 /// A panic as an error, so that it costs one query and no others.
 fn guarded<T>(work: impl FnOnce() -> Result<T, SearchError>) -> Result<T, SearchError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
-        Err(SearchError::Panicked { reason })
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(SearchError::Panicked { reason: panic_text(&*panic) }))
 }
 
 /// Delivers the answers of queries that went to the GPU; what it left unanswered, this thread answers.
@@ -334,29 +331,19 @@ fn end(shared: &Shared, ticket: Ticket, planned: Step, answer: Result<Answer, Se
     ticket.end(answer);
 }
 
-impl Shared {
-    /// The answer of the GPU, or else the CPU's.
-    pub(super) fn hits_or_answer(&self, plan: &Plan, answer: Option<Answer<Scored>>) -> Result<Answer, SearchError> {
-        match answer {
-            Some(answer) => Ok(answer.into_hits(plan.score)),
-            None => Ok(self.answer_on_cpu(plan, |cpu| cpu.answer_one(plan, Hit::maker(plan.score)))?),
-        }
-    }
-}
-
 /// Gives a group back to the pool when the GPU has answered it.
-struct Waiting {
+struct ReturnToPool {
     tasks: Arc<Tasks>,
     group: Mutex<Option<Group>>,
 }
 
-impl Waiting {
+impl ReturnToPool {
     fn lock(&self) -> MutexGuard<'_, Option<Group>> {
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Waiting {
+impl Wake for ReturnToPool {
     fn wake(self: Arc<Self>) {
         if let Some(group) = self.lock().take() {
             self.tasks.put(true, |state| state.answered.push_back(group));

@@ -47,7 +47,7 @@ trait Read<T> {
 
 struct Reader<Q: Send + 'static, T: Send + 'static> {
     run: Arc<Run<Q, T>>,
-    hand: Hand<Q>,
+    thread: ThreadState<Q>,
     /// Whether a panic has ended the stream.
     has_panicked: bool,
     /// `None` for an engine of one thread.
@@ -55,28 +55,28 @@ struct Reader<Q: Send + 'static, T: Send + 'static> {
 }
 
 /// What a thread keeps while it works for a stream.
-struct Hand<Q> {
+struct ThreadState<Q> {
     workspace: Workspace,
     /// Groups that the GPU has, oldest first.
     in_flight: VecDeque<Group<Q>>,
     finished: Finished,
 }
 
-/// A stream as the threads see it that answer it: `Q` are its queries, `T` is made of the answers.
+/// A stream as seen by the threads that answer it: `Q` are its queries, `T` is made of the answers.
 struct Run<Q, T> {
     shared: Arc<Shared>,
     source: Mutex<Source<Q>>,
     done: Mutex<Done<T>>,
     /// Signalled when a group is done, or one was read.
     changed: Condvar,
-    calls: Calls<Q, T>,
+    callbacks: Callbacks<Q, T>,
     is_over: AtomicBool,
     /// Helpers that left because the reader was behind.
     left: AtomicUsize,
 }
 
 /// What a stream does with a query before and after it is answered.
-pub(super) struct Calls<Q, T> {
+pub(super) struct Callbacks<Q, T> {
     pub plan: Box<PlanCall<Q>>,
     pub make: Box<MakeCall<Q, T>>,
 }
@@ -107,13 +107,13 @@ struct Done<T> {
 /// A group of queries on its way.
 struct Group<Q> {
     number: usize,
-    queries: Vec<Taking<Q>>,
+    queries: Vec<StreamedQuery<Q>>,
     /// The positions of those that are in submissions, in their order.
     submissions: Vec<(Arc<Submission>, Vec<usize>)>,
 }
 
 /// A query on its way.
-struct Taking<Q> {
+struct StreamedQuery<Q> {
     query: Q,
     /// When a thread turned to it.
     arrived: Instant,
@@ -142,7 +142,7 @@ impl<T: Send + 'static> Stream<T> {
         shared: Arc<Shared>,
         helpers: Option<(Helpers, usize)>,
         queries: Box<dyn Iterator<Item = Q> + Send>,
-        calls: Calls<Q, T>,
+        callbacks: Callbacks<Q, T>,
     ) -> Stream<T> {
         let done = Done { groups: VecDeque::new(), read: 0, all: None, panic: None, sleeping: 0 };
         let run = Arc::new(Run {
@@ -150,7 +150,7 @@ impl<T: Send + 'static> Stream<T> {
             source: Mutex::new(Source { queries, taken: 0, is_empty: false }),
             done: Mutex::new(done),
             changed: Condvar::new(),
-            calls,
+            callbacks,
             is_over: AtomicBool::new(false),
             left: AtomicUsize::new(0),
         });
@@ -159,7 +159,7 @@ impl<T: Send + 'static> Stream<T> {
         }
         let helpers = helpers.map(|(helpers, _)| helpers);
         Stream {
-            reader: Box::new(Reader { run, hand: Hand::new(), has_panicked: false, helpers }),
+            reader: Box::new(Reader { run, thread: ThreadState::new(), has_panicked: false, helpers }),
             group: Vec::new().into_iter(),
         }
     }
@@ -185,9 +185,9 @@ impl<Q: Send + 'static, T: Send + 'static> Drop for Reader<Q, T> {
     }
 }
 
-impl<Q> Hand<Q> {
-    fn new() -> Hand<Q> {
-        Hand { workspace: Workspace::default(), in_flight: VecDeque::new(), finished: Finished::default() }
+impl<Q> ThreadState<Q> {
+    fn new() -> ThreadState<Q> {
+        ThreadState { workspace: Workspace::default(), in_flight: VecDeque::new(), finished: Finished::default() }
     }
 }
 
@@ -221,7 +221,7 @@ impl<Q, T> Run<Q, T> {
             return Taken::Later;
         }
         let now = Instant::now();
-        let take = |query| Taking { query, arrived: now, planning: Duration::ZERO, state: State::OnGpu };
+        let take = |query| StreamedQuery { query, arrived: now, planning: Duration::ZERO, state: State::OnGpu };
         let queries: Vec<_> = source.queries.by_ref().take(GROUP).map(take).collect();
         if queries.is_empty() {
             source.is_empty = true;
@@ -250,19 +250,19 @@ impl<Q, T> Run<Q, T> {
     fn start(&self, group: &mut Group<Q>, workspace: &mut Workspace) {
         let (mut offers, mut positions): (Vec<Offer>, Vec<usize>) = (Vec::new(), Vec::new());
         for position in 0..group.queries.len() {
-            let taking = &mut group.queries[position];
-            taking.arrived = Instant::now();
-            let planned = (self.calls.plan)(&taking.query);
-            taking.planning = taking.arrived.elapsed();
+            let streamed = &mut group.queries[position];
+            streamed.arrived = Instant::now();
+            let planned = (self.callbacks.plan)(&streamed.query);
+            streamed.planning = streamed.arrived.elapsed();
             let plan = match planned {
                 Ok(plan) => plan,
                 Err(error) => {
-                    taking.state = State::Answered(Err(error));
+                    streamed.state = State::Answered(Err(error));
                     continue;
                 }
             };
-            if let Some((_, predicted)) = self.shared.offer(&plan, Aim::Throughput) {
-                offers.push(predicted.of(plan));
+            if let Some((_, predicted)) = self.shared.choose_gpu(&plan, Aim::Throughput) {
+                offers.push(predicted.into_offer(plan));
                 positions.push(position);
                 continue;
             }
@@ -286,21 +286,21 @@ impl<Q, T> Run<Q, T> {
     fn finish(&self, mut group: Group<Q>, finished: &mut Finished) {
         for (submission, positions) in std::mem::take(&mut group.submissions) {
             let gpu = self.shared.gpu.as_ref().expect("a submission went to a GPU");
-            let answers = self.shared.finish(gpu, submission.wait_asleep());
+            let answers = self.shared.finish(gpu, submission.wait_polling());
             for (at, (position, answer)) in positions.into_iter().zip(answers).enumerate() {
                 let answer = self.shared.hits_or_answer(submission.plan(at), answer);
                 group.queries[position].state = State::Answered(answer);
             }
             finished.push(submission);
         }
-        let made = group.queries.into_iter().map(|Taking { query, arrived, planning, state }| match state {
+        let made = group.queries.into_iter().map(|StreamedQuery { query, arrived, planning, state }| match state {
             State::Answered(Ok(mut answer)) => {
                 let step = Step { name: "plan", place: Place::Cpu, started: arrived, duration: planning };
                 answer.trace.steps.insert(0, step);
                 answer.trace.arrived = Some(arrived);
-                (self.calls.make)(query, Ok(answer))
+                (self.callbacks.make)(query, Ok(answer))
             }
-            State::Answered(error) => (self.calls.make)(query, error),
+            State::Answered(error) => (self.callbacks.make)(query, error),
             State::OnGpu => unreachable!("every query was planned, and every submission finished"),
         });
         let made: Vec<T> = made.collect();
@@ -315,19 +315,19 @@ impl<Q, T> Run<Q, T> {
 
     /// Takes a step: finishes a group that the GPU has answered, or starts one, or waits for the GPU. Returns whether
     /// there was anything to do.
-    fn step(&self, hand: &mut Hand<Q>) -> bool {
+    fn step(&self, thread: &mut ThreadState<Q>) -> bool {
         let is_complete = |group: &Group<Q>| group.submissions.iter().all(|(submission, _)| submission.is_complete());
-        let is_ready = hand.in_flight.front().is_some_and(is_complete);
-        let taken = if is_ready || hand.in_flight.len() >= IN_FLIGHT { Taken::Later } else { self.take() };
+        let is_ready = thread.in_flight.front().is_some_and(is_complete);
+        let taken = if is_ready || thread.in_flight.len() >= IN_FLIGHT { Taken::Later } else { self.take() };
         match taken {
             Taken::Group(mut group) => {
-                self.start(&mut group, &mut hand.workspace);
-                hand.in_flight.push_back(group);
+                self.start(&mut group, &mut thread.workspace);
+                thread.in_flight.push_back(group);
                 true
             }
-            Taken::Later | Taken::None => match hand.in_flight.pop_front() {
+            Taken::Later | Taken::None => match thread.in_flight.pop_front() {
                 Some(group) => {
-                    self.finish(group, &mut hand.finished);
+                    self.finish(group, &mut thread.finished);
                     true
                 }
                 None => false,
@@ -350,7 +350,7 @@ impl<Q: Send + 'static, T: Send + 'static> Read<T> for Reader<Q, T> {
         if self.has_panicked {
             return None;
         }
-        // Until this returns: the answers that a panic costs never come.
+        // Assume a panic until this returns: after one, the missing answers never come.
         self.has_panicked = true;
         let group = loop {
             match self.run.read() {
@@ -358,7 +358,7 @@ impl<Q: Send + 'static, T: Send + 'static> Read<T> for Reader<Q, T> {
                 Ready::End => break None,
                 Ready::No => {}
             }
-            if !self.run.step(&mut self.hand) {
+            if !self.run.step(&mut self.thread) {
                 self.run.wait_until(Done::is_ready);
             }
         };
@@ -431,16 +431,16 @@ impl<Q, T> Run<Q, T> {
 
 impl<Q: Send, T: Send> Help for Run<Q, T> {
     fn help(&self, between: &dyn Fn() -> bool) {
-        let mut hand = Hand::new();
+        let mut thread = ThreadState::new();
         // A panic is passed on to the reader.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             while between() {
-                if !self.step(&mut hand) {
+                if !self.step(&mut thread) {
                     break;
                 }
             }
-            while let Some(group) = hand.in_flight.pop_front() {
-                self.finish(group, &mut hand.finished);
+            while let Some(group) = thread.in_flight.pop_front() {
+                self.finish(group, &mut thread.finished);
             }
             // All queries were taken, or the reader is behind: others may need this thread meanwhile.
             if !self.is_empty() {

@@ -42,7 +42,8 @@ impl Cpu {
     /// Runs the stages of a plan until one has k hits. A stage starts with the hits of the stage before it: an OR that
     /// follows an AND does not score the AND's documents again.
     ///
-    /// `hit` makes the hits of the answer. They are made once, because a second vector shows in the time of a short AND.
+    /// `hit` makes the hits of the answer. They are made once, because a second vector shows in the time of a short
+    /// AND.
     pub(crate) fn answer<H>(
         &self,
         plan: &Plan,
@@ -117,7 +118,7 @@ impl Cpu {
         Ok(answer)
     }
 
-    /// Divides a plan into parts that are predicted to take no longer than they may. A budget is for a whole plan.
+    /// Divides a plan into parts that are predicted to take no longer than `self.part`. A budget is for a whole plan.
     fn parts_within(&self, plan: &Plan) -> impl Iterator<Item = Plan> {
         let count = match plan.budget {
             Some(_) => 1,

@@ -10,9 +10,10 @@
 use super::counters::{Counters, GpuLoad, OpenState};
 use super::gpu_options::GpuOptions;
 use super::inbox::{Inbox, Mail};
-use crate::device::queue::needs_work;
+use super::threads::panic_text;
+use crate::device::queue::can_have_hits;
 use crate::device::session::{Failure, Progress, Refusals, Session};
-use crate::device::submission::{Job, Submission, Waiting};
+use crate::device::submission::{Backlog, Job, Submission};
 use crate::papers::steps::{self, StepScratch};
 use crate::query::Algorithm;
 use crate::query::answer::{Answer, Scored};
@@ -43,7 +44,7 @@ pub struct GpuWorker {
     inbox: Arc<Inbox<Connect>>,
     owner: Arc<Mutex<Owner>>,
     counters: Arc<Counters>,
-    waiting: Waiting,
+    backlog: Backlog,
     state: Arc<OpenState>,
     /// `None` once it was joined, or if it could not be started.
     thread: Option<JoinHandle<()>>,
@@ -51,10 +52,10 @@ pub struct GpuWorker {
 
 /// Asks for the device to be opened now.
 enum Connect {
-    /// And for what came of it.
+    /// Replies with the result.
     Reply(Sender<Result<(), GpuError>>),
     /// As for a job: not during the pause after a failure, and a failure is reported.
-    Quietly,
+    NoReply,
 }
 
 impl GpuWorker {
@@ -72,7 +73,7 @@ impl GpuWorker {
             options,
             device: None,
             arrived: Vec::new(),
-            fruitless: 0,
+            idle_turns: 0,
         }));
         let (its_owner, its_inbox) = (Arc::clone(&owner), Arc::clone(&inbox));
         let run = move || run(&its_owner, its_inbox);
@@ -80,7 +81,7 @@ impl GpuWorker {
         if thread.is_err() {
             inbox.abandon();
         }
-        GpuWorker { index, inbox, owner, counters, waiting: Waiting::default(), state, thread: thread.ok() }
+        GpuWorker { index, inbox, owner, counters, backlog: Backlog::default(), state, thread: thread.ok() }
     }
 
     /// Takes plans one submission after the other, and answers them on the calling thread if the device has nothing
@@ -125,7 +126,7 @@ impl GpuWorker {
 
     /// Opens the device as soon as its thread gets to it; returns at once.
     pub fn warm_up(&self) {
-        self.inbox.tell(Connect::Quietly);
+        self.inbox.tell(Connect::NoReply);
     }
 
     /// How busy the GPU is.
@@ -133,13 +134,13 @@ impl GpuWorker {
         GpuLoad {
             is_open: self.state.is_open.load(Ordering::Relaxed),
             uploads_lists: self.state.uploads_lists.load(Ordering::Relaxed),
-            waiting: Duration::from_nanos(self.waiting.load(Ordering::Relaxed)),
+            waiting: Duration::from_nanos(self.backlog.load(Ordering::Relaxed)),
         }
     }
 
     /// Counts the predicted time of what the device has been given.
-    pub fn waiting(&self) -> &Waiting {
-        &self.waiting
+    pub fn backlog(&self) -> &Backlog {
+        &self.backlog
     }
 
     /// What the GPU has done so far.
@@ -203,8 +204,8 @@ struct Owner {
     pause: Duration,
     /// Jobs that the device has not taken yet.
     arrived: Vec<Job>,
-    /// How many turns have brought nothing forward.
-    fruitless: u32,
+    /// How many turns in a row have made no progress.
+    idle_turns: u32,
 }
 
 /// An open device.
@@ -222,23 +223,21 @@ impl Owner {
     fn turn(&mut self, mail: Option<Mail<Connect>>) {
         // What a panic leaves behind is not used again: it is closed.
         match catch_unwind(AssertUnwindSafe(|| self.step(mail))) {
-            Ok(true) => self.fruitless = 0,
-            Ok(false) => self.fruitless += 1,
+            Ok(true) => self.idle_turns = 0,
+            Ok(false) => self.idle_turns += 1,
             Err(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let reason = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned();
-                self.close(&GpuError::Failed { at: "the thread of a device", reason });
+                self.close(&GpuError::Failed { at: "the thread of a device", reason: panic_text(&*panic) });
             }
         }
         // Other threads may need this core to make the work that is waited for.
-        if self.fruitless >= POLLS_PER_YIELD {
-            self.fruitless = 0;
+        if self.idle_turns >= POLLS_PER_YIELD {
+            self.idle_turns = 0;
             std::thread::yield_now();
         }
         std::hint::spin_loop();
     }
 
-    /// Takes what has arrived, and takes a step with the device. Returns whether that brought anything forward.
+    /// Takes what has arrived, and takes a step with the device. Returns whether that made progress.
     fn step(&mut self, mail: Option<Mail<Connect>>) -> bool {
         let has_mail = mail.is_some();
         if let Some(Mail { submissions, messages, .. }) = mail {
@@ -246,8 +245,8 @@ impl Owner {
             for message in messages {
                 match message {
                     Connect::Reply(reply) => _ = reply.send(self.connect()),
-                    Connect::Quietly if self.is_pausing() => {}
-                    Connect::Quietly => {
+                    Connect::NoReply if self.is_pausing() => {}
+                    Connect::NoReply => {
                         if let Err(error) = self.connect() {
                             self.close(&error);
                         }
@@ -355,7 +354,7 @@ impl OpenDevice {
     fn take(&mut self, job: Job) {
         if job.runs_in_batches() {
             self.session.push(job);
-        } else if !needs_work(job.plan()) {
+        } else if !can_have_hits(job.plan()) {
             job.end(Ok(Answer::default()));
         } else {
             self.stepwise.push_back(job);
@@ -432,7 +431,7 @@ mod tests {
                     &index,
                     vec![plan.clone(); count].into_iter().map(Offer::from),
                     |_| true,
-                    worker.waiting(),
+                    worker.backlog(),
                 )
             })
             .collect();

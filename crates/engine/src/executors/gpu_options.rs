@@ -37,6 +37,7 @@ pub struct GpuOptions {
 
 impl GpuOptions {
     /// The device that `open` opens when the first plan comes.
+    #[doc(hidden)]
     pub fn new(open: Open) -> GpuOptions {
         let small_batches = SmallBatches::default();
         let usage = Usage { uploads_lists: false, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
@@ -70,6 +71,7 @@ impl GpuOptions {
     }
 
     /// Chooses how the commands of small batches are submitted; for measurements.
+    #[doc(hidden)]
     pub fn small_batches(self, small_batches: SmallBatches) -> GpuOptions {
         GpuOptions { usage: Usage { small_batches, ..self.usage }, ..self }
     }

@@ -12,7 +12,7 @@ pub use counters::{Counters, GpuLoad};
 pub use cpu::Cpu;
 pub use gpu::GpuWorker;
 pub use gpu_options::{GpuOptions, Open, Report};
-pub(crate) use threads::map_in_threads;
+pub(crate) use threads::{map_in_threads, panic_text};
 
 use crate::query::answer::{Answer, Scored};
 use crate::query::plan::Plan;

@@ -1,8 +1,9 @@
-//! Maps items on several threads; each thread takes the next few items when it is free.
+//! Maps items on several threads; each thread takes the next few items when it is free. And the text of a panic.
 //!
 //! Not rayon: threads keep a workspace from item to item, and one shared counter is all the scheduling that queries
 //! need.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Each thread takes items at least this many times, so that all threads finish at about the same time.
@@ -56,6 +57,12 @@ where
         }
     });
     all.into_iter().map(|result| result.expect("every item was taken by a thread")).collect()
+}
+
+/// What a thread panicked with, as text.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic").to_owned()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use super::accumulator_pages::Pages;
 use crate::algorithms::sweep::Score;
-use crate::algorithms::topk::TopK;
+use crate::algorithms::topk::{TopK, key};
 use lanner_index::DocId;
 
 /// The documents in the heap, the worst first once there are k.
@@ -87,10 +87,10 @@ pub fn algorithm_1<S: Score, P: Pages<S> + ?Sized, C: Clauses>(
     if heap.needed > 0 {
         clauses.count(Clause::Filling);
         heap.fill(pages, document, old.units(), new.units());
-    } else if old.units() >= heap.threshold && key(document, old.units()) >= heap.worst(pages, document, old) {
+    } else if old.units() >= heap.threshold && key(DocId(document), old.units()) >= heap.worst(pages, document, old) {
         clauses.count(Clause::Update);
         heap.update(pages, document);
-    } else if new.units() >= heap.threshold && key(document, new.units()) > heap.worst(pages, document, old) {
+    } else if new.units() >= heap.threshold && key(DocId(document), new.units()) > heap.worst(pages, document, old) {
         clauses.count(Clause::Insert);
         heap.insert(pages, document);
     } else {
@@ -143,10 +143,10 @@ impl AccumulatorHeap {
             return Clause::Filling;
         }
         let worst = self.worst(pages, document, old);
-        if key(document, new.units()) < worst {
+        if key(DocId(document), new.units()) < worst {
             return Clause::Nothing;
         }
-        if key(document, old.units()) < worst {
+        if key(DocId(document), old.units()) < worst {
             self.insert(pages, document);
             return Clause::Insert;
         }
@@ -173,7 +173,7 @@ impl AccumulatorHeap {
     fn worst<S: Score, P: Pages<S> + ?Sized>(&self, pages: &P, document: u32, old: S) -> u64 {
         let worst = self.documents[0];
         let score = if worst == document { old } else { pages.score(worst) };
-        key(worst, score.units())
+        key(DocId(worst), score.units())
     }
 
     /// Replaces the worst document.
@@ -195,8 +195,9 @@ impl AccumulatorHeap {
 
     fn sift_down<S: Score, P: Pages<S> + ?Sized>(&mut self, pages: &P, mut position: usize) {
         let documents = &mut self.documents[..];
-        let key_at =
-            |documents: &[u32], position: usize| key(documents[position], pages.score(documents[position]).units());
+        let key_at = |documents: &[u32], position: usize| {
+            key(DocId(documents[position]), pages.score(documents[position]).units())
+        };
         loop {
             let left = 2 * position + 1;
             if left >= documents.len() {
@@ -212,11 +213,6 @@ impl AccumulatorHeap {
             position = child;
         }
     }
-}
-
-/// The greater, the better: as in `TopK`.
-fn key(document: u32, score: u32) -> u64 {
-    u64::from(score) << 32 | u64::from(!document)
 }
 
 #[cfg(test)]

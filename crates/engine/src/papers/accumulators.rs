@@ -66,8 +66,8 @@ impl StepRun<'_> {
     fn gather(&mut self, accumulators: Address, most: u32) -> Result<Keys, GpuError> {
         let range = self.plan.range.clone();
         let count = range.len() as u32;
-        let lay = |layout: &mut ScratchLayout| Lookback::reserve(layout, count.div_ceil(TILE));
-        let lookback = self.lay_out(|scratch| &mut scratch.found[0], lay)?;
+        let lay_out = |layout: &mut ScratchLayout| Lookback::reserve(layout, count.div_ceil(TILE));
+        let lookback = self.lay_out(|scratch| &mut scratch.found[0], lay_out)?;
         let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
         let arguments =
             GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };

@@ -48,13 +48,13 @@ lanner_gpu::kernels! {
 }
 
 /// Scratch for the tiles of a shorter list, and for the results.
-pub(super) fn lay(layout: &mut ScratchLayout, shorter: DeviceList) -> (Lookback, Address) {
+pub(super) fn lay_out(layout: &mut ScratchLayout, shorter: DeviceList) -> (Lookback, Address) {
     Lookback::with_results(layout, shorter.length.div_ceil(SEARCHED * THREADS), shorter.length)
 }
 
 /// The bytes of scratch that [`gpu`] needs for a shorter list.
 pub fn scratch_bytes(shorter: DeviceList) -> usize {
-    ScratchLayout::bytes_of(|layout| lay(layout, shorter))
+    ScratchLayout::bytes_of(|layout| lay_out(layout, shorter))
 }
 
 /// Intersects a shorter list with a longer one. `lasts` are the longer list's [`last_documents`] on the device; without
@@ -62,7 +62,7 @@ pub fn scratch_bytes(shorter: DeviceList) -> usize {
 pub fn gpu(gpu: &Gpu, stream: Stream, operands: Operands, lasts: Option<Address>) -> Result<Found, GpuError> {
     let Operands { lists: [shorter, longer], origins, scratch } = operands;
     let mut layout = ScratchLayout::inside(scratch, scratch_bytes(shorter));
-    let (lookback, results) = lay(&mut layout, shorter);
+    let (lookback, results) = lay_out(&mut layout, shorter);
     let arguments = BinaryArguments {
         shorter: shorter.documents,
         longer: longer.documents,

@@ -151,9 +151,9 @@ impl ScratchLayout {
     }
 
     /// The bytes that a layout takes.
-    pub fn bytes_of<T>(lay: impl FnOnce(&mut ScratchLayout) -> T) -> usize {
+    pub fn bytes_of<T>(lay_out: impl FnOnce(&mut ScratchLayout) -> T) -> usize {
         let mut layout = ScratchLayout::from(Address::NULL);
-        lay(&mut layout);
+        lay_out(&mut layout);
         layout.end()
     }
 

@@ -153,8 +153,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
     ) -> Result<Candidates, GpuError> {
         let (turn, range) = (self.turn, self.run.plan.range.clone());
         let next = self.next(most)?;
-        let lay = |layout: &mut ScratchLayout| Lookback::with_results(layout, tiles, most);
-        let (lookback, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay)?;
+        let lay_out = |layout: &mut ScratchLayout| Lookback::with_results(layout, tiles, most);
+        let (lookback, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay_out)?;
         let arguments = BitsArguments {
             list: row,
             candidates: candidates.documents,
@@ -184,8 +184,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
     /// Buffers for at most `most` candidates.
     pub(super) fn next(&mut self, most: u32) -> Result<Candidates, GpuError> {
         let turn = self.turn;
-        let lay = |layout: &mut ScratchLayout| [0, 1, 2].map(|_| layout.take(4 * most as usize));
-        let [shorter, longer, scores] = self.run.lay_out(|scratch| &mut scratch.scored[turn], lay)?;
+        let lay_out = |layout: &mut ScratchLayout| [0, 1, 2].map(|_| layout.take(4 * most as usize));
+        let [shorter, longer, scores] = self.run.lay_out(|scratch| &mut scratch.scored[turn], lay_out)?;
         let list = DeviceList { documents: Address::NULL, length: most };
         Ok(Candidates { list, origins: Origins { shorter, longer }, scores, decoded: DecodedBlocks::default() })
     }

@@ -9,7 +9,7 @@
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (sections 7.1 and 7.2); without any
 //! level it is `binary_intersection`.
 
-use super::binary_intersection::lay;
+use super::binary_intersection::lay_out;
 use super::compaction::{DeviceList, Found, LOOKBACK_SHARED, Lookback, Operands, Origins, ScratchLayout, THREADS};
 use lanner_gpu::device::{Address, Shape, Stream};
 use lanner_gpu::error::GpuError;
@@ -77,7 +77,7 @@ fn segments(length: u32, levels: u32) -> Vec<u32> {
 /// The bytes of scratch that [`gpu`] needs for a shorter list and a number of levels.
 pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
     ScratchLayout::bytes_of(|layout| {
-        lay(layout, shorter);
+        lay_out(layout, shorter);
         for segment in segments(shorter.length, levels) {
             layout.take(4 * (shorter.length.div_ceil(segment) as usize + 1));
         }
@@ -88,7 +88,7 @@ pub fn scratch_bytes(shorter: DeviceList, levels: u32) -> usize {
 pub fn gpu(gpu: &Gpu, stream: Stream, operands: Operands, levels: u32) -> Result<Found, GpuError> {
     let Operands { lists: [shorter, longer], origins, scratch } = operands;
     let mut layout = ScratchLayout::inside(scratch, scratch_bytes(shorter, levels));
-    let (lookback, results) = lay(&mut layout, shorter);
+    let (lookback, results) = lay_out(&mut layout, shorter);
     let mut arguments = MergeFindArguments {
         shorter: shorter.documents,
         longer: longer.documents,

@@ -28,14 +28,14 @@ impl Intersections<'_, '_> {
         let (turn, count) = (self.turn, candidates.length);
         let next = self.next(count)?;
         let (tiles, blocks) = (count.div_ceil(TILE), count.min(row.blocks));
-        let lay = |layout: &mut ScratchLayout| {
+        let lay_out = |layout: &mut ScratchLayout| {
             let (lookback, candidate_blocks) = Lookback::with_results(layout, tiles, count);
             let decoded = DecodedBlocks { blocks: layout.take(4 * blocks as usize), ..place_blocks(layout, blocks) };
             (lookback, candidate_blocks, DecodedBlocks { count: lookback.total, ..decoded })
         };
-        let (lookback, candidate_blocks, decoded) = self.run.lay_out(|scratch| &mut scratch.list, lay)?;
-        let lay = |layout: &mut ScratchLayout| Lookback::with_results(layout, tiles, count);
-        let (found, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay)?;
+        let (lookback, candidate_blocks, decoded) = self.run.lay_out(|scratch| &mut scratch.list, lay_out)?;
+        let lay_out = |layout: &mut ScratchLayout| Lookback::with_results(layout, tiles, count);
+        let (found, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay_out)?;
         let arguments = BlocksArguments {
             candidates: candidates.documents,
             candidate_blocks,

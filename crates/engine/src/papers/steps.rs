@@ -183,10 +183,10 @@ impl StepRun<'_> {
     pub fn lay_out<T>(
         &mut self,
         buffer: impl Fn(&mut StepScratch) -> &mut Option<Memory>,
-        lay: impl Fn(&mut ScratchLayout) -> T,
+        lay_out: impl Fn(&mut ScratchLayout) -> T,
     ) -> Result<T, GpuError> {
-        let scratch = self.scratch(buffer, ScratchLayout::bytes_of(&lay))?;
-        Ok(lay(&mut ScratchLayout::from(scratch.address)))
+        let scratch = self.scratch(buffer, ScratchLayout::bytes_of(&lay_out))?;
+        Ok(lay_out(&mut ScratchLayout::from(scratch.address)))
     }
 
     /// Waits for the steps so far and reads numbers that they left.

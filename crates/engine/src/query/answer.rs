@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// The answer to a query. Executors answer with [`Scored`] documents; `Searcher` makes hits of them.
+/// The answer to a query. Executors answer with [`Scored`] documents; `Engine` makes hits of them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer<H = Hit> {
     /// The best k documents, best first.
@@ -120,8 +120,8 @@ pub struct Step {
     pub name: &'static str,
     /// Where.
     pub place: Place,
-    /// When it began. Of the launches of a batch only the durations are known, and that the last one ended when the batch
-    /// was answered.
+    /// When it began. Of the launches of a batch only the durations are known, and that the last one ended when the
+    /// batch was answered.
     pub started: Instant,
     /// For how long.
     pub duration: Duration,

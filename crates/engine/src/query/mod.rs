@@ -258,6 +258,7 @@ impl Query {
     }
 
     /// The different terms of the text, by first occurrence; the weights of repeated terms are added up.
+    #[doc(hidden)]
     pub fn terms(&self, analyzer: &Analyzer) -> Result<Vec<QueryTerm>, QueryError> {
         let mut terms: Vec<QueryTerm> = Vec::new();
         // Positions of the later terms. A short query is compared faster than hashed.

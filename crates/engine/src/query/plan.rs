@@ -43,8 +43,8 @@ pub struct Plan {
     pub filter: Option<Arc<DocumentSet>>,
     /// The most postings that score-at-a-time processes; `None` for all.
     pub budget: Option<u64>,
-    /// The least score that can enter, whatever the seed: k documents before `range` have a higher one, or an equal one,
-    /// which wins by its smaller number. 0 if none is known.
+    /// The least score that can enter, whatever the seed: k documents before `range` have a higher one, or an equal
+    /// one, which wins by its smaller number. 0 if none is known.
     pub floor: u32,
     /// When to give up.
     pub deadline: Option<Instant>,
@@ -126,12 +126,19 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Operation {
+    /// Its name in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
             Operation::And => "and",
             Operation::Or => "or",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -153,8 +160,8 @@ impl Plan {
         self.stages.iter().map(|stage| Plan { stages: Arc::new([*stage]), ..self.clone() })
     }
 
-    /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every posting weighs at least 1.
-    /// The hits of an AND may all have lower scores than the seed.
+    /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every
+    /// posting weighs at least 1. The hits of an AND may all have lower scores than the seed.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
         let seed = match stage.operation {
             Operation::And => 1,
@@ -162,9 +169,7 @@ impl Plan {
         };
         seed.max(self.floor)
     }
-}
 
-impl Plan {
     /// The bits of the accumulators of score-at-a-time, if that algorithm runs; the other algorithms always use 32.
     pub fn accumulator_bits(&self) -> Option<u32> {
         let runs = self.stages.iter().any(|stage| stage.algorithm == Algorithm::ScoreAtATime);
@@ -173,33 +178,7 @@ impl Plan {
             Width::Bits32 => 32,
         })
     }
-}
 
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { k, mode, score, range, .. } = self;
-        writeln!(f, "{mode}: the best {k} of documents {}..{} by {score}", range.start, range.end)?;
-        if let Some(filter) = &self.filter {
-            writeln!(f, "filter: {} documents may pass", filter.count())?;
-        }
-        if let Some(budget) = self.budget {
-            writeln!(f, "budget: {budget} postings, strongest first; the answer may be approximate")?;
-        }
-        self.write_lists(f)?;
-        self.write_scores(f)?;
-        if self.stages.is_empty() {
-            writeln!(f, "no stage: no document can be a hit")?;
-        }
-        for (i, stage) in self.stages.iter().enumerate() {
-            let condition = if i > 0 { format!(", if there are fewer than {k} hits") } else { String::new() };
-            let Stage { operation, algorithm } = stage;
-            writeln!(f, "stage {}: {operation} by {algorithm}{condition}", i + 1)?;
-        }
-        Ok(())
-    }
-}
-
-impl Plan {
     fn write_lists(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let terms = self.lists.iter().map(|list| &list.term).chain(self.missing.iter());
         let width = terms.map(|term| term.chars().count()).max().unwrap_or(0).max("list".len());
@@ -242,10 +221,35 @@ impl Plan {
             writeln!(f, "static rank: at most {}", shown(self.static_bound))?;
         }
         if let Some(seed) = self.seed {
-            writeln!(f, "threshold of or: starts at {}", shown(seed))?;
+            writeln!(f, "threshold of OR: starts at {}", shown(seed))?;
         }
         if !self.block_bounds_hold {
             writeln!(f, "bounds of blocks: not used, the statistics are not those they were made with")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { k, mode, score, range, .. } = self;
+        writeln!(f, "{mode}: the best {k} of documents {}..{} by {score}", range.start, range.end)?;
+        if let Some(filter) = &self.filter {
+            writeln!(f, "filter: {} documents may pass", filter.count())?;
+        }
+        if let Some(budget) = self.budget {
+            writeln!(f, "budget: {budget} postings, strongest first; the answer may be approximate")?;
+        }
+        self.write_lists(f)?;
+        self.write_scores(f)?;
+        if self.stages.is_empty() {
+            writeln!(f, "no stage: no document can be a hit")?;
+        }
+        for (i, stage) in self.stages.iter().enumerate() {
+            let condition = if i > 0 { format!(", if there are fewer than {k} hits") } else { String::new() };
+            let Stage { operation, algorithm } = stage;
+            let operation = operation.name().to_uppercase();
+            writeln!(f, "stage {}: {operation} by {algorithm}{condition}", i + 1)?;
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub enum PlanError {
         largest: u64,
     },
     /// The algorithm does not answer queries of this mode.
-    #[error("{algorithm} does not answer {mode} queries; choose {instead}, exhaustive or auto")]
+    #[error("`{algorithm}` does not answer `{mode}` queries; choose `{instead}`, `exhaustive` or `auto`")]
     Unsuitable {
         /// The algorithm asked for.
         algorithm: Algorithm,
@@ -56,7 +56,7 @@ pub enum PlanError {
         instead: Algorithm,
     },
     /// Score-at-a-time does not count how many terms a document has.
-    #[error("score-at-a-time answers or queries, not {0}; ask for or, or choose another algorithm")]
+    #[error("score-at-a-time answers only `or` queries, not `{0}`; use mode `or`, or choose another algorithm")]
     OnlyOr(Mode),
     /// Score-at-a-time adds impacts.
     #[error("score-at-a-time adds impacts and does not answer by {0}; score by impact, or choose another algorithm")]
@@ -443,11 +443,11 @@ mod tests {
         assert_eq!(message(names(Mode::Or, Algorithm::Accumulators)), Ok(vec!["accumulators"]));
         assert_eq!(message(names(Mode::AndOr, Algorithm::MergePath)), Ok(vec!["merge-path", "accumulators"]));
         assert_eq!(message(names(Mode::AndOr, Algorithm::Accumulators)), Ok(vec!["term-at-a-time", "accumulators"]));
-        let refused = "maxscore does not answer and queries; choose conjunction, exhaustive or auto";
+        let refused = "`maxscore` does not answer `and` queries; choose `conjunction`, `exhaustive` or `auto`";
         assert_eq!(message(names(Mode::And, Algorithm::Maxscore)), Err(refused.to_owned()));
-        let refused = "accumulators does not answer and queries; choose conjunction, exhaustive or auto";
+        let refused = "`accumulators` does not answer `and` queries; choose `conjunction`, `exhaustive` or `auto`";
         assert_eq!(message(names(Mode::And, Algorithm::Accumulators)), Err(refused.to_owned()));
-        let refused = "conjunction does not answer or queries; choose scatter, exhaustive or auto";
+        let refused = "`conjunction` does not answer `or` queries; choose `scatter`, `exhaustive` or `auto`";
         assert_eq!(message(names(Mode::Or, Algorithm::Conjunction)), Err(refused.to_owned()));
     }
 }

@@ -5,8 +5,8 @@
 //! the CPU answers: nobody waits for a cold start.
 //!
 //! A thread with many queries left, or of an engine that more queries reach than it can answer, wants both processors
-//! busy. It gives plans to the GPU, which answers most of them many times faster, until so much waits there that the GPU
-//! will not run dry while this thread answers a plan itself.
+//! busy. It gives plans to the GPU, which answers most of them many times faster, until so much waits there that the
+//! GPU will not run dry while this thread answers a plan itself.
 
 use super::{Aim, Decision, View};
 use crate::query::cost::{Features, Route};
@@ -15,11 +15,11 @@ use std::time::Duration;
 /// Work that is to wait for the GPU before a thread with many queries answers one itself: two batches in flight and one
 /// that waits, of up to 3.5 ms each, so that every batch is large (docs/scheduling.md has the measurement).
 const RESERVE: Duration = Duration::from_millis(10);
-/// How many times longer than the CPU takes for a plan the work beyond the reserve must be: the CPU takes first the plans
-/// that cost it least, and longer ones the more the GPU falls behind.
-const SHARE: u32 = 16;
-/// A plan that takes the CPU no longer than this costs its thread about as much as making rows for a GPU and its answer.
-/// An estimate from the time of a stream for each query; not measured apart.
+/// The CPU takes a plan of time t only if more than [`RESERVE`] + `CPU_SHARE_FACTOR` · t of work waits for the GPU. So
+/// it takes first the plans that cost it least, and longer ones the more the GPU falls behind.
+const CPU_SHARE_FACTOR: u32 = 16;
+/// A plan that takes the CPU no longer than this costs its thread about as much as making rows for a GPU and its
+/// answer. An estimate from the time of a stream for each query; not measured separately.
 const OFFLOADING: Duration = Duration::from_micros(2);
 
 pub fn decide(features: &Features, view: &View<'_>) -> Decision {
@@ -27,8 +27,8 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
     let stays = !view.gpu.is_open
         || on_cpu <= OFFLOADING
         || match view.aim {
-            Aim::Throughput => view.gpu.waiting >= RESERVE + SHARE * on_cpu,
-            Aim::Latency if view.cpu.is_saturated() => view.gpu.waiting >= RESERVE + SHARE * on_cpu,
+            Aim::Throughput => view.gpu.waiting >= RESERVE + CPU_SHARE_FACTOR * on_cpu,
+            Aim::Latency if view.cpu.is_saturated() => view.gpu.waiting >= RESERVE + CPU_SHARE_FACTOR * on_cpu,
             Aim::Latency => {
                 let on_gpu = view.gpu.time_of_single(view.costs, features);
                 on_cpu.mul_f64(view.cpu.slowdown()) <= view.gpu.waiting + on_gpu

@@ -74,12 +74,12 @@ impl FromStr for Policy {
 /// How many times longer a query takes to upload its lists alone than in a batch: on an H200 over 8.8 million documents
 /// 370 to 400 us instead of 42, where lists are uploaded once for several queries and all threads copy them
 /// (`lanner-bench run load`, part `policies`, and `run gpu`, part `uploaded`).
-const UPLOADS_SHARED: u32 = 8;
+const SINGLE_UPLOAD_FACTOR: u32 = 8;
 
-/// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as many
-/// are no random burst; with a limit of one query for each thread, delays at 80 % of capacity were three times as long
-/// (docs/scheduling.md).
-const SATURATED: usize = 64;
+/// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as
+/// many are no random burst; with a limit of one query for each thread, the p50 of delays at 80 % of capacity was 2.7
+/// times as long (docs/scheduling.md).
+const SATURATED_PER_THREAD: usize = 64;
 
 /// Where a plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ pub struct CpuLoad {
 impl CpuLoad {
     /// Whether more queries arrive than are answered: a random burst does not let as many wait for a thread.
     fn is_saturated(&self) -> bool {
-        self.queued > SATURATED * self.threads
+        self.queued > SATURATED_PER_THREAD * self.threads
     }
 
     /// How much longer a query takes because threads share cores, and how much more it costs because others will need
@@ -137,12 +137,12 @@ impl CpuLoad {
 }
 
 impl GpuLoad {
-    /// The predicted time of a plan there if it is alone. With uploads, that of the kernel and of copying its lists: the
-    /// queries of a batch share lists and the threads that copy them, so one alone takes a multiple of its share.
+    /// The predicted time of a plan there if it is alone. With uploads, that of the kernel and of copying its lists:
+    /// the queries of a batch share lists and the threads that copy them, so one alone takes a multiple of its share.
     fn time_of_single(&self, costs: &Costs, features: &Features) -> Duration {
         let time = costs.predict(features, Route::GpuSingle);
         match self.uploads_lists {
-            true => time + UPLOADS_SHARED * costs.predict(features, Route::GpuUpload),
+            true => time + SINGLE_UPLOAD_FACTOR * costs.predict(features, Route::GpuUpload),
             false => time,
         }
     }

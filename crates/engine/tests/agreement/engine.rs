@@ -2,14 +2,13 @@
 
 use crate::collection::{Collection, Lists};
 use crate::device;
-use lanner::internals::Engine as LannerEngine;
 use lanner::internals::algorithms::lanes::SimdLevel;
 use lanner::internals::algorithms::topk::TopK;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
-use lanner::internals::executors::{Cpu, Executor, GpuOptions};
+use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{Algorithm, Answer, Index, Mode, Plan, Query, ScoreModel};
+use lanner::{Algorithm, Answer, Engine as LannerEngine, GpuOptions, Index, Mode, Plan, Query, ScoreModel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

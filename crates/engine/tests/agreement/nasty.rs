@@ -6,11 +6,11 @@ use crate::device;
 use crate::engine::{Engine, Runs};
 use crate::requirements::test;
 use crate::table::{Agreement, device_test};
-use lanner::GpuOptions;
+use lanner::answer::Work;
+use lanner::error::PlanError;
 use lanner::internals::query::LARGEST_WEIGHT;
-use lanner::internals::query::answer::Work;
-use lanner::internals::query::planner::{PlanError, Planner};
-use lanner::{Algorithm, DocId, DocumentSet, Mode, Policy, Query, ScoreModel, Searcher};
+use lanner::internals::query::planner::Planner;
+use lanner::{Algorithm, DocId, DocumentSet, GpuOptions, Mode, Policy, Query, ScoreModel, Searcher};
 use lanner_index::codec::CodecName;
 use lanner_index::format::segment::WINDOW;
 use lanner_index::weight::Bm25;
@@ -276,7 +276,7 @@ fn conjunction_skips_most_of_what_exhaustive_reads() {
 fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
     let index = nasty().index(Lists::Sparse(CodecName::Bitpack));
     let gpu = GpuOptions::new(Box::new(|| Ok(device::open(5))));
-    let searcher = Searcher::new(index).with_gpu(gpu).with_policy(Policy::Gpu);
+    let searcher = Searcher::new(index).gpu(gpu).policy(Policy::Gpu);
     let decoded = |algorithm| {
         let query = Query::new("rare all").mode(Mode::And).algorithm(algorithm);
         let answer = searcher.search(&query).unwrap();

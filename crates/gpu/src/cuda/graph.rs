@@ -65,11 +65,11 @@ impl Drop for Graph {
 impl Cuda {
     /// Starts commands as a graph. Returns false where they cannot be one: writes and marks need calls of their own,
     /// and a command that the driver refuses in a graph gives a better error when it is started by itself.
-    pub(super) fn start_together(&self, queue: &StreamState, commands: &[Command<'_>]) -> Result<bool, GpuError> {
+    pub(super) fn start_together(&self, stream: &StreamState, commands: &[Command<'_>]) -> Result<bool, GpuError> {
         let Some(nodes) = self.nodes(commands).filter(|nodes| nodes.len() > 1) else {
             return Ok(false);
         };
-        match lock(&queue.graphs).start(self, queue.stream, &nodes) {
+        match lock(&stream.graphs).start(self, stream.handle, &nodes) {
             Ok(()) => Ok(true),
             Err(lost @ GpuError::Lost { .. }) => Err(lost),
             Err(_) => Ok(false),

@@ -1,4 +1,4 @@
-//! The build: invert ▸ merge ▸ order ▸ weigh ▸ write.
+//! The build: invert ▸ order ▸ merge ▸ weigh ▸ write.
 //!
 //! Batches of documents are inverted in parallel (`invert`) and kept in memory (`accumulate`). When the memory budget
 //! is exhausted, they are written to disk as a sorted run (`run`). Documents may be renumbered (`order`). The runs are

@@ -4,10 +4,10 @@ use crate::error::{BenchError, Result};
 use crate::statistics::timed;
 use crate::suite::display_by_name;
 use clap::ValueEnum;
-use lanner::internals::Engine;
-use lanner::internals::executors::{Counters, Executor, GpuOptions};
-use lanner::internals::query::answer::{Place, Scored};
-use lanner::{Answer, Index, Plan};
+use lanner::answer::Place;
+use lanner::internals::executors::{Counters, Executor};
+use lanner::internals::query::answer::Scored;
+use lanner::{Answer, Engine, GpuOptions, Index, Plan};
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;
@@ -125,7 +125,7 @@ fn kernel_seconds(answers: &[Answer<Scored>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanner::internals::query::answer::{Step, Trace};
+    use lanner::answer::{Step, Trace};
     use std::time::Instant;
 
     #[test]

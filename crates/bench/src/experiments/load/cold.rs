@@ -2,7 +2,7 @@
 //! touched the driver before.
 
 use super::open::SEED;
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{DELAYS, QUERIES, table};
 use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
@@ -11,10 +11,8 @@ use crate::load::{ClosedLoop, OpenLoop, Phase, QuerySet, Questions, Way, poisson
 use crate::machine::cores;
 use crate::result::Measurement;
 use clap::ValueEnum;
-use lanner::internals::Engine;
 use lanner::internals::calibrate::Folder;
-use lanner::internals::executors::GpuOptions;
-use lanner::{Index, Mode, Policy, Query, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Mode, Policy, Query, ScoreModel};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::Command;
@@ -45,14 +43,14 @@ pub struct ColdTask {
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let folder = tempfile::tempdir().map_err(BenchError::io(&std::env::temp_dir()))?;
-    let cpu = setup.engine(Make::new(Policy::Cpu, setup.threads_beside_senders()))?;
+    let cpu = setup.engine(EngineOptions::new(Policy::Cpu, setup.threads_beside_senders()))?;
     let mut rows = Vec::new();
     for set in setup.first_log() {
         let queries = folder.path().join("queries.txt");
         let texts: Vec<&str> = set.set.queries.iter().map(|query| query.text.as_str()).collect();
         std::fs::write(&queries, texts.join("\n")).map_err(BenchError::io(&queries))?;
         setup.warm_up(&cpu, &set.set)?;
-        let closed = ClosedLoop { engine: &cpu, set: &set.set, span: setup.span() };
+        let closed = ClosedLoop { engine: &cpu, set: &set.set, length: setup.length() };
         let rate = SHARE * closed.submitted(setup.run.part.senders, setup.run.part.clients)?.rate();
         for policy in setup.run.context.kept("policy", &Policy::ALL) {
             let values = in_child(setup, &task(setup, set, policy, (rate, queries.clone())))?;

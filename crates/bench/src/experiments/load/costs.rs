@@ -1,16 +1,15 @@
 //! Part `costs`: how far predicted times are off on queries that calibration has not seen, and how soon a change is
 //! learnt.
 
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
 use crate::query_log::spread;
 use crate::result::Measurement;
-use lanner::internals::Engine;
-use lanner::internals::calibrate::Timed;
-use lanner::internals::query::cost::{Costs, Features, Metric, Route, mean_relative_error, r_squared};
-use lanner::{Mode, Plan, Policy};
+use lanner::internals::calibrate::{Errors, Timed};
+use lanner::internals::query::cost::{Costs, Features, Metric, Route, r_squared};
+use lanner::{Engine, Mode, Plan, Policy};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ const OF_PAPER: [f64; 3] = [0.63, 0.70, 0.01];
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let cpu = Engine::new(Arc::clone(&setup.index));
-    let gpu = setup.engine(Make::new(Policy::Gpu, 1))?;
+    let gpu = setup.engine(EngineOptions::new(Policy::Gpu, 1))?;
     let (mut errors, mut relearning, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
     for set in &setup.sets {
         let has_work = |plan: &&Plan| !plan.stages.is_empty();
@@ -70,21 +69,13 @@ struct Measured<'a> {
 
 impl Measured<'_> {
     fn errors(&self, set: &LogSet) -> Measurement {
-        let error = |costs: &Costs, learns: bool| {
-            mean_relative_error(self.features.iter().zip(self.times).map(|(features, &time)| {
-                let predicted = costs.predict(features, self.route);
-                if learns {
-                    costs.observe(costs.modelled(features, self.route), self.route, time);
-                }
-                (predicted, time)
-            }))
-        };
+        let Errors { error, learning } = Errors::of(self.costs, self.route, self.features, self.times);
         let mean = self.times.iter().sum::<Duration>().as_secs_f64() * 1e6 / self.times.len() as f64;
         set.measurement("costs", &[("route", &self.route)])
             .with("queries", self.times.len() as f64)
             .with("mean_us", mean)
-            .with("error", error(self.costs, false))
-            .with("learning", error(&self.costs.clone(), true))
+            .with("error", error)
+            .with("learning", learning)
     }
 
     /// Learns the times as they are, then as those of a slower worker.

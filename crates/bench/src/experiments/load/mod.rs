@@ -1,7 +1,8 @@
-//! The engine under load: streams, both processors together, open loops, policies, cold starts, load steps, overhead and
-//! costs. [`crate::load`] makes the loads.
+//! The engine under load: streams, both processors together, open loops, policies, cold starts, load steps, overhead
+//! and costs. [`crate::load`] makes the loads.
 //!
-//! Every answer of every run must be the CPU's, and no query may be lost; otherwise the suite ends without printing times.
+//! Every answer of every run must be the CPU's, and no query may be lost; otherwise the suite ends without printing
+//! times.
 
 pub mod cold;
 mod costs;

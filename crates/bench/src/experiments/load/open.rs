@@ -1,23 +1,22 @@
 //! Part `open`: delays at rates that are shares of the engine's capacity.
 
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{DELAYS, QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
-use crate::load::{Bulk, ClosedLoop, Load, OpenLoop, Phase, Way, poisson};
+use crate::load::{ClosedLoop, Load, OpenLoop, Phase, StreamLoad, Way, poisson};
 use crate::machine::cores;
 use crate::plot::{Line, LineChart};
 use crate::result::Measurement;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 /// The seed of arrivals.
 pub const SEED: u64 = 14;
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
-    let make = Make::new(Policy::Auto, setup.threads_beside_senders());
-    let engine = setup.engine(make)?;
-    let bounded = setup.engine(Make { queue: Some(setup.run.part.queue), ..make })?;
+    let options = EngineOptions::new(Policy::Auto, setup.threads_beside_senders());
+    let engine = setup.engine(options)?;
+    let bounded = setup.engine(EngineOptions { queue: Some(setup.run.part.queue), ..options })?;
     let (mut capacities, mut rows) = (Vec::new(), Vec::new());
     for set in &setup.sets {
         setup.warm_up(&engine, &set.set)?;
@@ -58,15 +57,15 @@ pub fn at_rate(
 /// How many queries a second the engine answers: the rate of a closed loop with many queries under way.
 pub fn capacity_of(setup: &Setup<'_>, engine: &Engine, set: &LogSet) -> Result<f64> {
     let part = setup.run.part;
-    let closed = ClosedLoop { engine, set: &set.set, span: setup.span() };
+    let closed = ClosedLoop { engine, set: &set.set, length: setup.length() };
     Ok(closed.submitted(part.senders, part.clients)?.rate())
 }
 
 /// The capacity, and beside it the rates of clients that call `search`, and of a stream.
 fn capacity(setup: &Setup<'_>, engine: &Engine, set: &LogSet) -> Result<(Measurement, f64)> {
     let capacity = capacity_of(setup, engine, set)?;
-    let clients = ClosedLoop { engine, set: &set.set, span: setup.span() }.clients(cores())?;
-    let stream = Bulk { engine, set: &set.set, span: setup.stream_span() }.texts_to_ids()?;
+    let clients = ClosedLoop { engine, set: &set.set, length: setup.length() }.clients(cores())?;
+    let stream = StreamLoad { engine, set: &set.set, length: setup.stream_length() }.texts_to_ids()?;
     let row = set.measurement("capacity", &[("policy", &Policy::Auto)]);
     let row = clients.add_to(row).with("stream_a_second", stream.rate()).with("submitted_a_second", capacity);
     Ok((row, capacity))

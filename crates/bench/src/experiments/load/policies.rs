@@ -1,20 +1,19 @@
 //! Part `policies`: `auto` against `cpu`, `gpu` and `best`, at light, medium and heavy load, with resident and uploaded
 //! lists.
 //!
-//! The loads are shares of the capacity of the weakest policy but one, so that at heavy load all policies but at most one
-//! still answer as fast as queries arrive. The delays of a policy that cannot keep up say nothing but how long the run was;
-//! such runs are marked, and not compared.
+//! The loads are shares of the capacity of the weakest policy but one, so that at heavy load all policies but at most
+//! one still answer as fast as queries arrive. The delays of a policy that cannot keep up say nothing but how long the
+//! run was; such runs are marked, and not compared.
 
 use super::open::at_rate;
-use super::setup::{Lists, LogSet, Make, Setup};
+use super::setup::{EngineOptions, Lists, LogSet, Setup};
 use super::tables::{QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
 use crate::load::{ClosedLoop, Load, Way, with_delays};
 use crate::result::Measurement;
 use crate::table::{Table, number};
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 /// Names of loads.
 const LOADS: [&str; 3] = ["light", "medium", "heavy"];
@@ -48,14 +47,14 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
 fn engines(setup: &Setup<'_>, lists: Lists) -> Result<Vec<(Policy, Engine)>> {
     let (threads, queue) = (setup.threads_beside_senders(), Some(setup.run.part.queue));
     let policies = setup.run.context.kept("policy", &Policy::ALL).into_iter();
-    policies.map(|policy| Ok((policy, setup.engine(Make { policy, threads, lists, queue })?))).collect()
+    policies.map(|policy| Ok((policy, setup.engine(EngineOptions { policy, threads, lists, queue })?))).collect()
 }
 
 fn measure(setup: &Setup<'_>, engines: &[(Policy, Engine)], set: &LogSet, lists: Lists) -> Result<Vec<Measurement>> {
     let (part, mut rows, mut capacities) = (setup.run.part, Vec::new(), Vec::new());
     for (policy, engine) in engines {
         setup.warm_up(engine, &set.set)?;
-        let closed = ClosedLoop { engine, set: &set.set, span: setup.span() };
+        let closed = ClosedLoop { engine, set: &set.set, length: setup.length() };
         // A queue of this length must not refuse the clients of the closed loop.
         let capacity = closed.submitted(part.senders, part.clients.min(part.queue))?.rate();
         rows.push(

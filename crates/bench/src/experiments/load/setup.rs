@@ -4,23 +4,17 @@ use super::LoadRun;
 use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
 use crate::experiments::gpu::workload::{self, Wanted, Workload};
-use crate::load::{Bulk, ClosedLoop, QuerySet, Questions, Span};
+use crate::load::{ClosedLoop, QuerySet, Questions, RunLength, StreamLoad};
 use crate::machine::cores;
 use crate::result::{Label, Measurement};
-use lanner::internals::Engine;
 use lanner::internals::calibrate::{Calibration, Folder};
-use lanner::internals::executors::GpuOptions;
 use lanner::internals::query::cost::{Costs, Features, Route};
-use lanner::{Index, Policy, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Policy, ScoreModel};
 use lanner_gpu::device::Device;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Plans of a batch in calibration: as many as the engine submits together.
-const BATCH: usize = 256;
-/// The same for the simulator, which takes long for each.
-const SIMULATED_BATCH: usize = 8;
 /// How long an engine runs before it is measured, so that its buffers have grown.
 const WARM_UP_S: f64 = 0.2;
 
@@ -63,7 +57,7 @@ impl std::fmt::Display for Lists {
 
 /// How an engine is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Make {
+pub struct EngineOptions {
     pub policy: Policy,
     pub threads: usize,
     pub lists: Lists,
@@ -71,10 +65,10 @@ pub struct Make {
     pub queue: Option<usize>,
 }
 
-impl Make {
+impl EngineOptions {
     /// With resident lists and the default queue.
-    pub fn new(policy: Policy, threads: usize) -> Make {
-        Make { policy, threads, lists: Lists::Resident, queue: None }
+    pub fn new(policy: Policy, threads: usize) -> EngineOptions {
+        EngineOptions { policy, threads, lists: Lists::Resident, queue: None }
     }
 }
 
@@ -128,14 +122,9 @@ impl<'a> Setup<'a> {
         let uploading = engine().gpu(self.gpu_options(Lists::Uploaded));
         resident.connect()?;
         uploading.connect()?;
-        let calibration = Calibration {
-            cpu: &engine(),
-            threads: (cores() / 2).max(1),
-            resident: Some(&resident),
-            uploading: Some(&uploading),
-            batch: if self.device.properties().is_simulated { SIMULATED_BATCH } else { BATCH },
-            budget: Duration::from_secs_f64(self.run.part.calibration_s),
-        };
+        let (cpu, budget) = (engine(), Duration::from_secs_f64(self.run.part.calibration_s));
+        let calibration = Calibration::new(&cpu, budget).simulated(self.device.properties().is_simulated);
+        let calibration = Calibration { resident: Some(&resident), uploading: Some(&uploading), ..calibration };
         let costs = calibration.run()?.costs;
         folder.save(&self.index, name, &costs)?;
         Ok(costs)
@@ -152,17 +141,17 @@ impl<'a> Setup<'a> {
     }
 
     /// Makes an engine whose device is open. The policy `cpu` has no device.
-    pub fn engine(&self, make: Make) -> Result<Engine> {
+    pub fn engine(&self, options: EngineOptions) -> Result<Engine> {
         let engine = Engine::new(Arc::clone(&self.index)).costs(self.costs.clone());
-        let engine = engine.threads(make.threads).policy(make.policy);
-        let engine = match make.queue {
+        let engine = engine.threads(options.threads).policy(options.policy);
+        let engine = match options.queue {
             Some(queue) => engine.queue(queue),
             None => engine,
         };
-        if make.policy == Policy::Cpu {
+        if options.policy == Policy::Cpu {
             return Ok(engine);
         }
-        let engine = engine.gpu(self.gpu_options(make.lists));
+        let engine = engine.gpu(self.gpu_options(options.lists));
         engine.connect()?;
         Ok(engine)
     }
@@ -178,33 +167,33 @@ impl<'a> Setup<'a> {
     }
 
     /// How long closed loops last.
-    pub fn span(&self) -> Span {
+    pub fn length(&self) -> RunLength {
         let seconds = self.run.part.seconds;
-        Span { seconds, longest_s: seconds, queries: 0 }
+        RunLength { seconds, longest_s: seconds, queries: 0 }
     }
 
     /// How long streams last.
-    pub fn stream_span(&self) -> Span {
+    pub fn stream_length(&self) -> RunLength {
         let seconds = self.run.part.seconds.min(self.run.part.longest_s);
-        Span { seconds, longest_s: seconds, queries: 0 }
+        RunLength { seconds, longest_s: seconds, queries: 0 }
     }
 
     /// Lets the buffers of an engine grow that queries are submitted to.
     pub fn warm_up(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
-        let closed = ClosedLoop { engine, set, span: short(self.span()) };
+        let closed = ClosedLoop { engine, set, length: short(self.length()) };
         closed.submitted(1, self.run.part.clients).map(drop)
     }
 
     /// The same for streams.
     pub fn warm_up_stream(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
-        Bulk { engine, set, span: short(self.stream_span()) }.texts_to_ids().map(drop)
+        StreamLoad { engine, set, length: short(self.stream_length()) }.texts_to_ids().map(drop)
     }
 }
 
-/// A span that is long enough for buffers to grow.
-fn short(span: Span) -> Span {
-    let seconds = span.seconds.min(WARM_UP_S);
-    Span { seconds, longest_s: seconds, ..span }
+/// A length that is long enough for buffers to grow.
+fn short(length: RunLength) -> RunLength {
+    let seconds = length.seconds.min(WARM_UP_S);
+    RunLength { seconds, longest_s: seconds, ..length }
 }
 
 impl LogSet {

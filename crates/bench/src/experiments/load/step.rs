@@ -1,7 +1,7 @@
 //! Part `step`: a load that rises and falls at once, and how long delays take to be normal again.
 
 use super::open::{SEED, capacity_of};
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
@@ -9,11 +9,10 @@ use crate::load::{Interval, OpenLoop, Phase, Way, intervals, poisson, recovery};
 use crate::plot::{Line, LineChart};
 use crate::result::Measurement;
 use crate::table::number;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
-    let engine = setup.engine(Make::new(Policy::Auto, setup.threads_beside_senders()))?;
+    let engine = setup.engine(EngineOptions::new(Policy::Auto, setup.threads_beside_senders()))?;
     let (mut steps, mut by_interval, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for set in setup.first_log() {
         let found = measure(setup, &engine, set)?;

@@ -1,19 +1,18 @@
 //! Part `stream`: how many queries a second the GPU answers if it is never short of them.
 
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{QUERIES, RATE, table};
 use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
-use crate::load::{Bulk, Span};
+use crate::load::{RunLength, StreamLoad};
 use crate::machine::cores;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 use std::sync::atomic::Ordering;
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
-    let engine = setup.engine(Make::new(Policy::Gpu, cores()))?;
+    let engine = setup.engine(EngineOptions::new(Policy::Gpu, cores()))?;
     let mut rows = Vec::new();
     for set in &setup.sets {
         rows.extend(measure(setup, &engine, set)?);
@@ -44,12 +43,12 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
 fn measure(setup: &Setup<'_>, engine: &Engine, set: &LogSet) -> Result<[Measurement; 2]> {
     setup.warm_up_stream(engine, &set.set)?;
     let part = setup.run.part;
-    let span = Span { longest_s: part.longest_s, queries: part.queries, ..setup.stream_span() };
-    let bulk = Bulk { engine, set: &set.set, span };
+    let length = RunLength { longest_s: part.longest_s, queries: part.queries, ..setup.stream_length() };
+    let stream = StreamLoad { engine, set: &set.set, length };
     let (mut from_plans, mut from_text) = (Vec::new(), Vec::new());
     for _ in 0..part.repetitions {
-        from_plans.push(bulk.plans_to_hits()?);
-        from_text.push(bulk.texts_to_ids()?);
+        from_plans.push(stream.plans_to_hits()?);
+        from_text.push(stream.texts_to_ids()?);
     }
     let mut plans_us = 0.0;
     Ok([("plans", from_plans), ("text", from_text)].map(|(from, mut runs)| {

@@ -1,15 +1,14 @@
 //! Part `together`: what the CPU adds to the GPU when both answer one stream.
 
-use super::setup::{LogSet, Make, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
-use crate::load::Bulk;
+use crate::load::StreamLoad;
 use crate::machine::cores;
 use crate::result::Measurement;
 use crate::statistics::Spread;
-use lanner::Policy;
-use lanner::internals::Engine;
+use lanner::{Engine, Policy};
 
 /// Threads that planning for the GPU and its own thread take; the CPU alone is measured without them.
 const KEPT_FOR_GPU: usize = 2;
@@ -17,7 +16,7 @@ const KEPT_FOR_GPU: usize = 2;
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let cpu_threads = cores().saturating_sub(KEPT_FOR_GPU).max(1);
     let engines = [(Policy::Gpu, cores()), (Policy::Auto, cores()), (Policy::Cpu, cpu_threads)];
-    let engines = engines.map(|(policy, threads)| setup.engine(Make::new(policy, threads)));
+    let engines = engines.map(|(policy, threads)| setup.engine(EngineOptions::new(policy, threads)));
     let [gpu, auto, cpu] = engines;
     let engines = [gpu?, auto?, cpu?];
     let mut rows = Vec::new();
@@ -48,7 +47,7 @@ fn measure(setup: &Setup<'_>, engines: &[Engine; 3], set: &LogSet) -> Result<Mea
     let (mut rates, mut shares) = ([const { Vec::new() }; 3], Vec::new());
     for _ in 0..setup.run.part.turns {
         for (engine, rates) in engines.iter().zip(&mut rates) {
-            rates.push(Bulk { engine, set: &set.set, span: setup.stream_span() }.texts_to_ids()?.rate());
+            rates.push(StreamLoad { engine, set: &set.set, length: setup.stream_length() }.texts_to_ids()?.rate());
         }
         let [gpu, auto, cpu] = [0, 1, 2].map(|engine: usize| rates[engine][rates[engine].len() - 1]);
         shares.push((auto - gpu) / cpu);

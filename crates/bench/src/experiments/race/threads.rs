@@ -70,7 +70,7 @@ impl Rates {
 /// Measures each number of threads; the numbers alternate.
 fn rates(race: &Race<'_>, searcher: &Searcher, set: &QuerySet, (mode, k): (Mode, usize)) -> Result<Rates> {
     let queries: Vec<Query> = set.texts.iter().map(|text| Query::new(text.clone()).mode(mode).k(k)).collect();
-    let searcher_of = |threads| Searcher::new(Arc::clone(searcher.index())).with_threads(threads);
+    let searcher_of = |threads| Searcher::new(Arc::clone(searcher.index())).threads(threads);
     let searchers: Vec<(usize, Searcher)> =
         race.part.threads.iter().map(|&threads| (threads, searcher_of(threads))).collect();
     let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();

@@ -54,16 +54,11 @@ pub(super) fn cpu_nanoseconds(plan: &Plan, stage: &Stage) -> f64 {
     nanoseconds::START + share_of_documents(plan) * work
 }
 
-/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR half of those of its dense lists, at
-/// the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a batch. Measured in
-/// decision 17.
+/// An AND of bitmaps looks up half of the documents of the shortest list, and an OR half of those of its dense lists,
+/// at the cost of a posting decoded. They decide only how thread blocks are divided among the queries of a batch.
+/// Measured in decision 17.
 const POSTINGS_PER_MATCH: u64 = 2;
 const POSTINGS_PER_LOOKUP: u64 = 2;
-
-/// Predicts the work of a plan on a device, in postings decoded.
-pub fn device_work(plan: &Plan) -> u64 {
-    plan.stages.iter().map(|stage| device_stage_work(plan, stage.operation)).sum()
-}
 
 /// Predicts the work of one stage on a device, in postings decoded. It divides thread blocks among the plans of a
 /// batch.

@@ -78,13 +78,13 @@ impl Costs {
 
     /// Replaces the model of a route and an operation.
     pub fn with(mut self, route: Route, operation: Operation, model: Model) -> Costs {
-        self.models[route as usize][place(operation)] = model;
+        self.models[route as usize][index_of(operation)] = model;
         self
     }
 
     /// The model of a route and an operation.
     pub fn model(&self, route: Route, operation: Operation) -> &Model {
-        &self.models[route as usize][place(operation)]
+        &self.models[route as usize][index_of(operation)]
     }
 
     /// Predicts how long a plan takes on a route. An AND+OR counts as both: few ANDs of such queries have k hits.
@@ -96,7 +96,7 @@ impl Costs {
     pub fn modelled(&self, features: &Features, route: Route) -> Modelled {
         let mut modelled = Modelled::default();
         for operation in features.operations() {
-            modelled.nanoseconds[place(operation)] = self.model_ns(features, route, operation) as f32;
+            modelled.nanoseconds[index_of(operation)] = self.model_ns(features, route, operation) as f32;
         }
         modelled
     }
@@ -139,7 +139,7 @@ impl Costs {
     }
 }
 
-fn place(operation: Operation) -> usize {
+fn index_of(operation: Operation) -> usize {
     match operation {
         Operation::And => 0,
         Operation::Or => 1,

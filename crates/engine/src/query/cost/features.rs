@@ -1,8 +1,8 @@
 //! Features of a plan: what its time depends on, as far as the plan says it.
 //!
 //! gpu-ir predicts from the two shortest lists, the sum of lengths and the number of terms; cooperative from LOS, UBOC
-//! and UBOCT. Our algorithms need more: which lists are dense, how much of them bounds exclude, and how many documents an
-//! AND still has after each list.
+//! and UBOCT. Our algorithms need more: which lists are dense, how much of them bounds exclude, and how many documents
+//! an AND still has after each list.
 
 use super::coarse::{cpu_nanoseconds, device_stage_work, share_of_documents};
 use crate::query::Algorithm;
@@ -14,15 +14,16 @@ use lanner_index::format::dense::CHUNK;
 pub const COUNT: usize = 16;
 
 /// The lists that are looked at one by one, the shortest of an AND and the strongest of an OR; of the others, only sums
-/// count. Beyond this many, an AND has hardly a candidate left.
+/// count. Beyond this many, an AND has hardly a candidate left. An OR with more lists counts all its postings as
+/// essential.
 const LISTS: usize = 16;
 
 /// A non-essential list of `scatter` is looked up only if it is at least this many times as long as the essential ones;
 /// MaxScore has no such condition.
 const SCATTER_LOOKUP_RATIO: f64 = 8.0;
 
-/// The features of a plan. Lengths of lists are the postings expected in the range of the plan: a part is like a plan over
-/// a smaller collection. All counts are `f64`, as models use them.
+/// The features of a plan. Lengths of lists are the postings expected in the range of the plan: a part is like a plan
+/// over a smaller collection. All counts are `f64`, as models use them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Features {
     /// Lists.
@@ -108,7 +109,7 @@ pub(super) mod position {
     pub const OR_COARSE: usize = 14;
 }
 
-/// The largest quotient of a bound and the seed that is told from greater ones.
+/// Quotients of a bound and the seed are capped at this.
 const MOST_REACH: f64 = 8.0;
 
 impl Features {
@@ -194,18 +195,18 @@ impl Features {
     /// The postings of the sparse lists that are read from end to end. The weakest lists are only looked up while the
     /// sum of their bounds is below `spare` and they are `lookup_ratio` times as long as the others together.
     fn essential(&self, plan: &Plan, mut spare: f64, lookup_ratio: f64) -> f64 {
-        let mut strongest = [(0, 0); LISTS];
+        let mut weakest_first = [(0, 0); LISTS];
         let mut count = 0;
         if spare <= 0.0 || plan.lists.len() > LISTS {
             return self.sparse_postings;
         }
         for list in plan.lists.iter().filter(|list| !list.is_dense) {
-            strongest[count] = (list.bound, list.postings);
+            weakest_first[count] = (list.bound, list.postings);
             count += 1;
         }
-        strongest[..count].sort_unstable();
+        weakest_first[..count].sort_unstable();
         let mut essential = self.sparse_postings;
-        for &(bound, postings) in &strongest[..count] {
+        for &(bound, postings) in &weakest_first[..count] {
             let postings = f64::from(postings) * self.share;
             let others = (essential - postings).max(0.0);
             if f64::from(bound) >= spare || postings < lookup_ratio * others {

@@ -1,10 +1,10 @@
 //! Fits a model to samples.
 //!
 //! All leaves minimize the squares of relative errors: a query of 10 us counts as much as one of 10 ms. A node is split
-//! where two linear models fit best, which is cheap to find: the sums that least squares need are added up once for each
-//! feature, in bins, and the sums on either side of a threshold are sums of bins. The linear model of a child starts from
-//! that of its parent, as if a few samples had confirmed it (ridge regression towards the parent), which takes the place
-//! of M5's smoothing; and as in M5, a split must pay for its additional parameters.
+//! where two linear models fit best, which is cheap to find: the sums that least squares need are added up once for
+//! each feature, in bins, and the sums on either side of a threshold are sums of bins. The linear model of a child
+//! starts from that of its parent, as if a few samples had confirmed it (ridge regression towards the parent), which
+//! takes the place of M5's smoothing; and as in M5, a split must pay for its additional parameters.
 
 use super::features::{COUNT, Features};
 use super::model::{Child, Leaf, MARGIN, Model, Node};

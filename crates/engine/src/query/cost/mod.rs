@@ -6,7 +6,8 @@
 //!   little, and they need no measurement on this machine.
 //! - [`Costs`]: the time of a plan on each [`Route`], to choose between processors. [`Features`] describe a plan,
 //!   [`Model`]s turn them into a time, and a correction for each route and operation follows the times observed.
-//!   `lanner calibrate` fits the models ([`Model::fit`]); without it there are default models, which are simple formulas.
+//!   `lanner calibrate` fits the models ([`Model::fit`]); without it there are default models, which are simple
+//!   formulas.
 
 mod coarse;
 mod correction;
@@ -17,7 +18,7 @@ mod model;
 mod quality;
 mod stored;
 
-pub use coarse::{cpu_time, device_stage_work, device_work};
+pub use coarse::{cpu_time, device_stage_work};
 pub use costs::{Costs, Modelled, Route};
 pub use features::Features;
 pub use fit::Sample;
@@ -28,7 +29,8 @@ pub use stored::{CostsError, FORMAT};
 use std::time::Duration;
 
 /// A single query predicted to take at least this long is split among the threads of the CPU. Starting and joining a
-/// thread takes 34 to 50 us (median of 2,000 scopes of 1, 3 and 15 threads on a busy machine with two cores).
+/// thread takes 34 to 50 us (median of 2,000 scopes of 1, 3 and 15 threads on a busy machine with two cores; measured
+/// for threads started for the query, as `Cpu::run` does; the engine's own threads are already running).
 pub const SPLIT_FROM: Duration = Duration::from_micros(400);
 
 /// With at least this many lists MaxScore has little to skip (docs/algorithms.md, `auto`).

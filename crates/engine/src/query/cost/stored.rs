@@ -77,8 +77,8 @@ impl Costs {
             let damaged = |what| CostsError::Damaged { route: route.clone(), what };
             let named = Route::ALL.into_iter().find(|known| known.name() == route);
             let named = named.ok_or_else(|| damaged("no route has this name"))?;
-            let operation = OPERATIONS.into_iter().find(|known| known.to_string() == operation);
-            let operation: Operation = operation.ok_or_else(|| damaged("an operation is neither and nor or"))?;
+            let operation = OPERATIONS.into_iter().find(|known| known.name() == operation);
+            let operation: Operation = operation.ok_or_else(|| damaged("an operation is neither `and` nor `or`"))?;
             check(&model).map_err(damaged)?;
             costs = costs.with(named, operation, model);
         }
@@ -150,7 +150,7 @@ mod tests {
         let cases: [(Change<'_>, &str); 8] = [
             (&|json| json["format"] = 7.into(), "costs of format 7, this version reads 1; calibrate again"),
             (&|json| json["models"][0]["route"] = "tpu".into(), "no route has this name"),
-            (&|json| json["models"][0]["operation"] = "xor".into(), "neither and nor or"),
+            (&|json| json["models"][0]["operation"] = "xor".into(), "neither `and` nor `or`"),
             (&|json| leaf(json, "intercept", serde_json::Value::Null), "these are no costs"),
             (&|json| leaf(json, "least", (-1.0).into()), "not a range of times"),
             (&|json| json["models"][0]["model"]["leaves"] = serde_json::json!([]), "a tree has no leaf"),

@@ -2,8 +2,8 @@
 
 use super::answers::{QuerySet, hash_of};
 use crate::error::Result;
-use lanner::internals::Engine;
-use lanner::{Answer, Ids, Query, SearchError};
+use lanner::answer::Ids;
+use lanner::{Answer, Engine, Query, SearchError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,13 +12,13 @@ const QUERIES_PER_LOOK: usize = 64;
 
 /// How long a run lasts: at least `seconds`, then until `queries` were asked, but not longer than `longest_s`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
+pub struct RunLength {
     pub seconds: f64,
     pub longest_s: f64,
     pub queries: usize,
 }
 
-impl Span {
+impl RunLength {
     /// Whether no more queries are asked after `asked` of them and some seconds.
     pub fn is_over(&self, asked: usize, seconds: f64) -> bool {
         seconds >= self.longest_s || (seconds >= self.seconds && asked >= self.queries)
@@ -26,10 +26,10 @@ impl Span {
 }
 
 /// A stream of a log's queries, over and over.
-pub struct Bulk<'a> {
+pub struct StreamLoad<'a> {
     pub engine: &'a Engine,
     pub set: &'a QuerySet,
-    pub span: Span,
+    pub length: RunLength,
 }
 
 /// How many queries were answered in which time.
@@ -45,7 +45,7 @@ impl Answered {
     }
 }
 
-impl Bulk<'_> {
+impl StreamLoad<'_> {
     /// From the text of each query to the external ids of its hits.
     pub fn texts_to_ids(&self) -> Result<Answered> {
         let index = Arc::clone(self.engine.index());
@@ -66,9 +66,9 @@ impl Bulk<'_> {
 
     /// What is asked, over and over until the run ends.
     fn source<Q: Clone>(&self, all: &Arc<Vec<Q>>) -> impl Iterator<Item = Q> + use<Q> {
-        let (all, span, start) = (Arc::clone(all), self.span, Instant::now());
+        let (all, length, start) = (Arc::clone(all), self.length, Instant::now());
         let is_over = move |asked: usize| {
-            asked > 0 && asked.is_multiple_of(QUERIES_PER_LOOK) && span.is_over(asked, start.elapsed().as_secs_f64())
+            asked > 0 && asked.is_multiple_of(QUERIES_PER_LOOK) && length.is_over(asked, start.elapsed().as_secs_f64())
         };
         (0usize..).take_while(move |&asked| !is_over(asked)).map(move |asked| all[asked % all.len()].clone())
     }
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn a_run_lasts_for_its_seconds_and_its_queries_but_not_too_long() {
-        let span = Span { seconds: 1.0, longest_s: 2.0, queries: 100 };
+        let length = RunLength { seconds: 1.0, longest_s: 2.0, queries: 100 };
         for (asked, seconds, is_over) in
             [(0, 0.0, false), (200, 0.9, false), (99, 1.5, false), (100, 1.0, true), (5, 2.0, true)]
         {
-            assert_eq!(span.is_over(asked, seconds), is_over, "{asked} after {seconds} s");
+            assert_eq!(length.is_over(asked, seconds), is_over, "{asked} after {seconds} s");
         }
     }
 }

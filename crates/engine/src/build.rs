@@ -1,0 +1,5 @@
+//! What an [`IndexBuilder`](crate::IndexBuilder) reads and returns: the options of a collection, and the report of a
+//! build.
+
+pub use lanner_index::build::BuildReport;
+pub use lanner_index::corpus::CorpusOptions;
