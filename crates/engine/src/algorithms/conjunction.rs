@@ -8,7 +8,7 @@
 //! intersected instead.
 
 use super::dense_list::DenseList;
-use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
+use super::lanes::{self, CHUNK, CHUNKS, GROUP, Lanes, WithLanes};
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
@@ -26,18 +26,14 @@ use std::ops::Range;
 const DECODE_TOGETHER: usize = 8;
 /// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
-/// With more than this many candidates for a block, its documents are spread over a table in which each candidate is
-/// found at once; fewer are searched for one by one. This is the crossover between merging two lists and searching the
-/// longer one.
-const MERGE_ABOVE: usize = 24;
-/// The documents that a block may span to be spread over the table.
-const TABLE: usize = 8192;
+/// With more than this many candidates for a block, they are merged with it; fewer are searched for one by one.
+const MERGE_ABOVE: usize = 8;
 
 /// Answers an AND.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
     planned.sort_by_key(|planned| planned.postings);
-    let Workspace { top, blocks, positions, simd_level, .. } = workspace;
+    let Workspace { top, blocks, positions, candidates, simd_level, .. } = workspace;
     positions.resize(BLOCK * planned.len(), 0);
     let buffers = block_buffers(blocks, planned.len());
     let mut unopened =
@@ -48,7 +44,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     let others = Vec::with_capacity(unopened.planned.len());
     let mut conjunction =
         Conjunction { task, weigher, driver, others, unopened, positions, top, work: Work::default() };
-    lanes::run(*simd_level, &mut conjunction)?;
+    lanes::run(*simd_level, (&mut conjunction, &mut **candidates))?;
     Ok(conjunction.work())
 }
 
@@ -108,36 +104,24 @@ impl Probed<'_> {
                 },
             };
             let has_many = i + MERGE_ABOVE < count && candidates.documents[i + MERGE_ABOVE] <= last;
-            let is_merged = has_many && self.spread(last, &mut candidates.table);
-            // All candidates up to the end of the block, or just one.
-            let mut end = i + 1;
-            while end < count && is_merged && candidates.documents[end] <= last {
-                end += 1;
+            if has_many {
+                let (end, mut found) = merge(lanes, self.documents, &candidates.documents[i..count], last);
+                while found != 0 {
+                    let candidate = i + found.trailing_zeros() as usize;
+                    found &= found - 1;
+                    let position = lanes.count_below(self.documents, candidates.documents[candidate % BLOCK]) % BLOCK;
+                    candidates.keep(candidate, &mut kept, (self.block * BLOCK + position) as u32, positions);
+                }
+                i += end;
+                continue;
             }
-            while i < end {
-                let (document, origin) = (candidates.documents[i % BLOCK], candidates.origins[i % BLOCK]);
-                let position = match is_merged {
-                    true => usize::from(candidates.table[document as usize % TABLE]),
-                    false => lanes.count_below(self.documents, document),
-                } % BLOCK;
-                positions[usize::from(origin) % BLOCK] = (self.block * BLOCK + position) as u32;
-                candidates.documents[kept % BLOCK] = document;
-                candidates.origins[kept % BLOCK] = origin;
-                kept += usize::from(self.documents[position] == document);
-                i += 1;
-            }
+            let position = lanes.count_below(self.documents, document) % BLOCK;
+            let is_found = self.documents[position] == document;
+            candidates.keep(i, &mut kept, (self.block * BLOCK + position) as u32, positions);
+            kept -= usize::from(!is_found);
+            i += 1;
         }
         candidates.count = kept;
-    }
-
-    /// Spreads the documents of the block over the table if they fit; returns whether they did.
-    #[inline(always)]
-    fn spread(&self, last: u32, table: &mut [u8; TABLE]) -> bool {
-        let fits = (last.wrapping_sub(self.documents[0]) as usize) < TABLE;
-        if fits {
-            spread(self.documents, table);
-        }
-        fits
     }
 
     /// Decodes the block after the current one that can have a document, and returns the last document that it can
@@ -158,24 +142,34 @@ impl Probed<'_> {
     }
 }
 
-/// Writes the position of each document into the table. Documents span less than the table, so no two collide; but the
-/// padding of the last block may collide with one, and so is written first. Entries without a document keep the
-/// position of some other.
+/// Merges candidates with the documents of a block, up to its last document and at most 64. Returns how many it took, and
+/// a bit for each that the block has.
 #[inline(always)]
-fn spread(documents: &BlockBuffer, table: &mut [u8; TABLE]) {
-    for (&document, &position) in documents.iter().zip(&POSITIONS).rev() {
-        table[document as usize % TABLE] = position;
+fn merge<L: Lanes>(lanes: L, documents: &BlockBuffer, candidates: &[u32], last: u32) -> (usize, u64) {
+    let groups = documents.as_chunks::<GROUP>().0;
+    let (mut count, mut group, mut found) = (0, 0, 0);
+    for &candidate in candidates.iter().take(64).take_while(|&&candidate| candidate <= last) {
+        while group + 1 < groups.len() && groups[group][GROUP - 1] < candidate {
+            group += 1;
+        }
+        found |= u64::from(lanes.contains(&groups[group], candidate)) << count;
+        count += 1;
     }
+    (count, found)
 }
 
 /// Documents of a block of the driver that all lists so far have.
-struct Candidates {
+pub struct Candidates {
     count: usize,
     documents: [u32; BLOCK],
     /// The position of each in the driver's block.
     origins: [u8; BLOCK],
-    /// Scratch for merging with a block: positions by the lower bits of documents.
-    table: [u8; TABLE],
+}
+
+impl Default for Candidates {
+    fn default() -> Self {
+        Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK] }
+    }
 }
 
 /// The positions of a block in order.
@@ -190,6 +184,16 @@ const POSITIONS: [u8; BLOCK] = {
 };
 
 impl Candidates {
+    /// Writes a candidate behind those that are kept so far, with the position of its posting.
+    #[inline(always)]
+    fn keep(&mut self, candidate: usize, kept: &mut usize, position: u32, positions: &mut [u32; BLOCK]) {
+        let (document, origin) = (self.documents[candidate % BLOCK], self.origins[candidate % BLOCK]);
+        positions[usize::from(origin) % BLOCK] = position;
+        self.documents[*kept % BLOCK] = document;
+        self.origins[*kept % BLOCK] = origin;
+        *kept += 1;
+    }
+
     /// Takes the documents of a block that are in the range.
     #[inline(always)]
     fn take(&mut self, documents: &[u32], range: &Range<u32>) {
@@ -250,15 +254,16 @@ struct Conjunction<'a, W> {
     work: Work,
 }
 
-impl<W: Weigher> WithLanes for &mut Conjunction<'_, W> {
+impl<W: Weigher> WithLanes for (&mut Conjunction<'_, W>, &mut Candidates) {
     type Output = Result<(), IndexError>;
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Result<(), IndexError> {
+        let (conjunction, candidates) = self;
         // The shortest list is dense only if all are.
-        match self.driver.list.dense().copied() {
-            Some(driver) => self.run_dense(lanes, driver),
-            None => self.run_sparse(lanes),
+        match conjunction.driver.list.dense().copied() {
+            Some(driver) => conjunction.run_dense(lanes, driver),
+            None => conjunction.run_sparse(lanes, candidates),
         }
     }
 }
@@ -272,10 +277,9 @@ impl<W: Weigher> Conjunction<'_, W> {
     }
 
     #[inline(always)]
-    fn run_sparse<L: Lanes>(&mut self, lanes: L) -> Result<(), IndexError> {
+    fn run_sparse<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates) -> Result<(), IndexError> {
         let range = self.task.plan.range.clone();
         let first = self.driver.list.find_block(0, range.start);
-        let mut candidates = Candidates { count: 0, documents: [0; BLOCK], origins: [0; BLOCK], table: [0; TABLE] };
         for block in first..self.driver.list.blocks() {
             if block > first && self.driver.list.last_document(block - 1) >= range.end {
                 break;
@@ -288,8 +292,8 @@ impl<W: Weigher> Conjunction<'_, W> {
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
             candidates.take(&self.driver.documents[..count], &range);
-            self.keep_common(lanes, &mut candidates)?;
-            self.score(lanes, &mut candidates, block);
+            self.keep_common(lanes, candidates)?;
+            self.score(lanes, candidates, block);
         }
         Ok(())
     }
@@ -466,32 +470,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn every_document_of_a_block_is_found_in_the_table(
-            first in 0u32..1 << 20,
-            gaps in prop::collection::vec(1u32..64, 0..BLOCK),
-            before: u8,
-        ) {
-            let mut documents = [u32::MAX; BLOCK];
-            documents[0] = first;
-            for (i, gap) in gaps.iter().enumerate() {
-                documents[i + 1] = documents[i] + gap;
-            }
-            let mut table = [before; TABLE];
-            spread(&documents, &mut table);
-            for (position, &document) in documents.iter().enumerate().take(gaps.len() + 1) {
-                prop_assert_eq!(usize::from(table[document as usize % TABLE]), position);
-            }
-        }
+    /// Ascending numbers.
+    fn ascending(most: usize) -> impl Strategy<Value = Vec<u32>> {
+        prop::collection::btree_set(prop_oneof![0u32..300, 0u32..100_000], 1..=most)
+            .prop_map(|numbers| numbers.into_iter().collect())
     }
 
-    #[test]
-    fn padding_does_not_hide_the_last_document() {
-        let mut documents = [u32::MAX; BLOCK];
-        documents[..2].copy_from_slice(&[TABLE as u32 - 1, TABLE as u32]);
-        let mut table = [0; TABLE];
-        spread(&documents, &mut table);
-        assert_eq!((table[TABLE - 1], table[0]), (0, 1));
+    proptest! {
+        #[test]
+        fn merging_finds_the_candidates_that_a_block_has(block in ascending(BLOCK), candidates in ascending(BLOCK)) {
+            let mut documents = [u32::MAX; BLOCK];
+            documents[..block.len()].copy_from_slice(&block);
+            let last = block[block.len() - 1];
+            let (count, found) = merge(lanes::Portable, &documents, &candidates, last);
+            prop_assert_eq!(count, candidates.iter().filter(|&&candidate| candidate <= last).count().min(64));
+            for (number, candidate) in candidates[..count].iter().enumerate() {
+                prop_assert_eq!(found >> number & 1 == 1, block.contains(candidate));
+            }
+            prop_assert_eq!(found.checked_shr(count as u32).unwrap_or(0), 0);
+        }
     }
 }

@@ -14,6 +14,9 @@ pub const CHUNK: usize = lanner_index::format::dense::CHUNK as usize;
 /// Chunks whose bounds are added up at once.
 pub const CHUNKS: usize = 128;
 
+/// Numbers that are searched at once.
+pub const GROUP: usize = 16;
+
 /// Numbers handled side by side. All sets give the same results; a property test compares them.
 pub trait Lanes: Copy {
     /// Bit `i` is set where `values[i] >= least`.
@@ -89,6 +92,12 @@ pub trait Lanes: Copy {
         let half = if high[0] < target { high } else { low };
         let below = !self.at_least(half.as_array().expect("half a block is as long as a chunk"), target);
         below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
+    }
+
+    /// Whether a group of numbers contains `target`.
+    #[inline(always)]
+    fn contains(self, numbers: &[u32; GROUP], target: u32) -> bool {
+        numbers.contains(&target)
     }
 
     /// Adds the weights of a chunk's frequencies to its scores where SIMD pays, and returns the bits of the postings
@@ -233,8 +242,9 @@ mod tests {
     }
 
     type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize, [[u32; CHUNK]; 2], Strong);
-    /// The scores of a block that are at least as large, and the offsets that are kept without and with bounds.
-    type Strong = (u128, [Vec<u32>; 2]);
+    /// The scores of a block that are at least as large, the offsets that are kept without and with bounds, and whether a
+    /// group contains a number.
+    type Strong = (u128, [Vec<u32>; 2], bool);
 
     impl Everything {
         fn with(&self, lanes: impl Lanes) -> Results {
@@ -279,7 +289,7 @@ mod tests {
                 offsets.truncate(kept);
                 offsets
             });
-            (mask, kept)
+            (mask, kept, lanes.contains(self.numbers[..GROUP].try_into().unwrap(), self.least))
         }
 
         /// Adds a chunk's frequencies, or its impacts if they have eight bits. The postings that lanes leave to the

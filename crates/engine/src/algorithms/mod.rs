@@ -47,7 +47,8 @@ pub struct Workspace {
     accumulators: exhaustive::Accumulators,
     /// The accumulators of `scatter`.
     window: scatter::WindowBuffers,
-    /// Positions of postings, for `conjunction`.
+    /// The candidates of `conjunction`, and the positions of their postings.
+    candidates: Box<conjunction::Candidates>,
     positions: Vec<u32>,
     /// Decoded blocks.
     blocks: Vec<BlockBuffer>,

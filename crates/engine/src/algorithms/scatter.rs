@@ -11,12 +11,12 @@
 //!    and compared with the accumulators, and only matches are weighed; a few candidates are looked up one by one.
 //! 4. What is left is looked up in the dense lists by bit tests, strongest list first, until it can no longer enter.
 //!
-//! Where dense lists alone can reach the threshold, or too many accumulators were touched to remember them, the window is
-//! scanned chunk by chunk instead: in a chunk whose bounds reach the threshold the strongest dense lists are accumulated too,
-//! until the bounds of the others no longer reach it.
+//! Where dense lists alone can reach the threshold, or postings are too many to remember, all sparse lists are scattered and
+//! the window is scanned chunk by chunk instead: in a chunk whose bounds alone reach the threshold the strongest dense lists
+//! are accumulated too, until the bounds of the others no longer reach it.
 //!
-//! Windows have 8,192 to 65,536 documents, chosen so that most have some hundred postings: enough to pay for entering one,
-//! few enough that their accumulators stay in the L1 cache. The threshold starts at the plan's seed.
+//! Windows have 8,192 to 65,536 documents, chosen so that most have about a thousand postings, which pay for entering one.
+//! The threshold starts at the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
@@ -42,13 +42,13 @@ use std::ops::Range;
 const PART: usize = CHUNK * CHUNKS;
 /// Documents of the widest window.
 const WIDEST: usize = 1 << 16;
-/// Windows are wide enough for about this many postings of sparse lists. Like the other constants here, measured in
-/// decision 18.
-const POSTINGS_PER_WINDOW: u64 = 1024;
+/// Windows are wide enough for about this many postings of sparse lists, and a block of each. Like the other constants
+/// here, measured in decision 18.
+const POSTINGS_PER_WINDOW: usize = 1024;
 /// The accumulators that a window remembers; with more it is scanned.
 const REMEMBERED: usize = 4096;
-/// Where all sparse lists are essential and have more postings than this in a chunk, its window is scanned.
-const POSTINGS_PER_CHUNK: usize = 6;
+/// Where the essential lists have more postings than this in a chunk, on average, windows are scanned.
+const POSTINGS_PER_CHUNK: f32 = 6.0;
 /// A list is compared with the accumulators if it has at most this many postings for each candidate.
 const POSTINGS_PER_CANDIDATE: usize = 32;
 /// With at least this many candidates in a chunk, the next dense list is accumulated for all of them.
@@ -103,9 +103,8 @@ struct Scatter<'a, W> {
     dense: Vec<DenseList<'a>>,
     /// The most that the dense lists can add.
     dense_bound: u32,
-    /// Documents of a window, and sparse postings for each document of the collection.
+    /// Documents of a window.
     width: usize,
-    postings_per_document: f32,
     buffers: &'a mut WindowBuffers,
     top: &'a mut TopK,
     /// The least score that can enter, without the most that the static rank can add; at least 1.
@@ -171,12 +170,11 @@ impl<'a, W: Weigher> Scatter<'a, W> {
             task,
             weigher,
             essential: sparse.len(),
-            sparse,
             rest: 0,
             dense,
             dense_bound,
-            width: width(postings, *documents),
-            postings_per_document: postings as f32 / *documents as f32,
+            width: width(sparse.len(), postings, *documents),
+            sparse,
             buffers,
             top,
             threshold: 1,
@@ -185,10 +183,11 @@ impl<'a, W: Weigher> Scatter<'a, W> {
     }
 }
 
-/// The width of windows over lists with this many postings.
-fn width(postings: u64, documents: u32) -> usize {
+/// The width of windows over a number of lists that have this many postings together.
+fn width(lists: usize, postings: u64, documents: u32) -> usize {
+    let wanted = POSTINGS_PER_WINDOW.max(lists * BLOCK) as u64;
     let mut width = PART;
-    while width < WIDEST && postings * (width as u64) < POSTINGS_PER_WINDOW * u64::from(documents) {
+    while width < WIDEST && postings * (width as u64) < wanted * u64::from(documents) {
         width *= 2;
     }
     width
@@ -255,14 +254,16 @@ impl<W: Weigher> Scatter<'_, W> {
     /// Pushes the documents of a window that can enter.
     #[inline(always)]
     fn window<L: Lanes>(&mut self, lanes: L, origin: u32, width: usize) {
-        let Some(window) = self.bound_window(lanes, origin, width) else {
+        let Some(mut window) = self.bound_window(lanes, origin, width) else {
             return;
         };
         let chunks = width / CHUNK;
-        let has_many = self.postings_per_document * width as f32 > (POSTINGS_PER_CHUNK * chunks) as f32;
-        let touched = match window.dense_bound >= self.threshold || (window.essential == self.sparse.len() && has_many)
-        {
+        let postings = self.sparse[..window.essential].iter().map(SparseList::share_of_documents).sum::<f32>();
+        let has_many = postings * CHUNK as f32 > POSTINGS_PER_CHUNK;
+        let touched = match window.dense_bound >= self.threshold || has_many {
             true => {
+                // Scattering the other lists too is cheaper than looking up many candidates in them.
+                (window.essential, window.rest) = (self.sparse.len(), 0);
                 self.buffers.peaks[..chunks].fill(0);
                 self.scatter_to_peaks(lanes, &window);
                 None
@@ -383,17 +384,13 @@ impl<W: Weigher> Scatter<'_, W> {
                 if !sparse.reaches(self.weigher, block, least_bound) {
                     continue;
                 }
-                let positions = sparse.open_block(lanes, block, &window.documents, &mut self.work);
-                if positions.is_empty() {
-                    continue;
-                }
-                let (documents, weights) = sparse.postings(lanes, self.weigher);
-                for (&document, &weight) in documents[positions.clone()].iter().zip(&weights[positions]) {
+                let part = (block, &window.documents);
+                sparse.add_block(lanes, self.weigher, part, &mut self.work, |document, weight| {
                     let offset = window.offset_of(document);
                     let score = scores[offset].wrapping_add(weight);
                     scores[offset] = score;
                     peaks[offset / CHUNK] = peaks[offset / CHUNK].max(score);
-                }
+                });
             }
         }
     }
@@ -515,16 +512,19 @@ mod tests {
         let documents = 1 << 22;
         let rows = [(0, WIDEST), (1 << 10, WIDEST), (1 << 16, WIDEST), (1 << 17, 4 * PART), (1 << 19, PART)];
         for (postings, expected) in rows {
-            assert_eq!(width(postings, documents), expected, "{postings}");
+            assert_eq!(width(2, postings, documents), expected, "{postings}");
         }
-        assert_eq!(width(u64::from(u32::MAX), u32::MAX), PART);
+        assert_eq!(width(1, u64::from(u32::MAX), u32::MAX), PART);
+        assert_eq!(width(64, 1 << 20, documents), 4 * PART, "a block of each list");
     }
 
     /// Words in one of so many documents, some of them in runs: dense and sparse lists, with blocks that span windows.
-    const WORDS: [(&str, u32); 9] = [
+    const WORDS: [(&str, u32); 11] = [
         ("all", 1),
         ("half", 2),
         ("tenth", 10),
+        ("more", 31),
+        ("others", 33),
         ("bit", 40),
         ("some", 70),
         ("few", 150),
@@ -584,15 +584,15 @@ mod tests {
         let index = index_of_words(70_000);
         let planner = Planner::new(&index);
         for number in 1..1 << WORDS.len() {
-            // Every fifth of the sets of words.
-            if number % 5 != 0 {
+            // Every seventh of the sets of words.
+            if number % 7 != 0 {
                 continue;
             }
             let words = WORDS.iter().enumerate().filter(|(bit, _)| number >> bit & 1 == 1);
             let text: Vec<String> = words.map(|(bit, (word, _))| format!("{word}^{}", 1 + bit % 3)).collect();
-            let query = Query::new(text.join(" ")).k([1, 10, 200, 1000][number / 5 % 4]);
+            let query = Query::new(text.join(" ")).k([1, 10, 200, 1000][number / 7 % 4]);
             let plan = planner.plan(&query).unwrap();
-            let range = [0..index.documents(), 5..66_001, 8_191..8_193, 30_000..69_999, 0..1][number / 20 % 5].clone();
+            let range = [0..index.documents(), 5..66_001, 8_191..8_193, 30_000..69_999, 0..1][number / 28 % 5].clone();
             // A seed holds for the whole collection alone.
             let seed = plan.seed.filter(|_| range.len() == index.documents() as usize);
             let plan = Plan { range, seed, ..plan };

@@ -35,8 +35,10 @@ pub struct SparseList<'a> {
     /// The blocks whose documents and whose weights are decoded.
     decoded: usize,
     weighed: usize,
-    /// The postings of the decoded block; its documents are padded with the largest number.
+    /// The postings of the decoded block, and a position before which all documents lie before the window; documents are
+    /// padded with the largest number.
     count: usize,
+    position: usize,
     documents: &'a mut BlockBuffer,
     weights: &'a mut BlockBuffer,
 }
@@ -65,6 +67,7 @@ impl<'a> SparseList<'a> {
             decoded: NONE,
             weighed: NONE,
             count: 0,
+            position: 0,
             documents,
             weights,
         }
@@ -133,11 +136,40 @@ impl<'a> SparseList<'a> {
     ) -> Range<usize> {
         self.decode(block, work);
         let positions = self.positions(lanes, window);
-        self.next_document = match positions.end < self.count {
-            true => self.documents[positions.end % BLOCK],
+        self.leave_block(block, positions.end);
+        positions
+    }
+
+    /// Notes that the postings of the decoded block before a position are done with.
+    #[inline(always)]
+    fn leave_block(&mut self, block: usize, position: usize) {
+        self.position = position.min(BLOCK - 1);
+        self.next_document = match position < self.count {
+            true => self.documents[position % BLOCK],
             false => self.list.last_document(block).saturating_add(1),
         };
-        positions
+    }
+
+    /// Passes the documents and weights of a block's postings in the window to `add`.
+    #[inline(always)]
+    pub fn add_block<L: Lanes, W: Weigher>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        (block, window): (usize, &Range<u32>),
+        work: &mut Work,
+        mut add: impl FnMut(u32, u32),
+    ) {
+        self.decode(block, work);
+        let mut position = self.first_position(lanes, window);
+        if self.documents[position % BLOCK] < window.end {
+            self.weigh(lanes, weigher);
+            while position < self.count && self.documents[position % BLOCK] < window.end {
+                add(self.documents[position % BLOCK], self.weights[position % BLOCK]);
+                position += 1;
+            }
+        }
+        self.leave_block(block, position);
     }
 
     /// The documents and weights of the decoded block.
@@ -145,6 +177,12 @@ impl<'a> SparseList<'a> {
     pub fn postings<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W) -> (&BlockBuffer, &BlockBuffer) {
         self.weigh(lanes, weigher);
         (self.documents, self.weights)
+    }
+
+    /// Postings for each document of the collection.
+    #[inline(always)]
+    pub fn share_of_documents(&self) -> f32 {
+        self.share_of_documents
     }
 
     /// Whether a window of this many documents has at most `limit` postings, if they are evenly spread.
@@ -161,7 +199,7 @@ impl<'a> SparseList<'a> {
         }
         self.count = self.list.decode_documents(block, self.documents);
         self.documents[self.count..].fill(u32::MAX);
-        self.decoded = block;
+        (self.decoded, self.position) = (block, 0);
         work.postings_decoded += self.count as u64;
         work.blocks_decoded += 1;
         // At first all blocks are counted as skipped.
@@ -179,13 +217,25 @@ impl<'a> SparseList<'a> {
         }
     }
 
+    /// The position of the first decoded document that is in the window or after it.
+    #[inline(always)]
+    fn first_position<L: Lanes>(&self, lanes: L, window: &Range<u32>) -> usize {
+        match self.documents[self.position % BLOCK] < window.start {
+            true => lanes.count_below(self.documents, window.start).min(self.count),
+            false => self.position,
+        }
+    }
+
     /// The positions of the decoded documents that lie in the window.
     #[inline(always)]
     fn positions<L: Lanes>(&self, lanes: L, window: &Range<u32>) -> Range<usize> {
-        let below = |document: u32| lanes.count_below(self.documents, document).min(self.count);
-        let start = if self.documents[0] >= window.start { 0 } else { below(window.start) };
+        let start = self.first_position(lanes, window);
+        if self.documents[start % BLOCK] >= window.end {
+            return start..start;
+        }
         let is_inside = self.documents[self.count.saturating_sub(1) % BLOCK] < window.end;
-        start..if is_inside { self.count } else { below(window.end) }
+        let end = if is_inside { self.count } else { lanes.count_below(self.documents, window.end).min(self.count) };
+        start.min(end)..end
     }
 
     /// Adds the weights of the window's postings to accumulators that have enough: with the bound of the posting's block,

@@ -185,14 +185,14 @@ impl Engine {
 
     /// Answers a query on the calling thread, or waits there for the GPU.
     pub fn search(&self, query: &Query) -> Result<Answer, SearchError> {
-        self.shared.integrator.answer(query, || self.answer(query, Instant::now()))
+        self.shared.integrator.answer(query, || self.answer(query))
     }
 
-    /// Answers a query that arrived at a moment. A long one that is for the CPU is split among the engine's threads.
-    fn answer(&self, query: &Query, arrived: Instant) -> Result<Answer, SearchError> {
-        let (shared, start) = (&self.shared, Instant::now());
+    /// Answers a query that arrives now. A long one that is for the CPU is split among the engine's threads.
+    fn answer(&self, query: &Query) -> Result<Answer, SearchError> {
+        let (shared, arrived) = (&self.shared, Instant::now());
         let plan = shared.plan(query, arrived)?;
-        let planned = Step { name: "plan", place: Place::Cpu, started: start, duration: start.elapsed() };
+        let planned = Step { name: "plan", place: Place::Cpu, started: arrived, duration: arrived.elapsed() };
         let mut answer = match shared.answer_on_gpu(&plan) {
             Some(answer) => answer,
             None if shared.cpu.is_split(&plan) => {

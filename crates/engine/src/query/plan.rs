@@ -161,11 +161,11 @@ impl Plan {
     }
 
     /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every
-    /// posting weighs at least 1. The hits of an AND may all have lower scores than the seed.
+    /// posting weighs at least 1. The hits of an AND of several terms may all have lower scores than the seed.
     pub fn seed_of(&self, stage: &Stage) -> u32 {
         let seed = match stage.operation {
-            Operation::And => 1,
-            Operation::Or => self.seed.unwrap_or(1),
+            Operation::And if self.lists.len() > 1 => 1,
+            Operation::And | Operation::Or => self.seed.unwrap_or(1),
         };
         seed.max(self.floor)
     }
@@ -221,7 +221,8 @@ impl Plan {
             writeln!(f, "static rank: at most {}", shown(self.static_bound))?;
         }
         if let Some(seed) = self.seed {
-            writeln!(f, "threshold of OR: starts at {}", shown(seed))?;
+            let what = if self.mode == Mode::And { "AND" } else { "OR" };
+            writeln!(f, "threshold of {what}: starts at {}", shown(seed))?;
         }
         if !self.block_bounds_hold {
             writeln!(f, "bounds of blocks: not used, the statistics are not those they were made with")?;
@@ -310,11 +311,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_an_or_is_seeded() {
-        let plan = plan_over(0..10);
-        let staged: Vec<Plan> = plan.staged().collect();
-        let seeds: Vec<u32> = staged.iter().map(|plan| plan.seed_of(&plan.stages[0])).collect();
-        assert_eq!(seeds, [1, 7]);
+    fn an_or_is_seeded_and_an_and_of_one_list() {
+        let of_lists = |postings: &[u32]| {
+            let plan = Plan { lists: plan_of_lists(postings).lists, ..plan_over(0..10) };
+            plan.staged().map(|plan| plan.seed_of(&plan.stages[0])).collect::<Vec<u32>>()
+        };
+        assert_eq!(of_lists(&[5]), [7, 7]);
+        assert_eq!(of_lists(&[5, 6]), [1, 7]);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Plans a query: looks up its terms, computes weights and bounds, chooses algorithms.
 
-use crate::query::cost::{LARGE_K, MANY_LISTS};
 use crate::query::plan::{Operation, Plan, PlannedList, Stage, Width};
 use crate::query::score::{ScoreModel, static_units};
 use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
 use lanner_index::TermId;
 use lanner_index::codec::BLOCK;
 use lanner_index::format::IndexError;
-use lanner_index::format::dense::is_dense;
 use lanner_index::format::list::STORED_K;
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index, ListSpan, Summary};
@@ -136,12 +134,12 @@ impl<'a> Planner<'a> {
             block_bounds_hold: self.bounds_hold(score),
             largest_score: largest as u32,
             width,
-            seed: seed(query, &lists),
+            seed: seed(query, &lists, &missing),
             filter: query.filter.clone(),
             budget: query.budget,
             floor: 0,
             deadline: None,
-            stages: stages(query, &lists, self.index.documents(), largest).into_iter().filter(can_run).collect(),
+            stages: stages(query, &lists, largest).into_iter().filter(can_run).collect(),
             lists: lists.into(),
             missing: missing.into(),
         })
@@ -297,9 +295,11 @@ impl<'a> Planner<'a> {
 }
 
 /// The largest k-th weight of the lists, from the next larger stored k: at least k documents have that weight for one
-/// term alone, and what other terms or a static rank add is never negative. A filter could remove those documents.
-fn seed(query: &Query, lists: &[PlannedList]) -> Option<u32> {
-    if query.filter.is_some() || query.mode == Mode::And || query.k == 0 {
+/// term alone, and what other terms or a static rank add is never negative. A filter could remove those documents, and
+/// an AND of several terms could.
+fn seed(query: &Query, lists: &[PlannedList], missing: &[String]) -> Option<u32> {
+    let is_intersection = query.mode == Mode::And && lists.len() + missing.len() > 1;
+    if query.filter.is_some() || is_intersection || query.k == 0 {
         return None;
     }
     let stored = STORED_K.iter().position(|&stored| stored >= query.k)?;
@@ -320,8 +320,8 @@ fn check_mode(query: &Query) -> Result<(), PlanError> {
     }
 }
 
-/// Chooses the algorithm of each operation: the one named by the query where it applies, else the cheapest.
-fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) -> Vec<Stage> {
+/// Chooses the algorithm of each operation: the one named by the query where it applies, else the default.
+fn stages(query: &Query, lists: &[PlannedList], largest: u64) -> Vec<Stage> {
     let stage = |operation, algorithm: Algorithm| Stage { operation, algorithm };
     let and = match query.algorithm {
         Algorithm::Exhaustive => Algorithm::Exhaustive,
@@ -330,7 +330,7 @@ fn stages(query: &Query, lists: &[PlannedList], documents: u32, largest: u64) ->
         _ => Algorithm::Conjunction,
     };
     let or = match query.algorithm {
-        Algorithm::Auto | Algorithm::Conjunction => cheapest_or(query, lists, documents),
+        Algorithm::Auto | Algorithm::Conjunction => Algorithm::Scatter,
         named if named.needs_device() => Algorithm::Accumulators,
         named => named,
     };
@@ -354,20 +354,6 @@ fn chunk_bounds_fit(largest: u64, lists: &[PlannedList]) -> bool {
 /// The units between two neighbouring codes of a chunk's bound, which is an 8-bit saturation.
 fn code_step(list: &PlannedList) -> f64 {
     f64::from(list.multiplier) * f64::from(ONE) / 255.0
-}
-
-/// The algorithm for an OR. Scattering reads every posting of a sparse list, so frequent terms whose lists are not
-/// dense (in an index with a codec named for all lists) are for MaxScore, unless k or the number of lists leaves it
-/// little to skip; docs/algorithms.md has the measurements.
-fn cheapest_or(query: &Query, lists: &[PlannedList], documents: u32) -> Algorithm {
-    let is_frequent = |list: &PlannedList| {
-        let postings = list.postings as usize;
-        !list.is_dense && postings >= BLOCK && is_dense(postings, documents)
-    };
-    match lists.iter().any(is_frequent) && lists.len() < MANY_LISTS && query.k < LARGE_K {
-        true => Algorithm::Maxscore,
-        false => Algorithm::Scatter,
-    }
 }
 
 /// How far the bounds of a list's chunks can lie above its largest weight; sums of bounds must fit 32 bits too. A bound
@@ -404,25 +390,17 @@ mod tests {
     #[test]
     fn the_seed_comes_from_the_next_larger_stored_k() {
         let lists = [list([50, 40, 0]), list([60, 30, 10])];
+        let seed = |query: &Query, lists: &[PlannedList]| seed(query, lists, &[]);
         let cases = [(1, Some(60)), (5, Some(60)), (10, Some(60)), (11, Some(40)), (100, Some(40)), (101, Some(10))];
         for (k, expected) in cases.into_iter().chain([(1000, Some(10)), (1001, None), (0, None)]) {
             assert_eq!(seed(&Query::new("").k(k), &lists), expected, "k = {k}");
         }
         assert_eq!(seed(&Query::new("").k(1000), &lists[..1]), None, "a weight of 0 is not known");
         assert_eq!(seed(&Query::new("").mode(Mode::And), &lists), None);
+        assert_eq!(seed(&Query::new("").mode(Mode::And), &lists[1..2]), seed(&Query::new(""), &lists[1..2]));
         assert_eq!(seed(&Query::new("").mode(Mode::AndOr), &lists), Some(60));
         assert_eq!(seed(&Query::new("").filter(crate::query::document_set::DocumentSet::default()), &lists), None);
-    }
-
-    #[test]
-    fn frequent_terms_without_bitmaps_are_for_maxscore_unless_there_is_little_to_skip() {
-        let with = |is_dense: bool, postings: u32| PlannedList { is_dense, postings, ..list([0; 3]) };
-        let (rare, frequent, bitmap) = (with(false, 30), with(false, 400), with(true, 400));
-        let chosen = |k: usize, lists: &[PlannedList]| cheapest_or(&Query::new("").k(k), lists, 1000);
-        assert_eq!(chosen(10, &[rare.clone(), bitmap]), Algorithm::Scatter);
-        assert_eq!(chosen(10, &[rare, frequent.clone()]), Algorithm::Maxscore);
-        assert_eq!(chosen(LARGE_K, std::slice::from_ref(&frequent)), Algorithm::Scatter);
-        assert_eq!(chosen(10, &vec![frequent; MANY_LISTS]), Algorithm::Scatter);
+        assert_eq!(super::seed(&Query::new("").mode(Mode::And), &lists[1..2], &["absent".to_owned()]), None);
     }
 
     #[test]
@@ -430,7 +408,7 @@ mod tests {
         let names = |mode, algorithm| {
             let query = Query::new("").mode(mode).algorithm(algorithm);
             check_mode(&query)?;
-            let stages = stages(&query, &[list([0; 3])], 1000, 1);
+            let stages = stages(&query, &[list([0; 3])], 1);
             Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
         };
         let message = |result: Result<Vec<&'static str>, PlanError>| result.map_err(|error| error.to_string());

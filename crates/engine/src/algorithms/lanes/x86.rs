@@ -64,6 +64,13 @@ mod eight {
         }
     }
 
+    /// Whether any number equals that of the same lane.
+    #[inline(always)]
+    pub unsafe fn any_equal(numbers: Numbers, others: Numbers) -> bool {
+        // SAFETY: see `x86`.
+        unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi32(numbers, others)) != 0 }
+    }
+
     /// Converts to floats, and returns whether all numbers are below 2^31, the limit of this conversion.
     #[inline(always)]
     pub unsafe fn to_floats(numbers: Numbers) -> (Floats, bool) {
@@ -110,6 +117,13 @@ mod sixteen {
     pub unsafe fn gather_floats<const SCALE: i32>(from: *const f32, offsets: Numbers) -> Floats {
         // SAFETY: the caller may read at the offsets.
         unsafe { _mm512_i32gather_ps::<SCALE>(offsets, from) }
+    }
+
+    /// Whether any number equals that of the same lane.
+    #[inline(always)]
+    pub unsafe fn any_equal(numbers: Numbers, others: Numbers) -> bool {
+        // SAFETY: see `x86`.
+        unsafe { _mm512_cmpeq_epi32_mask(numbers, others) != 0 }
     }
 
     /// Converts to floats, which is possible for all numbers.
@@ -160,6 +174,17 @@ frequency_weights!(Avx512, sixteen);
 /// Defines the methods of [`Lanes`] that every set has.
 macro_rules! methods {
     ($registers:ident) => {
+        #[inline(always)]
+        fn contains(self, numbers: &[u32; GROUP], target: u32) -> bool {
+            use $registers::*;
+            let mut is_equal = false;
+            for numbers in numbers.as_chunks::<WIDTH>().0 {
+                // SAFETY: see `x86`.
+                is_equal |= unsafe { any_equal(load(numbers.as_ptr().cast()), splat(target as i32)) };
+            }
+            is_equal
+        }
+
         #[inline(always)]
         fn scores_at_least<const N: usize>(
             self,

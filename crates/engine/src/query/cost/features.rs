@@ -18,10 +18,6 @@ pub const COUNT: usize = 16;
 /// essential.
 const LISTS: usize = 16;
 
-/// A non-essential list of `scatter` is looked up only if it is at least this many times as long as the essential ones;
-/// MaxScore has no such condition.
-const SCATTER_LOOKUP_RATIO: f64 = 8.0;
-
 /// The features of a plan. Lengths of lists are the postings expected in the range of the plan: a part is like a plan
 /// over a smaller collection. All counts are `f64`, as models use them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -138,7 +134,7 @@ impl Features {
             let of_stage = StageFeatures::of(plan, stage);
             match stage.operation {
                 Operation::And => features.and = Some(features.of_and(of_stage, lists, plan.range.len() as f64)),
-                Operation::Or => features.or = Some(features.of_or(of_stage, plan, stage.algorithm)),
+                Operation::Or => features.or = Some(features.of_or(of_stage, plan)),
             }
         }
         features
@@ -177,24 +173,20 @@ impl Features {
         and
     }
 
-    fn of_or(&self, stage: StageFeatures, plan: &Plan, algorithm: Algorithm) -> OrFeatures {
+    fn of_or(&self, stage: StageFeatures, plan: &Plan) -> OrFeatures {
         let seed = f64::from(plan.seed.unwrap_or(1).max(1));
         let dense_bound: f64 = plan.lists.iter().filter(|list| list.is_dense).map(|list| f64::from(list.bound)).sum();
-        let lookup_ratio = match algorithm {
-            Algorithm::Scatter => SCATTER_LOOKUP_RATIO,
-            _ => 0.0,
-        };
         OrFeatures {
             stage,
-            essential: self.essential(plan, seed - dense_bound, lookup_ratio),
+            essential: self.essential(plan, seed - dense_bound),
             dense_reach: (dense_bound / seed).min(MOST_REACH),
             reach: (f64::from(plan.largest_score) / seed).min(MOST_REACH),
         }
     }
 
-    /// The postings of the sparse lists that are read from end to end. The weakest lists are only looked up while the
-    /// sum of their bounds is below `spare` and they are `lookup_ratio` times as long as the others together.
-    fn essential(&self, plan: &Plan, mut spare: f64, lookup_ratio: f64) -> f64 {
+    /// The postings of the essential sparse lists. The weakest lists whose bounds together stay below `spare` are not
+    /// essential.
+    fn essential(&self, plan: &Plan, mut spare: f64) -> f64 {
         let mut weakest_first = [(0, 0); LISTS];
         let mut count = 0;
         if spare <= 0.0 || plan.lists.len() > LISTS {
@@ -207,15 +199,13 @@ impl Features {
         weakest_first[..count].sort_unstable();
         let mut essential = self.sparse_postings;
         for &(bound, postings) in &weakest_first[..count] {
-            let postings = f64::from(postings) * self.share;
-            let others = (essential - postings).max(0.0);
-            if f64::from(bound) >= spare || postings < lookup_ratio * others {
+            if f64::from(bound) >= spare {
                 break;
             }
             spare -= f64::from(bound);
-            essential = others;
+            essential -= f64::from(postings) * self.share;
         }
-        essential
+        essential.max(0.0)
     }
 
     /// Cooperative's UBOC: the comparisons if each posting of the shortest list is searched for in all others.
@@ -410,12 +400,6 @@ mod tests {
         let essential = |seed: u32| Features::of(&plan(&lists, seed)).or.unwrap().essential;
         // The dense list takes 5 of the seed.
         assert_eq!([15, 16, 35, 36].map(essential), [95_100.0, 5100.0, 5100.0, 100.0]);
-        let shorter = [list(100, false, 50), list(500, false, 20)];
-        let by = |algorithm| {
-            let stages = [Stage { operation: Operation::Or, algorithm }].into();
-            Features::of(&Plan { stages, ..plan(&shorter, 30) }).or.unwrap().essential
-        };
-        assert_eq!((by(Algorithm::Scatter), by(Algorithm::Maxscore)), (600.0, 100.0), "scattering 500 is cheaper");
         let or = Features::of(&plan(&lists, 10)).or.unwrap();
         assert_eq!((or.dense_reach, or.reach), (0.5, MOST_REACH));
     }

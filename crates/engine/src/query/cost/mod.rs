@@ -33,11 +33,6 @@ use std::time::Duration;
 /// for threads started for the query, as `Cpu::run` does; the engine's own threads are already running).
 pub const SPLIT_FROM: Duration = Duration::from_micros(400);
 
-/// With at least this many lists MaxScore has little to skip (docs/algorithms.md, `auto`).
-pub const MANY_LISTS: usize = 16;
-/// With k at least this large MaxScore has little to skip (docs/algorithms.md, `auto`).
-pub const LARGE_K: usize = 1000;
-
 /// A device answers plans of up to this many launches sooner as single queries than as a batch: eight ORs take 161
 /// instead of 213 us on an H200, sixteen the same either way (docs/decisions/0015-graphs-and-plans-apart.md).
 pub const FEW_LAUNCHES: usize = 12;
