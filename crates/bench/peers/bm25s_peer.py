@@ -1,6 +1,7 @@
 """bm25s with its compiled (numba) backend. Its index, a matrix of scores, is made from the postings of the suite.
 
-The time of a query is one call of `retrieve`, from terms to external ids, on one thread. Only OR is supported.
+The time of a query is one call of `retrieve`, from terms to external ids or document numbers, on one thread. Only OR is
+supported.
 """
 
 import importlib.metadata
@@ -55,13 +56,14 @@ class Bm25s:
         version = importlib.metadata.version("bm25s")
         return {"version": version, "list_bytes": list_bytes, "algorithms": {"or": ["numba"], "and": []}}
 
-    def retrieve(self, terms, k):
+    def retrieve(self, terms, k, ids=True):
         k = min(k, len(self.ids))
-        return self.bm25.retrieve([terms], corpus=self.ids, k=k, show_progress=False, n_threads=1)
+        corpus = self.ids if ids else None
+        return self.bm25.retrieve([terms], corpus=corpus, k=k, show_progress=False, n_threads=1)
 
     def ask(self, terms, request):
         start = time.perf_counter_ns()
-        found = self.retrieve(terms, request["k"])
+        found = self.retrieve(terms, request["k"], request["ids"])
         return (time.perf_counter_ns() - start) / 1e3, found.documents.shape[1]
 
     def answer(self, terms, request):

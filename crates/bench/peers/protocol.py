@@ -1,10 +1,12 @@
 """The protocol of the peers. Requests and replies are lines of JSON; postings are read from files of the suite.
 
-A driver is started as `NAME_peer.py POSTINGS INDEX`. It builds its index in the folder INDEX unless it exists, writes
-one line about itself, and then replies to each line that it reads with one line:
+A driver is started as `NAME_peer.py POSTINGS INDEX`; that of Lucene is written in Java and has the same arguments. It
+builds its index in the folder INDEX unless it exists, writes one line about itself, and then replies to each line that it
+reads with one line:
 
-    {"what": "times", "mode": "or", "k": 10, "algorithm": "maxscore", "queries": [["term", ...], ...]}
-        {"us": [time of each query], "rows": [hits of each query]}
+    {"what": "times", "mode": "or", "k": 10, "ids": true, "algorithm": "maxscore", "queries": [["term", ...], ...]}
+        {"us": [time of each query], "rows": [hits of each query]}; without "ids", times are those of document numbers,
+        if the peer can do without external ids
     {"what": "answers", ...the same}
         {"answers": [[["id", score], ...], ...]}
     {"what": "overhead", "k": 10}

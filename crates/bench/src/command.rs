@@ -73,6 +73,9 @@ struct SharedOptions {
     /// Folder with the files that suites need [default: $LANNER_DATA]
     #[arg(long)]
     data: Option<PathBuf>,
+    /// Folder with the large collections of [peers]; those that are not there are left out [default: $LANNER_LARGE]
+    #[arg(long)]
+    large: Option<PathBuf>,
     /// Folder in which indexes and installed packages are kept between runs.
     #[arg(long, default_value = "target/peers")]
     cache: PathBuf,
@@ -91,9 +94,10 @@ struct RunArguments {
     /// Folder for the results [default: docs/benchmarks, or the suite's folder in it]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, mode= or k=, with values separated by
-    /// commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode), score=, mode= or k=.
-    /// With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=, mode= or policy=.
+    /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, answer= (documents, ids), mode= or k=,
+    /// with values separated by commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode),
+    /// score=, mode= or k=. With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=,
+    /// mode= or policy=.
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most this many queries from each log ([peers], [gpu] and [load]).
@@ -190,9 +194,12 @@ fn show(result: &SuiteResult) {
 
 impl SharedOptions {
     fn options(&self, out: PathBuf, only: Only, command: String) -> Result<RunOptions> {
-        let data = self.data.clone().or_else(|| std::env::var_os("LANNER_DATA").map(PathBuf::from)).unwrap_or_default();
+        let folder = |given: &Option<PathBuf>, variable: &str| {
+            given.clone().or_else(|| std::env::var_os(variable).map(PathBuf::from)).unwrap_or_default()
+        };
+        let (data, large) = (folder(&self.data, "LANNER_DATA"), folder(&self.large, "LANNER_LARGE"));
         let program = std::env::current_exe().map_err(BenchError::io(Path::new("lanner-bench")))?;
-        Ok(RunOptions { data, out, cache: self.cache.clone(), only, device: self.device, program, command })
+        Ok(RunOptions { data, large, out, cache: self.cache.clone(), only, device: self.device, program, command })
     }
 }
 

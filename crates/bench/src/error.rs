@@ -44,13 +44,13 @@ pub enum BenchError {
     /// A child process that was started to measure a build.
     #[error("the process that builds with {engine} failed: {message}")]
     Child { engine: String, message: String },
-    /// The Python packages of the peers cannot be installed.
+    /// Packages of the peers cannot be installed.
     #[error(
-        "cannot install the Python peers: {message}; they need python3 with venv and a package index; leave them out \
-         with --only engine=lanner,tantivy"
+        "cannot install {what}: {message}; python3 with venv and a package index are needed; leave peers out with \
+         --only engine=lanner,tantivy"
     )]
-    Environment { message: String },
-    /// A Python peer that does not answer.
+    Environment { what: &'static str, message: String },
+    /// A peer in its own process that does not answer.
     #[error("{peer}: {message}")]
     Peer { peer: String, message: String },
     /// A device that returned wrong numbers, or did not run what was to be measured.

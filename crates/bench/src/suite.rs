@@ -1,5 +1,7 @@
 //! A suite: one TOML file that describes what to measure.
 
+mod peers;
+
 use crate::error::{BenchError, Result};
 use crate::result::Measurement;
 use clap::ValueEnum;
@@ -10,6 +12,8 @@ use lanner_index::weight::Bm25;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+pub use peers::{AnswerKind, GrowthPart, NamedCollection, PeersPart, RaceEngine};
 
 /// The suites that are part of the program; others are given by path.
 const BUILT_IN: [(&str, &str); 9] = [
@@ -165,54 +169,6 @@ pub struct QueryPart {
     /// Numbers of threads for the throughput.
     #[serde(default)]
     pub threads: Vec<usize>,
-}
-
-/// Section `[peers]`: engines on one thread, each with its own index, all with the same terms.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PeersPart {
-    /// The collection of the suite, unchanged or scaled.
-    pub collections: Vec<NamedCollection>,
-    pub engines: Vec<RaceEngine>,
-    pub logs: Vec<LogPart>,
-    pub modes: Vec<Mode>,
-    pub k: Vec<usize>,
-    /// Maximal number of runs over a log.
-    pub repetitions: usize,
-    /// After two runs, an engine that has spent this time on a log, mode and k is not run there again.
-    pub seconds: f64,
-    /// Queries of each log that are checked against the oracle.
-    pub checked: usize,
-    /// The codecs of the index with the smallest lists, for the comparison of sizes.
-    pub smallest_codecs: Codecs,
-    /// Numbers of threads for the throughput.
-    #[serde(default)]
-    pub threads: Vec<usize>,
-}
-
-/// A collection with its name in results.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NamedCollection {
-    pub name: String,
-    pub scale: Option<ScalePart>,
-}
-
-/// Engines of `[peers]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum RaceEngine {
-    /// Lanner with the default index.
-    Lanner,
-    /// Lanner with documents in the order of recursive graph bisection.
-    LannerBisected,
-    /// Tantivy with external ids from a fast field.
-    Tantivy,
-    /// Tantivy with the external ids of all documents in an array.
-    TantivyIdsInMemory,
-    /// PISA with the best of its algorithms.
-    Pisa,
-    Bm25s,
 }
 
 /// Section `[codecs]`.
@@ -401,9 +357,8 @@ impl Suite {
             Some(fault)
         } else if self.build.is_none() && (self.open.is_some() || self.query.is_some()) {
             Some("[open] and [query] need indexes: add [build]")
-        } else if self.peers.as_ref().is_some_and(|p| p.collections.is_empty() || p.k.is_empty() || p.repetitions == 0)
-        {
-            Some("[peers] needs at least one collection, one k and one repetition")
+        } else if self.peers.as_ref().is_some_and(PeersPart::is_empty) {
+            Some("[peers] needs at least one collection, one k, one kind of answers and one repetition")
         } else if self.query.as_ref().is_some_and(|q| q.repetitions == 0 || q.k.is_empty() || q.engines.is_empty()) {
             Some("[query] needs at least one repetition, one k and one engine")
         } else if self.gpu.as_ref().is_some_and(GpuPart::is_empty) {
@@ -454,13 +409,6 @@ impl LoadPart {
     }
 }
 
-impl RaceEngine {
-    /// Whether it is a Python package, which runs in its own process.
-    pub fn is_python(self) -> bool {
-        matches!(self, RaceEngine::Pisa | RaceEngine::Bm25s)
-    }
-}
-
 /// Displays enums by the names that they have on the command line and in suites.
 macro_rules! display_by_name {
     ($($name:ty),*) => {$(
@@ -474,7 +422,7 @@ macro_rules! display_by_name {
 
 pub(crate) use display_by_name;
 
-display_by_name!(BuildEngine, QueryEngine, RaceEngine);
+display_by_name!(AnswerKind, BuildEngine, QueryEngine, RaceEngine);
 
 /// Parses a size such as `256MiB`.
 fn parse_bytes(text: &str) -> Option<usize> {

@@ -5,6 +5,7 @@ use lanner_bench::{synthetic_queries, write_synthetic};
 use lanner_index::codec::CodecName;
 use lanner_index::open::Index;
 use requirements::{needs, test};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 
@@ -49,7 +50,10 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
         "Opening the index",
         "made-up: time of a query",
         "lanner gives the oracle's hits",
-        "made-up: Lanner's times divided by those of the peers",
+        "made-up: Lanner's times divided by those of the peers, to document numbers",
+        "made-up: Lanner's times divided by those of the peers, to external ids",
+        "best: tantivy",
+        "Growth of the mean from made-up to scaled",
         "made-up, long: time of a query",
         "made-up: bytes of the lists",
         "lanner-smallest-bisected",
@@ -60,8 +64,19 @@ fn the_tiny_suite_checks_measures_and_writes_its_result() {
     ] {
         assert!(shown.contains(part), "{shown}");
     }
+    let left_out = "LEFT OUT: not-there: not-there.jsonl.zst is neither in";
+    assert!(text(&output.stderr).contains(left_out), "{}", text(&output.stderr));
     let results = folder.path().join("results");
     let json = read_json(&results, "tiny");
+    let rows = json["measurements"].as_array().unwrap();
+    let terms = |log: &str, answer: &str| -> BTreeSet<&str> {
+        let labels = rows.iter().filter(|row| row["kind"] == "race").map(|row| &row["labels"]);
+        let labels = labels.filter(|labels| labels["log"] == log && labels["answer"] == answer);
+        labels.filter_map(|labels| labels["terms"].as_str()).collect()
+    };
+    assert_eq!(terms("made-up", "documents"), BTreeSet::from(["1-4", "5+", "all"]));
+    assert_eq!(terms("made-up", "ids"), BTreeSet::from(["all"]));
+    assert_eq!(terms("long", "documents"), BTreeSet::from(["12"]));
     assert_eq!(json["provenance"]["command"], "lanner-bench run tiny");
     assert!(json["measurements"].as_array().unwrap().len() > 20);
     assert_eq!(json["targets"][0]["is_met"], true);

@@ -8,6 +8,7 @@ use lanner_index::build::{BuildOptions, Order, Quiet, build as build_index};
 use lanner_index::codec::Codecs;
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Ids, Index};
+use std::hint::black_box;
 use std::path::Path;
 
 /// Lanner's indexes that are compared.
@@ -55,6 +56,11 @@ impl Engine for Searcher {
     fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids> {
         let answer = self.search(&Query::new(text).mode(mode).k(k))?;
         Ok(self.ids(&answer.hits)?)
+    }
+
+    fn documents(&self, text: &str, mode: Mode, k: usize) -> Result<usize> {
+        let answer = self.search(&Query::new(text).mode(mode).k(k))?;
+        Ok(black_box(&answer.hits).len())
     }
 }
 

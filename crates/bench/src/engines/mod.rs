@@ -18,6 +18,9 @@ pub use lanner_engine::{LannerVariant, build as build_lanner};
 pub trait Engine: Sync {
     /// Returns the external ids of the best k documents, best first.
     fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids>;
+
+    /// Finds the best k documents without looking up their external ids; returns how many there are.
+    fn documents(&self, text: &str, mode: Mode, k: usize) -> Result<usize>;
 }
 
 /// What to build, the same for every engine.

@@ -7,6 +7,7 @@ use lanner::Mode;
 use lanner_index::open::Ids;
 use lanner_index::text::{Analyzer, Scratch};
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::path::Path;
 use tantivy::collector::TopDocs;
 use tantivy::columnar::StrColumn;
@@ -15,7 +16,7 @@ use tantivy::query::{BooleanQuery, Occur, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager};
 use tantivy::{
-    DocAddress, Index, IndexBuilder, IndexSettings, IndexWriter, ReloadPolicy, SingleSegmentIndexWriter,
+    DocAddress, Index, IndexBuilder, IndexSettings, IndexWriter, ReloadPolicy, Score, SingleSegmentIndexWriter,
     TantivyDocument, Term,
 };
 
@@ -130,6 +131,25 @@ impl TantivyEngine {
         Ok(self)
     }
 
+    fn hits(&self, text: &str, mode: Mode, k: usize) -> Result<Vec<(Score, DocAddress)>> {
+        let search = |occur: Occur| {
+            let mut clauses: Vec<(Occur, Box<dyn tantivy::query::Query>)> = Vec::new();
+            self.analyzer.analyze(text, &mut Scratch::default(), &mut |term| {
+                let term = Term::from_field_text(self.text_field, term);
+                clauses.push((occur, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))));
+            });
+            self.searcher.search(&BooleanQuery::new(clauses), &TopDocs::with_limit(k).order_by_score())
+        };
+        Ok(match mode {
+            Mode::Or => search(Occur::Should)?,
+            Mode::And => search(Occur::Must)?,
+            Mode::AndOr => {
+                let all = search(Occur::Must)?;
+                if all.len() >= k { all } else { search(Occur::Should)? }
+            }
+        })
+    }
+
     /// Looks up the external ids of hits in one pass over the dictionary of ids.
     fn external_ids(&self, hits: &[DocAddress]) -> Result<Vec<String>> {
         let mut ids = vec![String::new(); hits.len()];
@@ -153,29 +173,17 @@ impl TantivyEngine {
 
 impl Engine for TantivyEngine {
     fn answer(&self, text: &str, mode: Mode, k: usize) -> Result<Ids> {
-        let search = |occur: Occur| -> Result<Vec<DocAddress>> {
-            let mut clauses: Vec<(Occur, Box<dyn tantivy::query::Query>)> = Vec::new();
-            self.analyzer.analyze(text, &mut Scratch::default(), &mut |term| {
-                let term = Term::from_field_text(self.text_field, term);
-                clauses.push((occur, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))));
-            });
-            let collector = TopDocs::with_limit(k).order_by_score();
-            let hits = self.searcher.search(&BooleanQuery::new(clauses), &collector)?;
-            Ok(hits.into_iter().map(|(_, address)| address).collect())
-        };
-        let hits = match mode {
-            Mode::Or => search(Occur::Should)?,
-            Mode::And => search(Occur::Must)?,
-            Mode::AndOr => {
-                let all = search(Occur::Must)?;
-                if all.len() >= k { all } else { search(Occur::Should)? }
-            }
-        };
+        let hits = self.hits(text, mode, k)?;
         if self.ids_in_memory.is_empty() {
-            return Ok(self.external_ids(&hits)?.into_iter().collect());
+            let addresses: Vec<DocAddress> = hits.into_iter().map(|(_, address)| address).collect();
+            return Ok(self.external_ids(&addresses)?.into_iter().collect());
         }
         let id = |hit: &DocAddress| &self.ids_in_memory[hit.segment_ord as usize][hit.doc_id as usize];
-        Ok(hits.iter().map(id).collect())
+        Ok(hits.iter().map(|(_, address)| id(address)).collect())
+    }
+
+    fn documents(&self, text: &str, mode: Mode, k: usize) -> Result<usize> {
+        Ok(black_box(&self.hits(text, mode, k)?).len())
     }
 }
 

@@ -27,6 +27,8 @@ pub type Say<'a> = &'a dyn Fn(&str);
 pub struct RunOptions {
     /// The folder with the files that suites need.
     pub data: PathBuf,
+    /// The folder with large collections that are not in `data`.
+    pub large: PathBuf,
     /// The folder for results.
     pub out: PathBuf,
     /// The folder of the [`Cache`].

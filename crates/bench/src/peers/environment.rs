@@ -1,6 +1,7 @@
 //! The Python virtual environment of the peers, which is made once and kept.
 
 use crate::error::{BenchError, Result};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,32 +35,60 @@ impl Environment {
         say("installing the peers in a virtual environment");
         let requirements = environment.folder.join("requirements.txt");
         std::fs::write(&requirements, REQUIREMENTS).map_err(BenchError::io(&requirements))?;
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment.folder.join("python")))?;
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r"];
-        run(Command::new(environment.python()).args(pip).arg(&requirements))?;
+        let failed = |message: String| BenchError::Environment { what: "the Python peers", message };
+        let pip = ["install", "--no-deps", "-r"];
+        let pip = [pip.map(OsStr::new).to_vec(), vec![requirements.as_os_str()]].concat();
+        make_python(&environment.python_folder()).and_then(|python| python.pip(&pip)).map_err(failed)?;
         std::fs::write(&installed, REQUIREMENTS).map_err(BenchError::io(&installed))?;
         Ok(environment)
     }
 
-    fn python(&self) -> PathBuf {
-        self.folder.join("python/bin/python")
+    fn python_folder(&self) -> PathBuf {
+        self.folder.join("python")
     }
 
     /// Returns the command that starts the driver of a peer on postings, with a folder for its index.
     pub fn command(&self, peer: &str, postings: &Path, index: &Path) -> Command {
-        let mut command = Command::new(self.python());
+        let mut command = Command::new(self.python_folder().join(PYTHON));
         command.arg(self.folder.join(format!("{peer}_peer.py"))).arg(postings).arg(index);
         command
     }
 }
 
-fn run(command: &mut Command) -> Result<()> {
-    let failed = |message: &str| BenchError::Environment { message: message.trim().to_owned() };
-    let output = command.output().map_err(|error| failed(&format!("{:?}: {error}", command.get_program())))?;
-    if output.status.success() {
-        return Ok(());
+/// The interpreter within a virtual environment.
+const PYTHON: &str = "bin/python";
+
+/// A virtual environment of Python.
+pub struct Python {
+    program: PathBuf,
+}
+
+/// Makes an empty virtual environment.
+pub fn make_python(folder: &Path) -> Result<Python, String> {
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    Ok(Python { program: folder.join(PYTHON) })
+}
+
+impl Python {
+    /// Runs a module, such as `tarfile`.
+    pub fn module(&self, arguments: &[&OsStr]) -> Result<(), String> {
+        run(Command::new(&self.program).arg("-m").args(arguments)).map(drop)
     }
-    let said = [&output.stderr[..], &output.stdout].concat();
-    let said = String::from_utf8_lossy(&said);
-    Err(failed(said.trim().lines().last().unwrap_or("no reason given")))
+
+    /// Runs a command of pip.
+    pub fn pip(&self, arguments: &[&OsStr]) -> Result<(), String> {
+        let pip = ["pip", "--quiet", "--disable-pip-version-check"].map(OsStr::new);
+        self.module(&[&pip[..], arguments].concat())
+    }
+}
+
+/// Runs a command and returns its output; the error is the last line that it printed.
+pub fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        return Ok(printed.into_owned());
+    }
+    let said = [&String::from_utf8_lossy(&output.stderr), &printed].map(|text| text.trim().to_owned()).concat();
+    Err(said.lines().last().unwrap_or("no reason given").trim().to_owned())
 }

@@ -34,6 +34,8 @@ pub struct About {
 pub struct Request<'a> {
     pub mode: Mode,
     pub k: usize,
+    /// Whether times include looking up external ids, if the peer can do without.
+    pub ids: bool,
     /// One of the peer's algorithms for the mode.
     pub algorithm: &'a str,
     /// The terms of each query.
@@ -179,7 +181,7 @@ mod tests {
         assert!(peer.algorithms(Mode::And).is_empty());
         let terms = [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]];
         let queries: Vec<&[String]> = terms.iter().map(Vec::as_slice).collect();
-        let request = Request { mode: Mode::Or, k: 10, algorithm: "wand", queries: &queries };
+        let request = Request { mode: Mode::Or, k: 10, ids: true, algorithm: "wand", queries: &queries };
         assert_eq!(peer.times(&request).unwrap(), Times { us: vec![1.5, 2.5], rows: vec![1, 0] });
         assert_eq!(peer.answers(&request).unwrap(), [vec![("d1".to_owned(), 2.0)], vec![]]);
         assert_eq!(peer.overhead(10).unwrap(), Overhead { empty_us: 1.0, row_us: 0.25 });
@@ -190,9 +192,12 @@ mod tests {
     #[test]
     fn a_request_is_one_line_of_json() {
         let terms = ["a".to_owned()];
-        let request = Request { mode: Mode::And, k: 3, algorithm: "ranked_and", queries: &[&terms] };
+        let request = Request { mode: Mode::And, k: 3, ids: false, algorithm: "ranked_and", queries: &[&terms] };
         let line = serde_json::to_string(&Envelope { what: "times", request }).unwrap();
-        assert_eq!(line, r#"{"what":"times","mode":"and","k":3,"algorithm":"ranked_and","queries":[["a"]]}"#);
+        assert_eq!(
+            line,
+            r#"{"what":"times","mode":"and","k":3,"ids":false,"algorithm":"ranked_and","queries":[["a"]]}"#
+        );
     }
 
     #[test]
@@ -201,7 +206,7 @@ mod tests {
         assert_eq!(error, "fake: no such file");
         let mut peer = fake(&[ABOUT, r#"{"us": [], "rows": []}"#]).unwrap();
         let terms = ["a".to_owned()];
-        let request = Request { mode: Mode::Or, k: 3, algorithm: "wand", queries: &[&terms] };
+        let request = Request { mode: Mode::Or, k: 3, ids: true, algorithm: "wand", queries: &[&terms] };
         assert_eq!(peer.times(&request).unwrap_err().to_string(), "fake: 0 times for 1 queries");
     }
 }

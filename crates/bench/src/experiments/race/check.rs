@@ -1,8 +1,9 @@
 //! Checks before timing: Lanner's answers must equal the oracle's; the overlap of the peers' answers is reported.
 
 use super::contestant::Contestant;
+use super::queries::QuerySet;
 use super::setup::Setup;
-use super::{Findings, QuerySet, Race};
+use super::{Findings, Race};
 use crate::agreement::{self, Asked, Check, EQUALS_ORACLE, share_in_common};
 use crate::error::Result;
 use crate::query_log::spread;

@@ -2,6 +2,8 @@
 
 mod check;
 mod contestant;
+mod growth;
+mod queries;
 mod setup;
 mod size;
 mod tables;
@@ -9,12 +11,11 @@ mod threads;
 mod timing;
 
 use super::{Context, Findings};
-use crate::error::Result;
-use crate::peers::Environment;
-use crate::query_log;
+use crate::error::{BenchError, Result};
+use crate::peers::{Environment, Lucene};
 use crate::result::{Label, Measurement};
-use crate::suite::{LogPart, NamedCollection, PeersPart, RaceEngine};
-use contestant::Contestant;
+use crate::suite::{AnswerKind, NamedCollection, PeersPart, RaceEngine};
+use contestant::{Contestant, Installed};
 use lanner::Mode;
 use lanner_index::open::Index;
 use lanner_index::text::Analyzer;
@@ -28,19 +29,15 @@ pub struct Race<'a> {
     analyzer: Analyzer,
 }
 
-/// Queries of one log, reduced to terms of the collection.
-struct QuerySet {
-    name: String,
-    /// The terms of each query.
-    terms: Vec<Vec<String>>,
-    /// The terms of each query, joined by spaces.
-    texts: Vec<String>,
+/// What is timed: a mode, a number of hits, and what is returned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    mode: Mode,
+    k: usize,
+    answer: AnswerKind,
 }
 
-/// A mode and a number of hits.
-type Cell = (Mode, usize);
-
-/// The versions of the Python peers by name.
+/// The versions of the peers in their own processes, by name.
 type Versions = BTreeMap<String, String>;
 
 impl<'a> Race<'a> {
@@ -51,23 +48,39 @@ impl<'a> Race<'a> {
     /// Measures all collections; also returns the versions of the peers.
     pub fn run(&self) -> Result<(Findings, Versions)> {
         let (mut findings, mut versions) = (Findings::default(), BTreeMap::new());
-        let environment = self.environment();
+        let installed = self.install();
         for named in self.part.collections.iter().filter(|named| self.context.keeps("collection", &named.name)) {
-            let (of_collection, of_peers) = self.measure(named, environment.as_ref())?;
+            if !setup::is_there(self, named) {
+                let file = named.file.as_deref().unwrap_or_default();
+                let folders = "the data folder nor in that of --large (or LANNER_LARGE)";
+                (self.context.say)(&format!("LEFT OUT: {}: {file} is neither in {folders}", named.name));
+                continue;
+            }
+            let (of_collection, of_peers) = self.measure(named, &installed)?;
             findings.extend(of_collection);
             versions.extend(of_peers);
+        }
+        if let Some(part) = &self.part.growth {
+            let grown = growth::run(part, &findings.measurements);
+            findings.extend(grown);
         }
         Ok((findings, versions))
     }
 
-    /// Returns the environment of the Python peers. If it cannot be made, they are left out with a message.
-    fn environment(&self) -> Option<Environment> {
-        if !self.engines().any(RaceEngine::is_python) {
-            return None;
-        }
-        let folder = self.context.options.cache.join("environment");
-        let environment = Environment::prepare(&folder, self.context.say);
-        environment.map_err(|error| (self.context.say)(&format!("LEFT OUT: {error}"))).ok()
+    /// Installs the peers that run in their own processes. Those that cannot be installed are left out with a message.
+    fn install(&self) -> Installed {
+        let say = self.context.say;
+        let left_out = |error: &BenchError| say(&format!("LEFT OUT: {error}"));
+        let folder = |name: &str| self.context.options.cache.join(name);
+        let python = self
+            .engines()
+            .any(RaceEngine::is_python)
+            .then(|| Environment::prepare(&folder("environment"), say).inspect_err(left_out).ok());
+        let lucene = self
+            .engines()
+            .any(|engine| engine == RaceEngine::Lucene)
+            .then(|| Lucene::prepare(&folder("lucene"), say).inspect_err(left_out).ok());
+        Installed { python: python.flatten(), lucene: lucene.flatten() }
     }
 
     fn engines(&self) -> impl Iterator<Item = RaceEngine> {
@@ -82,22 +95,32 @@ impl<'a> Race<'a> {
         self.context.kept("k", &self.part.k)
     }
 
-    fn cells(&self) -> Vec<Cell> {
-        self.modes().into_iter().flat_map(|mode| self.k().into_iter().map(move |k| (mode, k))).collect()
+    fn answers(&self) -> Vec<AnswerKind> {
+        self.context.kept("answer", &self.part.answers)
     }
 
-    fn measure(&self, named: &NamedCollection, environment: Option<&Environment>) -> Result<(Findings, Versions)> {
+    fn cells(&self, answer: AnswerKind) -> Vec<Cell> {
+        let cell = |mode| self.k().into_iter().map(move |k| Cell { mode, k, answer });
+        self.modes().into_iter().flat_map(cell).collect()
+    }
+
+    fn measure(&self, named: &NamedCollection, installed: &Installed) -> Result<(Findings, Versions)> {
         let say = |what: &str| (self.context.say)(&format!("{}: {what}", named.name));
         say("preparing documents and indexes");
         let setup = Setup::prepare(self, named)?;
-        let sets = self.query_sets(&setup)?;
+        let index = Index::open(&setup.lanner.default)?;
+        let sets = queries::read(self.context, self.part, &self.analyzer, &index)?;
         let mut contestants = Vec::new();
         for engine in self.engines() {
             say(&format!("opening {engine}"));
-            contestants.extend(Contestant::open(engine, &setup, &self.analyzer, environment)?);
+            contestants.extend(Contestant::open(engine, &setup, &self.analyzer, installed)?);
         }
         say("checking the answers");
         let mut findings = check::run(self, &setup, &sets, &mut contestants)?;
+        let header = index.segment().header();
+        let row = Measurement::new("collection", &[("collection", &named.name)]);
+        let row = row.with("documents", f64::from(header.documents)).with("postings", header.postings as f64);
+        findings.measurements.push(row);
         let mut overheads = BTreeMap::new();
         for (at, contestant) in contestants.iter_mut().enumerate() {
             for &k in &self.part.k {
@@ -112,10 +135,10 @@ impl<'a> Race<'a> {
             }
         }
         let mut rows = Vec::new();
-        for set in &sets {
-            for cell in self.cells() {
-                say(&format!("{}, {}, k {}", set.name, cell.0, cell.1));
-                let overhead = |at: usize| overheads.get(&(at, cell.1)).copied().unwrap_or_default();
+        for (set, answer) in sets.iter().flat_map(|set| self.answers().into_iter().map(move |answer| (set, answer))) {
+            for cell in self.cells(answer) {
+                say(&format!("{}, {answer}, {}, k {}", set.name, cell.mode, cell.k));
+                let overhead = |at: usize| overheads.get(&(at, cell.k)).copied().unwrap_or_default();
                 let timed = timing::run(self.part, &mut contestants, (set, cell), &overhead)?;
                 rows.extend(timed.into_iter().map(|timed| timed.measurement(&named.name, &set.name, cell)));
             }
@@ -129,21 +152,5 @@ impl<'a> Race<'a> {
         let version = |one: &Contestant| Some((one.engine.to_string(), one.about()?.version.clone()));
         let versions = contestants.iter().filter_map(version).collect();
         Ok((findings, versions))
-    }
-
-    fn query_sets(&self, setup: &Setup) -> Result<Vec<QuerySet>> {
-        let index = Index::open(&setup.lanner.default)?;
-        let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
-        let read = |log: &LogPart| {
-            let known = query_log::known_terms(&self.context.read_log(log)?, &self.analyzer, is_known);
-            let sample = self.context.options.only.sample(log.sample);
-            let terms = match log.terms {
-                Some(terms) => query_log::joined(&known, sample, terms),
-                None => query_log::spread(&known, sample),
-            };
-            let texts = terms.iter().map(|terms| terms.join(" ")).collect();
-            Ok(QuerySet { name: log.name.clone(), terms, texts })
-        };
-        self.part.logs.iter().filter(|log| self.context.keeps("log", &log.name)).map(read).collect()
     }
 }

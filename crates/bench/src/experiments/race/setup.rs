@@ -18,9 +18,9 @@ pub struct Setup {
     pub input: PathBuf,
     pub lanner: LannerIndexes,
     pub tantivy: Option<PathBuf>,
-    /// The postings that the Python peers build their indexes from.
+    /// The postings that the peers in their own processes build their indexes from.
     pub postings: Option<PathBuf>,
-    /// The cache in which the Python peers keep their indexes.
+    /// The cache in which these peers keep their indexes.
     pub cache: Cache,
     /// The stamp of everything made from the postings.
     pub postings_stamp: String,
@@ -72,17 +72,30 @@ impl Setup {
         let counts = [u64::from(header.documents), header.terms, header.postings, header.tokens];
         let postings_stamp = format!("{stamp}\n{}", counts.map(|count| count.to_string()).join(" "));
         let write = |folder: &Path| write_postings(&index, folder);
-        let is_written = race.engines().any(RaceEngine::is_python);
+        let is_written = race.engines().any(RaceEngine::is_process);
         let postings = is_written.then(|| cache.folder("postings", &postings_stamp, write));
         let (name, tantivy, postings) = (named.name.clone(), tantivy.transpose()?, postings.transpose()?);
         Ok(Setup { name, input, lanner, tantivy, postings, cache, postings_stamp })
     }
 }
 
+/// Whether the file of a collection exists; that of the suite's collection must.
+pub fn is_there(race: &Race<'_>, named: &NamedCollection) -> bool {
+    named.file.as_ref().is_none_or(|file| folder(race, named).join(file).is_file())
+}
+
+/// Returns the folder with the documents: the data folder, or that of large collections.
+fn folder<'a>(race: &'a Race<'_>, named: &NamedCollection) -> &'a Path {
+    let options = race.context.options;
+    let is_large = named.file.as_ref().is_some_and(|file| !options.data.join(file).is_file());
+    if is_large { &options.large } else { &options.data }
+}
+
 /// Returns the documents, scaled if the collection is, and the text that identifies them.
 fn documents(race: &Race<'_>, named: &NamedCollection, cache: &Cache) -> Result<(PathBuf, String)> {
-    let (collection, data) = (&race.context.suite.collection, &race.context.options.data);
-    let part = CollectionPart { scale: named.scale.or(collection.scale), ..collection.clone() };
+    let (collection, data) = (&race.context.suite.collection, folder(race, named));
+    let (file, scale) = (named.file.clone().or(collection.file.clone()), named.scale.or(collection.scale));
+    let part = CollectionPart { file, scale, ..collection.clone() };
     let stamp = collection::stamp(&part, data)?;
     if part.file.is_some() && part.scale.is_none() {
         return Ok((collection::prepare(&part, data, Path::new(""))?, stamp));

@@ -1,8 +1,9 @@
 //! Throughput of batches on several threads; each thread answers one query at a time.
 
+use super::queries::QuerySet;
 use super::setup::Setup;
 use super::tables::holds;
-use super::{Findings, QuerySet, Race};
+use super::{Findings, Race};
 use crate::error::Result;
 use crate::result::{Label, Measurement};
 use crate::statistics::Spread;
