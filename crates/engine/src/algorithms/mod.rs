@@ -31,7 +31,7 @@ use topk::TopK;
 use weigher::{Frequencies, Impacts, Weigher};
 
 /// Documents whose accumulators fit the L1 cache: 32 KiB of 32-bit scores. Not to be confused with the windows of the
-/// index, which have 32,768 documents.
+/// index, which have 32,768 documents, nor with those of `scatter`, which have a multiple of this.
 pub const L1_WINDOW: usize = lanes::CHUNK * lanes::CHUNKS;
 
 /// Memory that a thread keeps from query to query.

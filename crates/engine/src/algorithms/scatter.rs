@@ -28,7 +28,7 @@ use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
 use super::sparse_list::{SparseList, bits};
 use super::weigher::Weigher;
-use super::{Task, Workspace, block_buffers};
+use super::{L1_WINDOW, Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
 use crate::query::answer::Work;
 use crate::query::plan::Plan;
@@ -38,8 +38,6 @@ use lanner_index::format::IndexError;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Documents whose chunk bounds are added up at once; windows are multiples of it.
-const PART: usize = CHUNK * CHUNKS;
 /// Documents of the widest window.
 const WIDEST: usize = 1 << 16;
 /// Windows are wide enough for about this many postings of sparse lists, and a block of each. Like the other constants
@@ -186,7 +184,7 @@ impl<'a, W: Weigher> Scatter<'a, W> {
 /// The width of windows over a number of lists that have this many postings together.
 fn width(lists: usize, postings: u64, documents: u32) -> usize {
     let wanted = POSTINGS_PER_WINDOW.max(lists * BLOCK) as u64;
-    let mut width = PART;
+    let mut width = L1_WINDOW;
     while width < WIDEST && postings * (width as u64) < wanted * u64::from(documents) {
         width *= 2;
     }
@@ -200,23 +198,23 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
     fn run<L: Lanes>(self, lanes: L) {
         self.raise_threshold();
         let range = self.task.plan.range.clone();
-        let mut origin = first_of_part(range.start);
+        let mut origin = first_of_l1_window(range.start);
         while origin < range.end && self.divide() {
-            origin = origin.max(first_of_part(self.next_document()));
+            origin = origin.max(first_of_l1_window(self.next_document()));
             if origin >= range.end {
                 break;
             }
             // Dense lists that alone can reach the threshold fill all accumulators, which then should fit the L1 cache.
-            let width = if self.dense_bound >= self.threshold { PART } else { self.width };
+            let width = if self.dense_bound >= self.threshold { L1_WINDOW } else { self.width };
             self.window(lanes, origin, width);
             origin = origin.saturating_add(width as u32);
         }
     }
 }
 
-/// The first document of the part of a document.
-fn first_of_part(document: u32) -> u32 {
-    document / PART as u32 * PART as u32
+/// The first document of a document's L1 window; windows begin there.
+fn first_of_l1_window(document: u32) -> u32 {
+    document / L1_WINDOW as u32 * L1_WINDOW as u32
 }
 
 impl<W: Weigher> Scatter<'_, W> {
@@ -469,7 +467,7 @@ mod tests {
         }
     }
 
-    const DOCUMENTS: u32 = 3 * PART as u32;
+    const DOCUMENTS: u32 = 3 * L1_WINDOW as u32;
 
     /// `rare` is in three documents of different windows, `frequent` in the documents of the first 100 chunks.
     fn index() -> Index {
@@ -510,12 +508,12 @@ mod tests {
     #[test]
     fn windows_are_as_wide_as_leaves_them_enough_postings() {
         let documents = 1 << 22;
-        let rows = [(0, WIDEST), (1 << 10, WIDEST), (1 << 16, WIDEST), (1 << 17, 4 * PART), (1 << 19, PART)];
+        let rows = [(0, WIDEST), (1 << 10, WIDEST), (1 << 16, WIDEST), (1 << 17, 4 * L1_WINDOW), (1 << 19, L1_WINDOW)];
         for (postings, expected) in rows {
             assert_eq!(width(2, postings, documents), expected, "{postings}");
         }
-        assert_eq!(width(1, u64::from(u32::MAX), u32::MAX), PART);
-        assert_eq!(width(64, 1 << 20, documents), 4 * PART, "a block of each list");
+        assert_eq!(width(1, u64::from(u32::MAX), u32::MAX), L1_WINDOW);
+        assert_eq!(width(64, 1 << 20, documents), 4 * L1_WINDOW, "a block of each list");
     }
 
     /// Words in one of so many documents, some of them in runs: dense and sparse lists, with blocks that span windows.
@@ -598,7 +596,7 @@ mod tests {
             let plan = Plan { range, seed, ..plan };
             let expected = hits(&index, &plan, None, lanes::SimdLevel::Portable);
             for level in [lanes::SimdLevel::Portable, lanes::SimdLevel::Avx2, lanes::SimdLevel::Avx512] {
-                for width in [PART, 2 * PART, WIDEST] {
+                for width in [L1_WINDOW, 2 * L1_WINDOW, WIDEST] {
                     assert_eq!(hits(&index, &plan, Some(width), level), expected, "{text:?} {width} {level:?}");
                 }
             }

@@ -18,7 +18,7 @@ impl<W: Weigher> Scatter<'_, W> {
         let chunks = (self.task.index.documents() as usize).div_ceil(CHUNK).saturating_sub(first_chunk);
         for start in (0..window.width / CHUNK).step_by(CHUNKS) {
             let WindowBuffers { peaks, bounds, .. } = &*self.buffers;
-            let peaks: [u32; CHUNKS] = *peaks[start..].first_chunk().expect("windows have whole parts");
+            let peaks: [u32; CHUNKS] = *peaks[start..].first_chunk().expect("windows are multiples of L1 windows");
             let mut sums = peaks.map(|peak| peak.wrapping_add(window.rest));
             if !self.dense.is_empty() {
                 for (sum, &bound) in sums.iter_mut().zip(&bounds[start..]) {

@@ -1,6 +1,6 @@
 //! A window of which the touched accumulators are remembered: keeps those that can enter, list by list.
 
-use super::{CHUNK, CHUNKS, Candidate, Lanes, PART, POSTINGS_PER_CANDIDATE, REMEMBERED, Scatter, WIDEST, Weigher};
+use super::{CHUNK, CHUNKS, Candidate, L1_WINDOW, Lanes, POSTINGS_PER_CANDIDATE, REMEMBERED, Scatter, WIDEST, Weigher};
 use super::{Window, WindowBuffers};
 
 impl<W: Weigher> Scatter<'_, W> {
@@ -52,11 +52,11 @@ impl<W: Weigher> Scatter<'_, W> {
             return count;
         }
         let WindowBuffers { words, candidates, .. } = &mut *self.buffers;
-        let mut chunks = [0u128; WIDEST / PART];
+        let mut chunks = [0u128; WIDEST / L1_WINDOW];
         for &offset in &candidates[..count] {
             let offset = offset as usize % WIDEST;
             words[offset / CHUNK] |= 1 << (offset % CHUNK);
-            chunks[offset / PART] |= 1 << (offset / CHUNK % CHUNKS);
+            chunks[offset / L1_WINDOW] |= 1 << (offset / CHUNK % CHUNKS);
         }
         let mut sorted = 0;
         for (part, mut chunks) in chunks.into_iter().enumerate() {
