@@ -224,7 +224,11 @@ fn decode_all(index: &Index) -> u64 {
                 assert_eq!(list.decode_values(column, block, &mut weights), count);
                 (0..count).for_each(|i| assert_eq!(list.value_at(column, block, i), weights[i]));
             }
-            black_box((list.saturation_bound(block), list.impact_bound(block), list.find_block(0, documents[0])));
+            black_box((
+                list.saturation_bound(block..block + 1),
+                list.impact_bound(block),
+                list.find_block(0, documents[0]),
+            ));
             postings += count as u64;
         }
         black_box((list.largest(index.norms(), index.length_codes()), list.largest_impacts()));

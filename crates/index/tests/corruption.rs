@@ -30,7 +30,7 @@ fn use_all(index: &Index) {
                 list.decode_values(column, block, &mut weights);
             }
             list.block_bytes(block);
-            list.saturation_bound(block);
+            list.saturation_bound(block..block + 1);
             list.impact_bound(block);
             list.find_block(block, documents[0]);
         }

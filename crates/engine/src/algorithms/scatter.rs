@@ -516,7 +516,7 @@ mod tests {
         assert_eq!(width(64, 1 << 20, documents), 4 * L1_WINDOW, "a block of each list");
     }
 
-    /// Words in one of so many documents, some of them in runs: dense and sparse lists, with blocks that span windows.
+    /// Words, with n for a word that is in one of n documents: dense and sparse lists, with blocks that span windows.
     const WORDS: [(&str, u32); 11] = [
         ("all", 1),
         ("half", 2),

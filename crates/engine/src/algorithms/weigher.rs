@@ -75,7 +75,7 @@ impl Weigher for Frequencies<'_> {
 
     #[inline]
     fn largest_bound(&self, list: &List<'_>, blocks: Range<usize>, multiplier: f32) -> u32 {
-        let saturation = if self.block_bounds_hold { list.largest_saturation_bound(blocks) } else { 1.0 };
+        let saturation = if self.block_bounds_hold { list.saturation_bound(blocks) } else { 1.0 };
         units(multiplier, saturation)
     }
 

@@ -345,28 +345,17 @@ impl<'a> List<'a> {
         }
     }
 
-    /// An upper bound of the saturations in a block.
-    #[inline]
-    pub fn saturation_bound(&self, block: usize) -> f32 {
-        match &self.body {
-            Body::Dense { dense, .. } => dense.saturation_bound(block),
-            Body::Long { bytes, layout, .. } if layout.has_frequencies => {
-                saturation_of(u16_at(bytes, layout.frequency_bound() + 2 * block))
-            }
-            _ => 1.0,
-        }
-    }
-
     /// An upper bound of the saturations in some blocks.
     #[inline]
-    pub fn largest_saturation_bound(&self, blocks: Range<usize>) -> f32 {
+    pub fn saturation_bound(&self, blocks: Range<usize>) -> f32 {
         match &self.body {
+            Body::Dense { dense, .. } => blocks.map(|block| dense.saturation_bound(block)).fold(0.0, f32::max),
             Body::Long { bytes, layout, .. } if layout.has_frequencies => {
                 let start = layout.frequency_bound();
                 let codes = bytes[start + 2 * blocks.start..start + 2 * blocks.end].as_chunks().0;
                 saturation_of(codes.iter().map(|&code| u16::from_le_bytes(code)).max().unwrap_or(0))
             }
-            _ => blocks.map(|block| self.saturation_bound(block)).fold(0.0, f32::max),
+            _ => 1.0,
         }
     }
 

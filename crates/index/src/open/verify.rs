@@ -126,9 +126,10 @@ fn verify_list(index: &Index, norms: &Norms, list: &List<'_>) -> Result<(), &'st
         let count = list.decode_documents(block, &mut documents);
         if header.has_frequencies {
             list.decode_values(Column::Frequency, block, &mut weights);
+            let of_block = list.saturation_bound(block..block + 1);
             for (&document, &frequency) in documents[..count].iter().zip(&weights) {
                 let s = saturation(frequency, norms.of(index.length_codes()[document as usize]));
-                let bound = list.saturation_bound(block).min(list.window_saturation_bound(window(document)));
+                let bound = of_block.min(list.window_saturation_bound(window(document)));
                 if frequency == 0 || s > bound {
                     return Err("a frequency is 0 or exceeds its bound");
                 }
