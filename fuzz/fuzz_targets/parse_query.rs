@@ -1,8 +1,8 @@
 //! Any text as a query: through every analyzer, the planner, every mode and the snippets, without a panic.
 #![no_main]
 
-use lanner::{Algorithm, Mode, Query, ScoreModel, Searcher};
 use lanner::answer::Snippet;
+use lanner::{Algorithm, Mode, Query, ScoreModel, Searcher};
 use lanner_fuzz::{QUERIES, build_small_index, write_seeds};
 use lanner_index::codec::Codecs;
 use lanner_index::text::{Analyzer, LONGEST_TERM_BYTES};
