@@ -142,8 +142,8 @@ impl Probed<'_> {
     }
 }
 
-/// Merges candidates with the documents of a block, up to its last document and at most 64. Returns how many it took, and
-/// a bit for each that the block has.
+/// Merges candidates with the documents of a block, up to its last document and at most 64. Returns how many it took,
+/// and a bit for each that the block has.
 #[inline(always)]
 fn merge<L: Lanes>(lanes: L, documents: &BlockBuffer, candidates: &[u32], last: u32) -> (usize, u64) {
     let groups = documents.as_chunks::<GROUP>().0;

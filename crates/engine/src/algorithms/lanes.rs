@@ -242,8 +242,8 @@ mod tests {
     }
 
     type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize, [[u32; CHUNK]; 2], Strong);
-    /// The scores of a block that are at least as large, the offsets that are kept without and with bounds, and whether a
-    /// group contains a number.
+    /// The scores of a block that are at least as large, the offsets that are kept without and with bounds, and whether
+    /// a group contains a number.
     type Strong = (u128, [Vec<u32>; 2], bool);
 
     impl Everything {

@@ -1,22 +1,23 @@
 //! OR: scatter the lists that can bring a document in, look up the others.
 //!
-//! One pass over the collection, window by window. In each window the lists are divided as in MaxScore, by what they can
-//! add *there*: the largest bound of a sparse list's blocks that reach into the window, and the largest sum of the dense
-//! lists' bounds over its chunks of 64 documents. The weakest lists that together stay below the threshold are not
-//! essential: a document that is in none of the others cannot enter.
+//! One pass over the collection, window by window. In each window the lists are divided as in MaxScore, by what they
+//! can add *there*: the largest bound of a sparse list's blocks that reach into the window, and the largest sum of the
+//! dense lists' bounds over its chunks of 64 documents. The weakest lists that together stay below the threshold are
+//! not essential: a document that is in none of the others cannot enter.
 //!
 //! 1. The postings of the essential sparse lists are added to accumulators, whose offsets are remembered.
 //! 2. Of these documents the candidates are kept, which the other lists could lift to the threshold.
-//! 3. The other sparse lists follow, strongest first. While there are many candidates, the documents of a list are decoded
-//!    and compared with the accumulators, and only matches are weighed; a few candidates are looked up one by one.
+//! 3. The other sparse lists follow, strongest first. While there are many candidates, the documents of a list are
+//!    decoded and compared with the accumulators, and only matches are weighed; a few candidates are looked up one by
+//!    one.
 //! 4. What is left is looked up in the dense lists by bit tests, strongest list first, until it can no longer enter.
 //!
-//! Where dense lists alone can reach the threshold, or postings are too many to remember, all sparse lists are scattered and
-//! the window is scanned chunk by chunk instead: in a chunk whose bounds alone reach the threshold the strongest dense lists
-//! are accumulated too, until the bounds of the others no longer reach it.
+//! Where dense lists alone can reach the threshold, or postings are too many to remember, all sparse lists are scattered
+//! and the window is scanned chunk by chunk instead: in a chunk whose bounds alone reach the threshold the strongest
+//! dense lists are accumulated too, until the bounds of the others no longer reach it.
 //!
-//! Windows have 8,192 to 65,536 documents, chosen so that most have about a thousand postings, which pay for entering one.
-//! The threshold starts at the plan's seed.
+//! Windows have 8,192 to 65,536 documents, chosen so that most have about a thousand postings, which pay for entering
+//! one. The threshold starts at the plan's seed.
 //!
 //! Ours; the parts are MaxScore (Turtle and Flood 1995), windows of accumulators (Lucene's bulk scorer), bitmaps with
 //! ranks (Jacobson 1989) and block-max bounds (Ding and Suel 2011).
@@ -326,8 +327,8 @@ impl<W: Weigher> Scatter<'_, W> {
         self.buffers.bounds[..count].iter().copied().max().unwrap_or(0)
     }
 
-    /// Adds the postings of the essential lists to the accumulators, and returns how many offsets were recorded; `None` if
-    /// there were too many.
+    /// Adds the postings of the essential lists to the accumulators, and returns how many offsets were recorded; `None`
+    /// if there were too many.
     #[inline(always)]
     fn scatter_to_offsets<L: Lanes>(&mut self, lanes: L, window: &Window) -> Option<usize> {
         let WindowBuffers { scores, touched, .. } = &mut *self.buffers;

@@ -35,8 +35,8 @@ pub struct SparseList<'a> {
     /// The blocks whose documents and whose weights are decoded.
     decoded: usize,
     weighed: usize,
-    /// The postings of the decoded block, and a position before which all documents lie before the window; documents are
-    /// padded with the largest number.
+    /// The postings of the decoded block, and a position before which all documents lie before the window; documents
+    /// are padded with the largest number.
     count: usize,
     position: usize,
     documents: &'a mut BlockBuffer,
@@ -238,8 +238,8 @@ impl<'a> SparseList<'a> {
         start.min(end)..end
     }
 
-    /// Adds the weights of the window's postings to accumulators that have enough: with the bound of the posting's block,
-    /// at least `least`. `origin` is the document of the first accumulator.
+    /// Adds the weights of the window's postings to accumulators that have at least `least` with the list's bound in the
+    /// window. `origin` is the document of the first accumulator.
     #[inline(always)]
     pub fn add_to_strong<L: Lanes, W: Weigher, const N: usize>(
         &mut self,
