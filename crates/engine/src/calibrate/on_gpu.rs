@@ -18,10 +18,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What each route gets. Uploads take the longest by far, and a batch is one sample.
-const SHARES: [Share; 3] = [
-    Share { route: Route::GpuSingle, weight: 0.4, wanted: 2000, enough: 6000 },
-    Share { route: Route::GpuBatch, weight: 0.25, wanted: 300, enough: 2000 },
-    Share { route: Route::GpuUpload, weight: 0.35, wanted: 200, enough: 2000 },
+const SHARES: [Share; 4] = [
+    Share { route: Route::GpuSingle, weight: 0.35, wanted: 2000, enough: 6000 },
+    Share { route: Route::GpuBatch, weight: 0.2, wanted: 300, enough: 2000 },
+    Share { route: Route::GpuUpload, weight: 0.25, wanted: 200, enough: 2000 },
+    Share { route: Route::GpuUploadSingle, weight: 0.2, wanted: 1000, enough: 4000 },
 ];
 /// Plans that are answered alone in turns.
 const IN_TURNS: usize = 64;
@@ -48,7 +49,7 @@ impl<'a> OnGpu<'a> {
         let has = |share: &Share| match share.route {
             Route::Cpu => false,
             Route::GpuSingle | Route::GpuBatch => calibration.resident.is_some(),
-            Route::GpuUpload => calibration.uploading.is_some(),
+            Route::GpuUpload | Route::GpuUploadSingle => calibration.uploading.is_some(),
         };
         let shares: Vec<Share> = SHARES.into_iter().filter(has).collect();
         let shares = Shares::new(deadline.budget, &shares);
@@ -63,7 +64,9 @@ impl<'a> OnGpu<'a> {
         {
             let start = Instant::now();
             let samples = match (route, resident, uploading) {
-                (Route::GpuSingle, Some(engine), _) => self.measure_singles(engine, operation)?,
+                (Route::GpuSingle, Some(engine), _) | (Route::GpuUploadSingle, _, Some(engine)) => {
+                    self.measure_singles(engine, route, operation)?
+                }
                 (Route::GpuBatch, Some(engine), _) | (Route::GpuUpload, _, Some(engine)) => {
                     self.measure_batch(engine, route, operation)?
                 }
@@ -75,13 +78,18 @@ impl<'a> OnGpu<'a> {
     }
 
     /// Times some plans one by one, and returns how many.
-    fn measure_singles(&mut self, engine: &Engine, operation: Operation) -> Result<usize, CalibrationError> {
-        let (k, most) = (self.grid.k(), self.shares.most(Route::GpuSingle));
+    fn measure_singles(
+        &mut self,
+        engine: &Engine,
+        route: Route,
+        operation: Operation,
+    ) -> Result<usize, CalibrationError> {
+        let (k, most) = (self.grid.k(), self.shares.most(route));
         let mut plans = Vec::with_capacity(IN_TURNS);
         while plans.len() < IN_TURNS.min(self.calibration.batch) && !self.deadline.is_over() {
             let cell = self.grid.cell(operation, k);
             let plan = self.grid.plan(cell)?;
-            let predicted = self.formulas.predict(&Features::of(&plan), Route::GpuSingle);
+            let predicted = self.formulas.predict(&Features::of(&plan), route);
             if self.grid.keeps(predicted, most) {
                 plans.push(plan);
             }
@@ -90,7 +98,7 @@ impl<'a> OnGpu<'a> {
         for (plan, timed) in plans.iter().zip(&timed).step_by(PLANS_PER_COMPARED) {
             compare(&self.calibration.cpu.run(std::slice::from_ref(plan))?[0], &timed.answer)?;
         }
-        self.samples.add(Route::GpuSingle, &plans, timed.iter().map(|timed| timed.time));
+        self.samples.add(route, &plans, timed.iter().map(|timed| timed.time));
         Ok(plans.len())
     }
 

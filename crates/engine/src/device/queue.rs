@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// The most plans in a batch (decision 17).
-const LARGEST_BATCH: usize = 1024;
+pub const LARGEST_BATCH: usize = 1024;
 /// The longest predicted time of a batch of more than [`SMALL_BATCH`] plans. Longer batches answer no more queries a
 /// second, and let those that come next wait (decision 17: 1,024 ORs of 3.4 us each).
 const LONGEST_BATCH: Duration = Duration::from_micros(3500);

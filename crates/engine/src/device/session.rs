@@ -255,8 +255,9 @@ impl Session {
         let observe = |request: &Request, started: Instant| {
             let time = started.max(std::mem::replace(last_answered, Instant::now())).elapsed();
             match &request.jobs[..] {
-                [job] if is_alone && route == Route::GpuBatch && job.plan().stages.len() == 1 => {
-                    costs.observe(costs.modelled(&Features::of(job.plan()), Route::GpuSingle), Route::GpuSingle, time);
+                [job] if is_alone && job.plan().stages.len() == 1 => {
+                    let single = if route == Route::GpuBatch { Route::GpuSingle } else { Route::GpuUploadSingle };
+                    costs.observe(costs.modelled(&Features::of(job.plan()), single), single, time);
                 }
                 [_] => {}
                 jobs => costs.observe_batch(jobs.iter().map(Job::modelled), route, time),

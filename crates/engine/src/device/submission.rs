@@ -68,8 +68,35 @@ impl From<Plan> for Offer {
     }
 }
 
-/// The predicted time of everything that a device has been given and has not answered, in nanoseconds.
-pub type Backlog = Arc<AtomicU64>;
+/// What a device has been given and has not answered. A submission is subtracted when none of its outcomes is missing.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    /// The predicted time, in nanoseconds.
+    nanoseconds: AtomicU64,
+    jobs: AtomicUsize,
+}
+
+impl Backlog {
+    /// The predicted time.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
+    }
+
+    /// The number of jobs.
+    pub fn jobs(&self) -> usize {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, jobs: usize, nanoseconds: u64) {
+        self.jobs.fetch_add(jobs, Ordering::Relaxed);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, jobs: usize, nanoseconds: u64) {
+        self.jobs.fetch_sub(jobs, Ordering::Relaxed);
+        self.nanoseconds.fetch_sub(nanoseconds, Ordering::Relaxed);
+    }
+}
 
 /// Plans that were submitted together.
 #[derive(Debug)]
@@ -82,9 +109,10 @@ pub struct Submission {
     /// its rows.
     rows: SubmittedRows,
     missing: Missing,
-    /// The device's, from which `cost` is subtracted when no outcome is missing.
-    backlog: Backlog,
-    /// The predicted time of all jobs, in nanoseconds.
+    /// The device's.
+    backlog: Arc<Backlog>,
+    /// How many jobs it has, and their predicted time in nanoseconds.
+    jobs: usize,
     cost: u64,
     state: Mutex<State>,
 }
@@ -157,7 +185,7 @@ impl Submission {
         index: &Index,
         offers: impl Iterator<Item = Offer>,
         supports: impl Fn(&Plan) -> bool,
-        backlog: &Backlog,
+        backlog: &Arc<Backlog>,
     ) -> Arc<Submission> {
         let mut rows = SubmittedRows::default();
         let mut ranges_of = |plan: &Plan| match supports(plan) {
@@ -180,21 +208,26 @@ impl Submission {
         let with_cost = |offer: Offer| Offer { cost: Duration::from_nanos(1), ..offer };
         let prepare = |offer| Prepared::new(with_cost(offer), Ok(RowRanges::default()));
         let (plans, prepared) = offers.into_iter().map(Into::into).map(prepare).unzip();
-        Submission::prepared(plans, prepared, SubmittedRows::default(), &Backlog::default())
+        Submission::prepared(plans, prepared, SubmittedRows::default(), &Arc::default())
     }
 
-    fn prepared(plans: Vec<Plan>, prepared: Vec<Prepared>, rows: SubmittedRows, backlog: &Backlog) -> Arc<Submission> {
+    fn prepared(
+        plans: Vec<Plan>,
+        prepared: Vec<Prepared>,
+        rows: SubmittedRows,
+        backlog: &Arc<Backlog>,
+    ) -> Arc<Submission> {
         let delivered = |prepared: &Prepared| match &prepared.rows {
             Ok(_) => Delivered::Missing,
             Err(why) => Delivered::Outcome(Box::new(Err(*why))),
         };
         let outcomes: Vec<Delivered> = prepared.iter().map(delivered).collect();
-        let jobs = || prepared.iter().filter(|prepared| prepared.rows.is_ok());
-        let missing = Missing(AtomicUsize::new(jobs().count()));
-        let cost = jobs().map(|prepared| prepared.cost.as_nanos() as u64).sum();
-        backlog.fetch_add(cost, Ordering::Relaxed);
+        let costs = prepared.iter().filter(|prepared| prepared.rows.is_ok()).map(|prepared| prepared.cost);
+        let (jobs, cost) = costs.fold((0, 0), |(jobs, sum), cost| (jobs + 1, sum + cost.as_nanos() as u64));
+        let missing = Missing(AtomicUsize::new(jobs));
+        backlog.add(jobs, cost);
         let state = Mutex::new(State { outcomes, batches: Vec::new(), waker: None });
-        Arc::new(Submission { plans, prepared, rows, missing, backlog: Arc::clone(backlog), cost, state })
+        Arc::new(Submission { plans, prepared, rows, missing, backlog: Arc::clone(backlog), jobs, cost, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
@@ -218,7 +251,7 @@ impl Submission {
         }
         let waker = state.waker.take();
         drop(state);
-        self.backlog.fetch_sub(self.cost, Ordering::Relaxed);
+        self.backlog.subtract(self.jobs, self.cost);
         if let Some(waker) = waker {
             waker.wake();
         }

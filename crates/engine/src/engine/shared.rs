@@ -100,13 +100,7 @@ impl Shared {
             return None;
         }
         let (features, load) = (Features::of(plan), gpu.load());
-        let cpu = CpuLoad {
-            cores: cores(),
-            threads: self.threads,
-            running: self.running.load(Ordering::Relaxed),
-            queued: self.queued.load(Ordering::Relaxed),
-        };
-        let view = View { costs: &self.costs, cpu, gpu: load, aim };
+        let view = View { costs: &self.costs, cpu: self.cpu_load(), gpu: load, aim };
         match self.policy.decide(&features, &view) {
             Decision::Cpu => {
                 if !load.is_open {
@@ -119,6 +113,15 @@ impl Shared {
                 let modelled = self.costs.modelled(&features, route);
                 Some((gpu, Predicted { cost: self.costs.corrected(modelled, route), modelled }))
             }
+        }
+    }
+
+    fn cpu_load(&self) -> CpuLoad {
+        CpuLoad {
+            cores: cores(),
+            threads: self.threads,
+            running: self.running.load(Ordering::Relaxed),
+            queued: self.queued.load(Ordering::Relaxed),
         }
     }
 
@@ -144,15 +147,16 @@ impl Shared {
         if self.gpu.is_none() {
             return answer(&self.cpu);
         }
-        let others = self.running.load(Ordering::Relaxed);
+        let load = self.cpu_load();
         let (answered, time) = self.count_on_cpu(|cpu| {
             let start = Instant::now();
             (answer(cpu), start.elapsed())
         });
         // Of an AND+OR that stopped after its AND only a part of the prediction ran; threads that share cores take
         // longer than the model says.
-        if plan.stages.len() == 1 && others < cores() && plan.deadline.is_none() {
-            self.costs.observe(self.costs.modelled(&Features::of(plan), Route::Cpu), Route::Cpu, time);
+        if plan.stages.len() == 1 && load.running < load.cores && plan.deadline.is_none() {
+            let modelled = self.costs.modelled(&Features::of(plan), Route::Cpu);
+            self.costs.observe_on_cpu(modelled, load.is_busy(), time);
         }
         answered
     }

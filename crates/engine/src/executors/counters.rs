@@ -18,6 +18,9 @@ pub struct Counters {
     pub opened: AtomicU64,
     /// How long it took to open the device the last time and to upload what is resident, in nanoseconds.
     pub(super) opening: AtomicU64,
+    /// How long a thread was busy with taking jobs, starting batches and delivering answers, in nanoseconds: not with
+    /// waiting for the device.
+    pub(super) busy: AtomicU64,
 }
 
 impl Counters {
@@ -25,6 +28,11 @@ impl Counters {
     pub fn opened_after(&self) -> Option<Duration> {
         let time = self.opening.load(Ordering::Relaxed);
         (time > 0).then(|| Duration::from_nanos(time))
+    }
+
+    /// How long the thread that drives the device was busy, without waiting for the device.
+    pub fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy.load(Ordering::Relaxed))
     }
 }
 
@@ -45,4 +53,6 @@ pub struct GpuLoad {
     pub uploads_lists: bool,
     /// The predicted time of everything that it has been given and has not answered.
     pub waiting: Duration,
+    /// How many plans these are.
+    pub waiting_jobs: usize,
 }

@@ -44,7 +44,7 @@ pub struct GpuWorker {
     inbox: Arc<Inbox<Connect>>,
     owner: Arc<Mutex<Owner>>,
     counters: Arc<Counters>,
-    backlog: Backlog,
+    backlog: Arc<Backlog>,
     state: Arc<OpenState>,
     /// `None` once it was joined, or if it could not be started.
     thread: Option<JoinHandle<()>>,
@@ -81,7 +81,7 @@ impl GpuWorker {
         if thread.is_err() {
             inbox.abandon();
         }
-        GpuWorker { index, inbox, owner, counters, backlog: Backlog::default(), state, thread: thread.ok() }
+        GpuWorker { index, inbox, owner, counters, backlog: Arc::default(), state, thread: thread.ok() }
     }
 
     /// Takes plans one submission after the other, and answers them on the calling thread if the device has nothing
@@ -134,12 +134,13 @@ impl GpuWorker {
         GpuLoad {
             is_open: self.state.is_open.load(Ordering::Relaxed),
             uploads_lists: self.state.uploads_lists.load(Ordering::Relaxed),
-            waiting: Duration::from_nanos(self.backlog.load(Ordering::Relaxed)),
+            waiting: self.backlog.time(),
+            waiting_jobs: self.backlog.jobs(),
         }
     }
 
-    /// Counts the predicted time of what the device has been given.
-    pub fn backlog(&self) -> &Backlog {
+    /// What the device has been given and has not answered.
+    pub fn backlog(&self) -> &Arc<Backlog> {
         &self.backlog
     }
 
@@ -221,9 +222,13 @@ struct OpenDevice {
 impl Owner {
     /// Takes what has arrived, and takes a step with the device. No panic passes on.
     fn turn(&mut self, mail: Option<Mail<Connect>>) {
+        let start = Instant::now();
         // What a panic leaves behind is not used again: it is closed.
         match catch_unwind(AssertUnwindSafe(|| self.step(mail))) {
-            Ok(true) => self.idle_turns = 0,
+            Ok(true) => {
+                self.idle_turns = 0;
+                self.counters.busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            }
             Ok(false) => self.idle_turns += 1,
             Err(panic) => {
                 self.close(&GpuError::Failed { at: "the thread of a device", reason: panic_text(&*panic) });

@@ -9,26 +9,30 @@
 //! GPU will not run dry while this thread answers a plan itself.
 
 use super::{Aim, Decision, View};
+use crate::device::queue::LARGEST_BATCH;
+use crate::executors::GpuLoad;
 use crate::query::cost::{Features, Route};
 use std::time::Duration;
 
 /// Work that is to wait for the GPU before a thread with many queries answers one itself: two batches in flight and one
-/// that waits, of up to 3.5 ms each, so that every batch is large (docs/scheduling.md has the measurement).
+/// that waits, so that every batch is large (docs/scheduling.md has the measurement). A batch has up to 3.5 ms of
+/// predicted time, or the most plans that it may have; ANDs are so short that a batch of them is full long before.
 const RESERVE: Duration = Duration::from_millis(10);
-/// The CPU takes a plan of time t only if more than [`RESERVE`] + `CPU_SHARE_FACTOR` · t of work waits for the GPU. So
-/// it takes first the plans that cost it least, and longer ones the more the GPU falls behind.
+const RESERVE_JOBS: usize = 3 * LARGEST_BATCH;
+/// The CPU takes a plan of time t only if the reserve and `CPU_SHARE_FACTOR` · t more of work wait for the GPU. So it
+/// takes first the plans that cost it least, and longer ones the more the GPU falls behind.
 const CPU_SHARE_FACTOR: u32 = 16;
 /// A plan that takes the CPU no longer than this costs its thread about as much as making rows for a GPU and its
 /// answer. An estimate from the time of a stream for each query; not measured separately.
 const OFFLOADING: Duration = Duration::from_micros(2);
 
 pub fn decide(features: &Features, view: &View<'_>) -> Decision {
-    let on_cpu = view.costs.predict(features, Route::Cpu);
+    let on_cpu = view.on_cpu(features);
     let stays = !view.gpu.is_open
         || on_cpu <= OFFLOADING
         || match view.aim {
-            Aim::Throughput => view.gpu.waiting >= RESERVE + CPU_SHARE_FACTOR * on_cpu,
-            Aim::Latency if view.cpu.is_saturated() => view.gpu.waiting >= RESERVE + CPU_SHARE_FACTOR * on_cpu,
+            Aim::Throughput => helps_throughput(on_cpu, features, view),
+            Aim::Latency if view.cpu.is_saturated() => helps_throughput(on_cpu, features, view),
             Aim::Latency => {
                 let on_gpu = view.gpu.time_of_single(view.costs, features);
                 on_cpu.mul_f64(view.cpu.slowdown()) <= view.gpu.waiting + on_gpu
@@ -37,13 +41,30 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
     if stays { Decision::Cpu } else { Decision::Gpu }
 }
 
+/// Whether more queries are answered in the same time if this thread answers the plan itself.
+fn helps_throughput(on_cpu: Duration, features: &Features, view: &View<'_>) -> bool {
+    // All threads copy the lists that a batch uploads; what they answer in the time of copying is better left to them.
+    let threads = view.cpu.threads as u32;
+    if view.gpu.uploads_lists && on_cpu <= threads * view.costs.predict(features, Route::GpuUpload) {
+        return true;
+    }
+    view.gpu.waiting >= reserve(&view.gpu) + CPU_SHARE_FACTOR * on_cpu
+}
+
+/// The time of what is to wait for the GPU so that it does not run dry.
+fn reserve(gpu: &GpuLoad) -> Duration {
+    let of_jobs = gpu.waiting.mul_f64(RESERVE_JOBS as f64 / gpu.waiting_jobs.max(1) as f64);
+    RESERVE.min(of_jobs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::cost::Costs;
     use crate::query::plan::Plan;
     use crate::query::plan::tests::plan_of_lists;
-    use crate::schedule::Policy;
     use crate::schedule::tests::{Row, check};
+    use crate::schedule::{CpuLoad, Policy};
 
     /// An OR of lists with this many postings.
     fn or(postings: &[u32]) -> Plan {
@@ -62,6 +83,7 @@ mod tests {
             queued,
             is_open,
             waiting_us,
+            waiting_jobs: 0,
             expected,
         };
         let rows = [
@@ -83,9 +105,34 @@ mod tests {
             row(&short, Throughput, (0, 0, true, 15_000), Cpu),
         ];
         check(Policy::Auto, &rows);
+        // Enough waits if there are three full batches, however short their plans are.
+        let many = |waiting_jobs: usize, expected| Row {
+            waiting_jobs,
+            ..row(&short, Throughput, (0, 0, true, 5_000), expected)
+        };
+        check(Policy::Auto, &[many(RESERVE_JOBS, Gpu), many(2 * RESERVE_JOBS, Cpu)]);
         check(
             Policy::Best,
             &[row(&short, Latency, (0, 0, false, 0), Cpu), row(&long, Latency, (0, 0, false, 1_000), Gpu)],
         );
+    }
+
+    #[test]
+    fn lists_are_not_uploaded_if_the_threads_answer_the_plan_sooner_than_they_copy_them() {
+        // The bytes of the lists decide how long copying takes; those of a plan in tests have next to none.
+        let plan = or(&[900_000, 2_000_000]);
+        let features = Features { bytes: 1e6, ..Features::of(&plan) };
+        let costs = Costs::default();
+        let gpu = GpuLoad { is_open: true, uploads_lists: true, waiting: Duration::ZERO, waiting_jobs: 0 };
+        let decide = |bytes: f64, threads: usize| {
+            let cpu = CpuLoad { cores: threads, threads, running: 0, queued: 0 };
+            let view = View { costs: &costs, cpu, gpu, aim: Aim::Throughput };
+            decide(&Features { bytes, ..features }, &view)
+        };
+        let on_cpu = costs.predict(&features, Route::Cpu);
+        assert!(on_cpu > Duration::from_millis(2), "{on_cpu:?}");
+        assert_eq!(decide(1e5, 4), Decision::Gpu);
+        assert_eq!(decide(1e8, 4), Decision::Cpu);
+        assert_eq!([4, 256].map(|threads| decide(1e6, threads)), [Decision::Gpu, Decision::Cpu]);
     }
 }

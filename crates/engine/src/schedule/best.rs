@@ -2,11 +2,10 @@
 //! choice of gpu-ir (Ding et al., section 9) before any load balancing.
 
 use super::{Decision, View};
-use crate::query::cost::{Features, Route};
+use crate::query::cost::Features;
 
 pub fn decide(features: &Features, view: &View<'_>) -> Decision {
-    let on_cpu = view.costs.predict(features, Route::Cpu);
-    match on_cpu <= view.gpu.time_of_single(view.costs, features) {
+    match view.on_cpu(features) <= view.gpu.time_of_single(view.costs, features) {
         true => Decision::Cpu,
         false => Decision::Gpu,
     }

@@ -71,11 +71,6 @@ impl FromStr for Policy {
     }
 }
 
-/// How many times longer a query takes to upload its lists alone than in a batch: on an H200 over 8.8 million documents
-/// 370 to 400 us instead of 42, where lists are uploaded once for several queries and all threads copy them
-/// (`lanner-bench run load`, part `policies`, and `run gpu`, part `uploaded`).
-const SINGLE_UPLOAD_FACTOR: u32 = 8;
-
 /// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as
 /// many are no random burst; with a limit of one query for each thread, the p50 of delays at 80 % of capacity was 2.7
 /// times as long (docs/scheduling.md).
@@ -122,7 +117,20 @@ pub struct CpuLoad {
     pub queued: usize,
 }
 
+impl View<'_> {
+    /// The predicted time of a plan on the thread that asks.
+    fn on_cpu(&self, features: &Features) -> Duration {
+        self.costs.predict_on_cpu(features, self.cpu.is_busy())
+    }
+}
+
 impl CpuLoad {
+    /// Whether so many cores are busy that each of them is slower than one alone: more than half, as many as
+    /// calibration measures at once.
+    pub fn is_busy(&self) -> bool {
+        2 * self.running > self.cores
+    }
+
     /// Whether more queries arrive than are answered: a random burst does not let as many wait for a thread.
     fn is_saturated(&self) -> bool {
         self.queued > SATURATED_PER_THREAD * self.threads
@@ -137,14 +145,9 @@ impl CpuLoad {
 }
 
 impl GpuLoad {
-    /// The predicted time of a plan there if it is alone. With uploads, that of the kernel and of copying its lists:
-    /// the queries of a batch share lists and the threads that copy them, so one alone takes a multiple of its share.
+    /// The predicted time of a plan there if it is alone.
     fn time_of_single(&self, costs: &Costs, features: &Features) -> Duration {
-        let time = costs.predict(features, Route::GpuSingle);
-        match self.uploads_lists {
-            true => time + SINGLE_UPLOAD_FACTOR * costs.predict(features, Route::GpuUpload),
-            false => time,
-        }
+        costs.predict(features, if self.uploads_lists { Route::GpuUploadSingle } else { Route::GpuSingle })
     }
 }
 
@@ -161,6 +164,7 @@ pub(crate) mod tests {
         pub queued: usize,
         pub is_open: bool,
         pub waiting_us: u64,
+        pub waiting_jobs: usize,
         pub expected: Decision,
     }
 
@@ -169,7 +173,7 @@ pub(crate) mod tests {
         for (number, row) in rows.iter().enumerate() {
             let cpu = CpuLoad { cores: 4, threads: 4, running: row.running, queued: row.queued };
             let waiting = Duration::from_micros(row.waiting_us);
-            let gpu = GpuLoad { is_open: row.is_open, uploads_lists: false, waiting };
+            let gpu = GpuLoad { is_open: row.is_open, uploads_lists: false, waiting, waiting_jobs: row.waiting_jobs };
             let view = View { costs: &costs, cpu, gpu, aim: row.aim };
             assert_eq!(policy.decide(&Features::of(&row.plan), &view), row.expected, "row {number}");
         }

@@ -18,11 +18,14 @@ pub enum Route {
     GpuBatch,
     /// In a large batch on the GPU that uploads its lists: its share of the time of the batch.
     GpuUpload,
+    /// Alone on the GPU, with its lists uploaded for it.
+    GpuUploadSingle,
 }
 
 impl Route {
     /// Every route.
-    pub const ALL: [Route; 4] = [Route::Cpu, Route::GpuSingle, Route::GpuBatch, Route::GpuUpload];
+    pub const ALL: [Route; 5] =
+        [Route::Cpu, Route::GpuSingle, Route::GpuBatch, Route::GpuUpload, Route::GpuUploadSingle];
 
     /// Its name in files and tables.
     pub fn name(self) -> &'static str {
@@ -31,6 +34,7 @@ impl Route {
             Route::GpuSingle => "gpu-single",
             Route::GpuBatch => "gpu-batch",
             Route::GpuUpload => "gpu-upload",
+            Route::GpuUploadSingle => "gpu-upload-single",
         }
     }
 }
@@ -51,8 +55,12 @@ pub(super) const OPERATIONS: [Operation; 2] = [Operation::And, Operation::Or];
 #[derive(Clone, Debug)]
 pub struct Costs {
     /// By route and operation.
-    models: [[Model; 2]; 4],
-    corrections: [[Correction; 2]; 4],
+    models: [[Model; 2]; 5],
+    corrections: [[Correction; 2]; 5],
+    /// The corrections of [`Route::Cpu`] while other cores are busy too, which slows all of them down. If there were one
+    /// correction for both cases, a CPU that was busy would be thought to be slow when it no longer is, and nothing
+    /// would show that for as long as the GPU gets all queries.
+    busy: [Correction; 2],
 }
 
 impl Default for Costs {
@@ -60,6 +68,7 @@ impl Default for Costs {
         Costs {
             models: Route::ALL.map(|route| OPERATIONS.map(|operation| Model::of_formula(route, operation))),
             corrections: Default::default(),
+            busy: Default::default(),
         }
     }
 }
@@ -92,6 +101,14 @@ impl Costs {
         self.corrected(self.modelled(features, route), route)
     }
 
+    /// Predicts how long a plan takes on one core of the CPU, given whether others are busy.
+    pub fn predict_on_cpu(&self, features: &Features, is_busy: bool) -> Duration {
+        match is_busy {
+            true => corrected(self.modelled(features, Route::Cpu), &self.busy),
+            false => self.predict(features, Route::Cpu),
+        }
+    }
+
     /// The prediction without correction.
     pub fn modelled(&self, features: &Features, route: Route) -> Modelled {
         let mut modelled = Modelled::default();
@@ -103,8 +120,7 @@ impl Costs {
 
     /// A prediction with what was learnt meanwhile.
     pub fn corrected(&self, modelled: Modelled, route: Route) -> Duration {
-        let factors = self.corrections[route as usize].iter().map(Correction::factor);
-        nanoseconds(modelled.nanoseconds.iter().zip(factors).map(|(&time, factor)| f64::from(time) * factor).sum())
+        corrected(modelled, &self.corrections[route as usize])
     }
 
     /// Learns from the time that a plan took on a route. Lock-free; the plan may have been predicted long before.
@@ -112,20 +128,17 @@ impl Costs {
         self.observe_batch(std::iter::once(modelled), route, observed);
     }
 
+    /// Learns from the time that a plan took on one core of the CPU, given whether others were busy.
+    pub fn observe_on_cpu(&self, modelled: Modelled, is_busy: bool, observed: Duration) {
+        match is_busy {
+            true => observe(std::iter::once(modelled), &self.busy, observed),
+            false => self.observe(modelled, Route::Cpu, observed),
+        }
+    }
+
     /// Learns from the time that a batch took, which its plans share.
     pub fn observe_batch(&self, plans: impl Iterator<Item = Modelled>, route: Route, observed: Duration) {
-        let mut counts = [0; 2];
-        let mut model_ns = 0.0;
-        for Modelled { nanoseconds } in plans {
-            for (count, time) in counts.iter_mut().zip(nanoseconds) {
-                model_ns += f64::from(time);
-                *count += usize::from(time > 0.0);
-            }
-        }
-        let observed = observed.as_nanos() as f64;
-        for (correction, count) in self.corrections[route as usize].iter().zip(counts) {
-            correction.observe(model_ns, observed, count);
-        }
+        observe(plans, &self.corrections[route as usize], observed);
     }
 
     /// The prediction without correction.
@@ -136,6 +149,28 @@ impl Costs {
             Some(stage) if route == Route::Cpu && !stage.is_default => stage.coarse_ns,
             Some(_) => self.model(route, operation).predict(&features.values(operation)),
         }
+    }
+}
+
+/// A prediction with the corrections of its operations.
+fn corrected(modelled: Modelled, corrections: &[Correction; 2]) -> Duration {
+    let factors = corrections.iter().map(Correction::factor);
+    nanoseconds(modelled.nanoseconds.iter().zip(factors).map(|(&time, factor)| f64::from(time) * factor).sum())
+}
+
+/// Corrects by the time that some plans took together.
+fn observe(plans: impl Iterator<Item = Modelled>, corrections: &[Correction; 2], observed: Duration) {
+    let mut counts = [0; 2];
+    let mut model_ns = 0.0;
+    for Modelled { nanoseconds } in plans {
+        for (count, time) in counts.iter_mut().zip(nanoseconds) {
+            model_ns += f64::from(time);
+            *count += usize::from(time > 0.0);
+        }
+    }
+    let observed = observed.as_nanos() as f64;
+    for (correction, count) in corrections.iter().zip(counts) {
+        correction.observe(model_ns, observed, count);
     }
 }
 
@@ -177,6 +212,21 @@ mod tests {
         assert_eq!((after[0], after[1][0]), (before[0], before[1][0]));
         let ratio = after[1][1].as_secs_f64() / before[1][1].as_secs_f64();
         assert!((2.9..3.1).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn what_a_busy_cpu_takes_does_not_change_what_an_idle_one_is_predicted_to_take() {
+        let costs = Costs::default();
+        let or = Features::of(&plan_over(0..1_000_000).staged().nth(1).unwrap());
+        let idle = costs.predict_on_cpu(&or, false);
+        assert_eq!(costs.predict_on_cpu(&or, true), idle);
+        (0..1000).for_each(|_| costs.observe_on_cpu(costs.modelled(&or, Route::Cpu), true, 3 * idle));
+        let busy = costs.predict_on_cpu(&or, true).as_secs_f64() / idle.as_secs_f64();
+        assert!((2.9..3.1).contains(&busy), "{busy}");
+        assert_eq!(costs.predict_on_cpu(&or, false), idle);
+        (0..1000).for_each(|_| costs.observe_on_cpu(costs.modelled(&or, Route::Cpu), false, 2 * idle));
+        let ratio = costs.predict(&or, Route::Cpu).as_secs_f64() / idle.as_secs_f64();
+        assert!((1.9..2.1).contains(&ratio), "{ratio}");
     }
 
     #[test]

@@ -95,6 +95,12 @@ impl Model {
                 weights[bytes] = 1.0 / 18.0;
                 700.0
             }
+            // A few threads copy one query's lists, and no other query shares them.
+            Route::GpuUploadSingle => {
+                weights[work] = 0.002;
+                weights[bytes] = 1.0 / 6.0;
+                100_000.0
+            }
         };
         Model { nodes: Vec::new(), leaves: vec![Leaf { intercept, weights, least: 0.0, most: 1e15 }] }
     }
