@@ -20,8 +20,8 @@ use std::ops::Range;
 /// A batch is divided into this many parts for each thread block that the device runs at once, so that all SMs finish
 /// at about the same time: ORs, whose work is predicted less well, into more than ANDs. A single query gets one wave of
 /// thread blocks; a second wave would serialize. Like all constants here, measured in decision 17.
-const AND_WAVES: u64 = 8;
-const OR_WAVES: u64 = 16;
+const AND_WAVES: u32 = 8;
+const OR_WAVES: u32 = 16;
 /// The fewest documents in a part of an OR, or of an AND of bitmaps.
 const FEWEST_DOCUMENTS: u32 = 32_768;
 /// The fewest slices of blocks of the shortest list in a part of any other AND: one for each warp.
@@ -57,6 +57,8 @@ pub struct Batch {
     pub arena_keys: u64,
     /// The lists that are not resident.
     pub upload: UploadPlan,
+    /// The work and the number of each job, the longest first.
+    longest_first: Vec<(u64, u32)>,
 }
 
 /// The share of the device that a query gets.
@@ -67,6 +69,13 @@ struct Share {
     concurrent: u32,
 }
 
+/// The predicted work of a batch, by operation.
+#[derive(Default)]
+struct BatchWork {
+    and: u64,
+    or: u64,
+}
+
 /// How the thread blocks of each operation are divided among the plans of a batch, in proportion to their predicted
 /// work.
 struct Division {
@@ -74,36 +83,35 @@ struct Division {
     or: Divided,
 }
 
-/// The thread blocks of one operation.
-#[derive(Clone, Copy)]
+/// The thread blocks of one operation. Shares are computed for every job of a batch: by multiplications, since integer
+/// divisions would take longer than the rest of its row.
 struct Divided {
-    /// Parts of the batch.
-    parts: u64,
-    /// The work of all its plans.
-    work: u64,
-    /// `parts` divided by the thread blocks that run at once.
-    waves: u64,
+    /// Parts of the batch for each unit of work.
+    parts_per_work: f64,
+    /// Thread blocks that run at once, for each part.
+    concurrent_per_part: f64,
 }
 
 impl Division {
-    fn new(context: &Context<'_>, plans: &[PlanRows<'_>]) -> Division {
+    fn new(context: &Context<'_>, jobs: usize, work: &BatchWork) -> Division {
         let or_blocks = if is_bitpack(context.index) { OR_BLOCKS_PER_SM } else { OR_BLOCKS_PER_SM_ANY };
-        let of = |operation, blocks_per_sm: u32, waves: u64| {
-            let stages = plans.iter().flat_map(|plan| plan.stages).filter(|stage| stage.operation == operation);
-            let waves = if plans.len() == 1 { 1 } else { waves };
-            let parts = waves * u64::from(blocks_per_sm) * u64::from(context.gpu.properties().multiprocessors);
-            Divided { parts, work: stages.map(|stage| stage.work).sum::<u64>().max(1), waves }
+        let of = |blocks_per_sm: u32, waves: u32, work: u64| {
+            let waves = if jobs == 1 { 1 } else { waves };
+            let parts = waves * blocks_per_sm * context.gpu.properties().multiprocessors;
+            let parts_per_work = f64::from(parts) / work.max(1) as f64;
+            Divided { parts_per_work, concurrent_per_part: 1.0 / f64::from(waves) }
         };
-        Division { and: of(Operation::And, AND_BLOCKS_PER_SM, AND_WAVES), or: of(Operation::Or, or_blocks, OR_WAVES) }
+        Division { and: of(AND_BLOCKS_PER_SM, AND_WAVES, work.and), or: of(or_blocks, OR_WAVES, work.or) }
     }
 
     fn share(&self, stage: &StageRow) -> Share {
-        let Divided { parts, work, waves } = match stage.operation {
-            Operation::And => self.and,
-            Operation::Or => self.or,
+        let Divided { parts_per_work, concurrent_per_part } = match stage.operation {
+            Operation::And => &self.and,
+            Operation::Or => &self.or,
         };
-        let parts = u128::from(parts) * u128::from(stage.work) / u128::from(work);
-        Share { parts: parts.max(1) as u32, concurrent: (parts / u128::from(waves)) as u32 }
+        // A plan that is alone gets all parts, whatever the rounding.
+        let parts = stage.work as f64 * parts_per_work + 1e-3;
+        Share { parts: (parts as u32).max(1), concurrent: (parts * concurrent_per_part) as u32 }
     }
 }
 
@@ -115,13 +123,23 @@ impl Batch {
     /// memory.
     pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
         let mut batch = self.emptied(jobs.len());
-        let plans: Vec<PlanRows<'_>> = jobs.iter().map(Job::rows).collect();
-        let division = Division::new(context, &plans);
-        let mut longest_first: Vec<(u64, usize)> = plans.iter().map(PlanRows::work).zip(0..).collect();
+        let (mut longest_first, mut work) = (std::mem::take(&mut batch.longest_first), BatchWork::default());
+        for (job, number) in jobs.iter().zip(0..) {
+            let rows = job.rows();
+            for stage in rows.stages {
+                match stage.operation {
+                    Operation::And => work.and += stage.work,
+                    Operation::Or => work.or += stage.work,
+                }
+            }
+            longest_first.push((rows.work(), number));
+        }
+        let division = Division::new(context, jobs.len(), &work);
         // Short queries fill the gaps at the end.
         longest_first.sort_unstable_by_key(|&(work, number)| (Reverse(work), number));
-        for (_, number) in longest_first {
-            let (rows, first) = (plans[number], batch.queries.len());
+        for &(_, number) in &longest_first {
+            let (number, first) = (number as usize, batch.queries.len());
+            let rows = jobs[number].rows();
             for stage in rows.stages.iter().take(stages.end).skip(stages.start) {
                 batch.push(stage, rows, division.share(stage));
                 batch.add_lists(context, rows);
@@ -131,6 +149,7 @@ impl Batch {
             later.zip(first as u32..).for_each(|(query, before)| query.after = before);
             batch.stages[number] = first..batch.queries.len();
         }
+        batch.longest_first = longest_first;
         batch
     }
 
@@ -149,6 +168,7 @@ impl Batch {
             and_parts: empty(self.and_parts),
             or_parts: empty(self.or_parts),
             blocks: empty(self.blocks),
+            longest_first: empty(self.longest_first),
             stages,
             ..Batch::default()
         }
@@ -316,6 +336,26 @@ mod tests {
         };
         assert_eq!([&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(blocks, 0)), [0, 0, 2, 5]);
         assert_eq!([&[1][..], &[5, 9], &[1, 1000]].map(|blocks| most_slices(blocks, 1)), [2, 2, 5]);
+    }
+
+    #[test]
+    fn a_plan_that_is_alone_gets_all_parts_and_others_share_them_by_their_work() {
+        let divided = |parts: u32, work: u64, waves: f64| Divided {
+            parts_per_work: f64::from(parts) / work as f64,
+            concurrent_per_part: 1.0 / waves,
+        };
+        let share = |or: Divided, work: u64| {
+            let stage = StageRow { operation: Operation::Or, k: 1, seed: 0, capacity: 0, shift: 0, work };
+            let Share { parts, concurrent } = Division { and: divided(0, 1, 1.0), or }.share(&stage);
+            (parts, concurrent)
+        };
+        for work in [1, 3, 7, 1_000_003, 49_999_991, u64::from(u32::MAX) * 1024] {
+            for parts in [1, 132, 396, 528] {
+                assert_eq!(share(divided(parts, work, 1.0), work), (parts, parts), "{work}");
+            }
+        }
+        assert_eq!(share(divided(8 * 528, 1_000_000, 8.0), 500_000), (4 * 528, 264));
+        assert_eq!(share(divided(8 * 528, 1_000_000, 8.0), 1), (1, 0));
     }
 
     #[test]

@@ -97,11 +97,15 @@ impl Queue {
                 true => (1, 0..1),
                 false => (rules.size_of_batch(jobs), 0..usize::MAX),
             };
-            let taken = jobs.drain(..count).map(|(_, job)| job);
-            let (cancelled, jobs): (Vec<Job>, Vec<Job>) = taken.partition(Job::is_cancelled);
-            cancelled.into_iter().for_each(|job| job.end(Err(Unanswered::Cancelled)));
-            if !jobs.is_empty() {
-                return Some(Request { jobs, stages, before: Answer::default() });
+            let mut taken = Vec::with_capacity(count);
+            for (_, job) in jobs.drain(..count) {
+                match job.is_cancelled() {
+                    true => job.end(Err(Unanswered::Cancelled)),
+                    false => taken.push(job),
+                }
+            }
+            if !taken.is_empty() {
+                return Some(Request { jobs: taken, stages, before: Answer::default() });
             }
         }
     }

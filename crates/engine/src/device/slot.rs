@@ -4,7 +4,7 @@
 //! rows travel as the argument of the launch, and the kernel writes the answer to host memory.
 
 use super::Context;
-use super::answers::BatchAnswers;
+use super::answers::AnswerMemory;
 use super::batch::{Batch, is_bitpack};
 use super::buffers::{Buffers, address, grow};
 use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant};
@@ -36,8 +36,9 @@ pub struct Slot {
     /// Counts, work and keys of the answers.
     answers: Buffers,
     in_flight: Option<InFlight>,
-    /// The last batch, whose memory the next one uses.
+    /// The last batch, whose memory the next one uses, and answers of earlier ones.
     batch: Batch,
+    answer_memory: AnswerMemory,
     /// How often the answers of single queries were polled: now and then the stream is queried.
     polls: u32,
 }
@@ -80,6 +81,7 @@ impl Slot {
             answers,
             in_flight: None,
             batch: Batch::default(),
+            answer_memory: AnswerMemory::default(),
             polls: 0,
         }
     }
@@ -269,7 +271,7 @@ impl Slot {
         };
         let steps = submitted.steps(durations, context.place);
         let Submitted { batch, layout, bytes_uploaded, .. } = submitted;
-        let mut answers = BatchAnswers::new(batch, layout, self.answers.host(), *bytes_uploaded)?;
+        let mut answers = self.answer_memory.take().filled(batch, layout, self.answers.host(), *bytes_uploaded)?;
         let InFlight { request, submitted } = self.in_flight.take().expect("it was there");
         observe(&request, submitted.start);
         (answers.steps, answers.before) = (steps, request.before);
@@ -280,6 +282,7 @@ impl Slot {
             return Ok(Some(Request { jobs: request.jobs, stages, before }));
         }
         let answers = Arc::new(answers);
+        self.answer_memory.keep(&answers);
         Job::end_all(request.jobs, &answers);
         Ok(None)
     }

@@ -226,7 +226,8 @@ impl Submission {
         let (jobs, cost) = costs.fold((0, 0), |(jobs, sum), cost| (jobs + 1, sum + cost.as_nanos() as u64));
         let missing = Missing(AtomicUsize::new(jobs));
         backlog.add(jobs, cost);
-        let state = Mutex::new(State { outcomes, batches: Vec::new(), waker: None });
+        // Allocated here rather than by the device's thread; most submissions are answered by one batch or two.
+        let state = Mutex::new(State { outcomes, batches: Vec::with_capacity(2), waker: None });
         Arc::new(Submission { plans, prepared, rows, missing, backlog: Arc::clone(backlog), jobs, cost, state })
     }
 
