@@ -17,6 +17,11 @@ pub fn sample(queries: &[String], count: usize) -> Vec<String> {
     spread(&reported(queries).cloned().collect::<Vec<_>>(), count)
 }
 
+/// Takes `count` queries spread evenly over the half of a log that is for tuning.
+pub fn tuning_sample(queries: &[String], count: usize) -> Vec<String> {
+    spread(&queries.iter().step_by(2).cloned().collect::<Vec<_>>(), count)
+}
+
 /// The half of a log that is kept for reporting: every second query.
 fn reported(queries: &[String]) -> impl Iterator<Item = &String> {
     queries.iter().skip(1).step_by(2)
@@ -62,6 +67,7 @@ mod tests {
         assert_eq!(sample(&queries, 5), ["1", "5", "9", "13", "17"]);
         assert_eq!(sample(&queries, 100).len(), 10);
         assert!(sample(&[], 3).is_empty());
+        assert_eq!(tuning_sample(&queries, 5), ["0", "4", "8", "12", "16"]);
     }
 
     #[test]

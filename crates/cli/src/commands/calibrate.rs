@@ -25,7 +25,8 @@ pub struct Arguments {
     /// The time for all measurements, in seconds
     #[arg(long, value_name = "N", default_value_t = 30)]
     seconds: u64,
-    /// Also measure how far predictions are off for the queries of this file, answered one by one with ten hits
+    /// A query log. Every other query is used for calibration, which makes predictions better for such queries; for the
+    /// rest, answered one by one with ten hits, this prints how far predictions are off
     #[arg(long, value_name = "FILE")]
     queries: Option<PathBuf>,
     /// Print JSON
@@ -66,7 +67,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let engines = Engines::open(&index, &arguments.executor)?;
     let device = engines.resident.as_ref().and_then(Engine::device_name).unwrap_or_else(|| "cpu".to_owned());
     let calibration = Calibration::new(&engines.cpu, Duration::from_secs(arguments.seconds));
+    let log = arguments.queries.as_deref().map_or(Ok(Vec::new()), read_log)?;
+    let (used, unused) = every_other(log);
     let calibration = Calibration {
+        queries: &used,
         resident: engines.resident.as_ref(),
         uploading: engines.uploading.as_ref(),
         ..calibration.simulated(arguments.executor.is_simulated())
@@ -76,10 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::new("too little was measured; index more documents, or give more --seconds"));
     }
     let file = folder.save(&index, &device, &calibrated.costs)?;
-    let queries = match &arguments.queries {
-        Some(path) => errors_on(path, &calibration, &calibrated)?,
-        None => Vec::new(),
-    };
+    let queries = errors_on(&unused, &calibration, &calibrated)?;
     let report = Report { device: &device, fits: &calibrated.fits, queries, file: &file };
     let mut out = stdout();
     match arguments.json {
@@ -108,13 +109,31 @@ impl Engines {
     }
 }
 
-/// Measures the error of predictions for the queries of a file.
-fn errors_on(path: &Path, calibration: &Calibration<'_>, calibrated: &Calibrated) -> Result<Vec<OnQueries>, Failure> {
-    let topics = Topics::open(path, None)?.topics;
+/// The texts of the queries in a file.
+fn read_log(path: &Path) -> Result<Vec<String>, Failure> {
+    Ok(Topics::open(path, None)?.topics.into_iter().map(|topic| topic.text).collect())
+}
+
+/// The queries at even and at odd positions.
+fn every_other(queries: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let (even, odd): (Vec<_>, Vec<_>) = queries.into_iter().enumerate().partition(|(number, _)| number % 2 == 0);
+    let texts = |queries: Vec<(usize, String)>| queries.into_iter().map(|(_, text)| text).collect();
+    (texts(even), texts(odd))
+}
+
+/// Measures the error of predictions for some queries.
+fn errors_on(
+    queries: &[String],
+    calibration: &Calibration<'_>,
+    calibrated: &Calibrated,
+) -> Result<Vec<OnQueries>, Failure> {
     let mut errors = Vec::new();
+    if queries.is_empty() {
+        return Ok(errors);
+    }
     for mode in [Mode::And, Mode::Or] {
         let plan = |text: &str| calibration.cpu.plan(&Query::new(text).mode(mode));
-        let plans: Vec<Plan> = topics.iter().map(|topic| plan(&topic.text)).collect::<Result<_, _>>()?;
+        let plans: Vec<Plan> = queries.iter().map(|text| plan(text)).collect::<Result<_, _>>()?;
         let plans: Vec<Plan> = plans.into_iter().filter(|plan| !plan.stages.is_empty()).collect();
         let costs = &calibrated.costs;
         let mut add = |route: Route, errors_of: Errors| {
@@ -137,17 +156,17 @@ fn cores() -> usize {
 impl Report<'_> {
     fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
         writeln!(out, "device  {}", self.device)?;
-        writeln!(out, "\n{:<10}  {:<9}  {:>7}  {:>6}  {:>6}", "route", "operation", "samples", "leaves", "error")?;
+        writeln!(out, "\n{:<17}  {:<9}  {:>7}  {:>6}  {:>6}", "route", "operation", "samples", "leaves", "error")?;
         for Fit { route, operation, samples, leaves, error } in self.fits {
             let (samples, error) = (count(*samples as u64), error.map_or("-".to_owned(), percent));
-            writeln!(out, "{route:<10}  {operation:<9}  {samples:>7}  {leaves:>6}  {error:>6}")?;
+            writeln!(out, "{route:<17}  {operation:<9}  {samples:>7}  {leaves:>6}  {error:>6}")?;
         }
         if !self.queries.is_empty() {
-            writeln!(out, "\n{:<10}  {:<9}  {:>7}  {:>6}  {:>8}", "route", "mode", "queries", "error", "learning")?;
+            writeln!(out, "\n{:<17}  {:<9}  {:>7}  {:>6}  {:>8}", "route", "mode", "queries", "error", "learning")?;
         }
         for OnQueries { route, mode, queries, errors } in &self.queries {
             let (queries, error, learning) = (count(*queries as u64), percent(errors.error), percent(errors.learning));
-            writeln!(out, "{route:<10}  {mode:<9}  {queries:>7}  {error:>6}  {learning:>8}")?;
+            writeln!(out, "{route:<17}  {mode:<9}  {queries:>7}  {error:>6}  {learning:>8}")?;
         }
         writeln!(out, "\nstored in {}", self.file.display())?;
         Ok(())

@@ -5,6 +5,9 @@
 //! drawn alike, and the other lists are as long or longer. Terms of real queries go together, and an AND of such terms
 //! has more to do than one of unrelated terms; so in a third of the plans, all terms are in one document, as far as the
 //! grid's terms allow it. Plans that take long are drawn less often ([`Grid::keeps`]), or they would take all the time.
+//!
+//! If there are queries of a log, most plans are theirs: what terms of real queries have in common decides how
+//! much an algorithm can skip, and no grid has it.
 
 use crate::algorithms::L1_WINDOW;
 use crate::query::plan::{Operation, Plan};
@@ -29,6 +32,9 @@ const K: [usize; 4] = [10, 10, 100, 1000];
 
 /// In one of this many plans, all terms are in one document.
 const PLANS_PER_RELATED: usize = 3;
+/// If there are queries of a log, one in this many plans is drawn from the grid all the same, for queries that are not
+/// like those of the log.
+const PLANS_PER_GRID_PLAN: usize = 4;
 /// One in this many plans is a part of a plan, so that models learn what a shorter range saves.
 const PLANS_PER_PART: usize = 16;
 
@@ -89,12 +95,14 @@ pub struct Grid<'a> {
     index: &'a Index,
     /// Terms by the power of two of their lists' lengths, shortest first; none is empty.
     lengths: Arc<[Vec<Term>]>,
+    /// Queries of a log.
+    queries: &'a [String],
     random: Random,
 }
 
 impl<'a> Grid<'a> {
     /// Chooses the terms.
-    pub fn new(index: &'a Index) -> Result<Grid<'a>, IndexError> {
+    pub fn new(index: &'a Index, queries: &'a [String]) -> Result<Grid<'a>, IndexError> {
         let mut random = Random(SEED);
         let mut lengths: Vec<Vec<Term>> = vec![Vec::new(); u32::BITS as usize];
         for term in sample_by_bytes(index, &mut random)? {
@@ -102,7 +110,7 @@ impl<'a> Grid<'a> {
             lengths[postings.max(1).ilog2() as usize].push(term);
         }
         lengths.retain(|terms| !terms.is_empty());
-        Ok(Grid { index, lengths: lengths.into(), random })
+        Ok(Grid { index, lengths: lengths.into(), queries, random })
     }
 
     /// The same terms, drawn in another order.
@@ -137,16 +145,35 @@ impl<'a> Grid<'a> {
         number * predicted.as_secs_f64() <= most.as_secs_f64()
     }
 
+    /// Draws a plan with an operation and a number of hits, from the log or from the grid. The grid is not empty.
+    pub fn single(&mut self, operation: Operation, k: usize) -> Result<Plan, PlanError> {
+        let cell = self.cell(operation, k);
+        if !self.queries.is_empty() && self.random.below(PLANS_PER_GRID_PLAN) > 0 {
+            let query = Query::new(self.random.pick(self.queries).as_str()).mode(cell.mode).k(k);
+            let plan = Planner::new(self.index).plan(&query)?;
+            // A query without a list takes no time.
+            if !plan.stages.is_empty() {
+                return Ok(self.maybe_part_of(plan));
+            }
+        }
+        self.plan(cell)
+    }
+
     /// Draws a plan of a cell.
     pub fn plan(&mut self, cell: Cell) -> Result<Plan, PlanError> {
         let query = Query::new("").mode(cell.mode).k(cell.k);
         let terms = self.terms(cell)?;
         let terms = terms.into_iter().map(|Term { text, .. }| QueryTerm { term: text, weight: 1.0 }).collect();
         let plan = Planner::new(self.index).plan_terms(&query, terms)?;
-        Ok(match self.random.below(PLANS_PER_PART) {
+        Ok(self.maybe_part_of(plan))
+    }
+
+    /// Now and then a part of a plan, else the whole.
+    fn maybe_part_of(&mut self, plan: Plan) -> Plan {
+        match self.random.below(PLANS_PER_PART) {
             0 => self.part_of(&plan),
             _ => plan,
-        })
+        }
     }
 
     /// A half, a quarter or an eighth of a plan, somewhere in the collection.
@@ -253,7 +280,7 @@ mod tests {
     fn plans_are_those_of_their_cells_and_the_same_each_time() {
         let (_folder, index) = index_of(600);
         let draw = || {
-            let mut grid = Grid::new(&index).unwrap().fork(7);
+            let mut grid = Grid::new(&index, &[]).unwrap().fork(7);
             let cell = |number: usize| grid.cell([Operation::And, Operation::Or][number % 2], K[number % K.len()]);
             let cells: Vec<Cell> = (0..200).map(cell).collect();
             let plans = cells.iter().map(|&cell| (cell, grid.plan(cell).unwrap()));
@@ -263,7 +290,7 @@ mod tests {
         assert!(plans.iter().zip(&draw()).all(|(one, other)| one.1.to_string() == other.1.to_string()));
         for (cell, plan) in &plans {
             let shortest = plan.lists.iter().map(|list| list.postings).min().unwrap();
-            let lengths = &Grid::new(&index).unwrap().lengths;
+            let lengths = &Grid::new(&index, &[]).unwrap().lengths;
             let driver = &lengths[cell.length][0];
             let driver = index.summary_at(driver.span).unwrap().postings;
             assert_eq!(shortest.ilog2(), driver.ilog2(), "{cell:?}\n{plan}");
@@ -276,7 +303,7 @@ mod tests {
     #[test]
     fn related_terms_share_a_document() {
         let (_folder, index) = index_of(600);
-        let mut grid = Grid::new(&index).unwrap();
+        let mut grid = Grid::new(&index, &[]).unwrap();
         let driver = grid.lengths[0][0].clone();
         let related = grid.related(&driver, 0).unwrap().concat();
         let documents = |term: &Term| {
@@ -299,7 +326,7 @@ mod tests {
     #[test]
     fn threads_draw_different_plans_from_the_same_terms() {
         let (_folder, index) = index_of(600);
-        let grid = Grid::new(&index).unwrap();
+        let grid = Grid::new(&index, &[]).unwrap();
         let draw = |number: u64| {
             let mut grid = grid.fork(number);
             (0..20).map(|_| grid.cell(Operation::Or, 10)).collect::<Vec<_>>()
@@ -311,7 +338,7 @@ mod tests {
     #[test]
     fn short_queries_are_drawn_most_often_and_long_ones_too() {
         let (_folder, index) = index_of(600);
-        let mut grid = Grid::new(&index).unwrap();
+        let mut grid = Grid::new(&index, &[]).unwrap();
         let mut drawn = [0; 33];
         (0..8000).for_each(|_| drawn[grid.cell(Operation::And, 10).terms] += 1);
         let weights: usize = TERMS.iter().map(|(_, weight)| weight).sum();
@@ -324,7 +351,7 @@ mod tests {
     #[test]
     fn what_takes_four_times_the_limit_is_kept_once_in_four_times() {
         let (_folder, index) = index_of(0);
-        let mut grid = Grid::new(&index).unwrap();
+        let mut grid = Grid::new(&index, &[]).unwrap();
         let most = Duration::from_millis(1);
         let mut kept = |predicted: Duration| (0..4000).filter(|_| grid.keeps(predicted, most)).count();
         assert_eq!([kept(Duration::ZERO), kept(most)], [4000, 4000]);
@@ -334,6 +361,6 @@ mod tests {
     #[test]
     fn the_grid_of_an_empty_index_is_empty() {
         let (_folder, index) = index_of(0);
-        assert!(Grid::new(&index).unwrap().is_empty());
+        assert!(Grid::new(&index, &[]).unwrap().is_empty());
     }
 }

@@ -84,9 +84,9 @@ impl Deadline {
 
 /// Measures until the time is over or there are enough samples.
 pub fn measure(calibration: &Calibration<'_>) -> Result<Vec<Measured>, CalibrationError> {
-    let Calibration { cpu, budget, .. } = *calibration;
+    let Calibration { cpu, budget, queries, .. } = *calibration;
     let deadline = Deadline::new(budget);
-    let grid = Grid::new(cpu.index())?;
+    let grid = Grid::new(cpu.index(), queries)?;
     let mut samples = Samples::default();
     if grid.is_empty() {
         return Ok(samples.measured);

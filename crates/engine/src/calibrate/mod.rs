@@ -41,6 +41,8 @@ pub struct Calibration<'a> {
     pub resident: Option<&'a Engine>,
     /// A GPU that uploads the lists of each batch.
     pub uploading: Option<&'a Engine>,
+    /// Queries of a log like those that will be asked, from which most plans are drawn that are answered alone.
+    pub queries: &'a [String],
     /// Plans of a measured batch.
     pub batch: usize,
     /// The time for all measurements.
@@ -74,7 +76,8 @@ impl<'a> Calibration<'a> {
     /// Measures the CPU on half of the cores, and no GPU until `resident` and `uploading` are set.
     pub fn new(cpu: &'a Engine, budget: Duration) -> Calibration<'a> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Calibration { cpu, threads: (cores / 2).max(1), resident: None, uploading: None, batch: BATCH, budget }
+        let threads = (cores / 2).max(1);
+        Calibration { cpu, threads, resident: None, uploading: None, queries: &[], batch: BATCH, budget }
     }
 
     /// With batches for the simulator, if it is the device.
@@ -189,8 +192,7 @@ mod tests {
         let (_folder, index) = index_of(2000);
         let cpu = Engine::new(Arc::new(index));
         let budget = Duration::from_millis(300);
-        let calibrated =
-            Calibration { cpu: &cpu, threads: 2, resident: None, uploading: None, batch: 8, budget }.run().unwrap();
+        let calibrated = Calibration { threads: 2, batch: 8, ..Calibration::new(&cpu, budget) }.run().unwrap();
         let fitted: Vec<_> = calibrated.fits.iter().map(|fit| (fit.route, fit.operation)).collect();
         assert_eq!(fitted, [("cpu", "and"), ("cpu", "or")]);
         assert!(
@@ -214,6 +216,7 @@ mod tests {
             threads: 1,
             resident: Some(&resident),
             uploading: Some(&uploading),
+            queries: &["word3 word50".to_owned()],
             batch: 4,
             budget: Duration::from_secs(3),
         };
@@ -228,8 +231,7 @@ mod tests {
         let (_folder, index) = index_of(0);
         let cpu = Engine::new(Arc::new(index));
         let budget = Duration::from_millis(50);
-        let calibrated =
-            Calibration { cpu: &cpu, threads: 2, resident: None, uploading: None, batch: 8, budget }.run().unwrap();
+        let calibrated = Calibration { threads: 2, batch: 8, ..Calibration::new(&cpu, budget) }.run().unwrap();
         assert!(calibrated.fits.is_empty());
     }
 }

@@ -17,7 +17,7 @@ const IN_TURNS: usize = 512;
 /// The samples of all threads for an operation that the time should suffice for.
 const WANTED: usize = 3000;
 /// The most samples of all threads for an operation; more hardly improve a model.
-const ENOUGH: usize = 10_000;
+const ENOUGH: usize = 20_000;
 /// Plans that are predicted to take longer than this, in nanoseconds for each document of the index, are drawn less
 /// often: about twice the mean of Terabyte-2005 over 8.8 million documents (105 us for an AND, 623 us for an OR). With
 /// more long plans among them, short ones would find less in the caches than they do in a log.
@@ -66,8 +66,7 @@ impl<'a> OnCpu<'a> {
         let (k, most) = (self.grid.k(), self.most(operation));
         let (mut plans, mut predicted) = (Vec::with_capacity(IN_TURNS), Duration::ZERO);
         while plans.len() < IN_TURNS && predicted < self.longest_turn && !self.deadline.is_over() {
-            let cell = self.grid.cell(operation, k);
-            let plan = self.grid.plan(cell)?;
+            let plan = self.grid.single(operation, k)?;
             let time = cpu_time(&plan);
             if self.grid.keeps(time, most) {
                 predicted += time * RUNS as u32;

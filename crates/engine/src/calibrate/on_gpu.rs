@@ -87,8 +87,7 @@ impl<'a> OnGpu<'a> {
         let (k, most) = (self.grid.k(), self.shares.most(route));
         let mut plans = Vec::with_capacity(IN_TURNS);
         while plans.len() < IN_TURNS.min(self.calibration.batch) && !self.deadline.is_over() {
-            let cell = self.grid.cell(operation, k);
-            let plan = self.grid.plan(cell)?;
+            let plan = self.grid.single(operation, k)?;
             let predicted = self.formulas.predict(&Features::of(&plan), route);
             if self.grid.keeps(predicted, most) {
                 plans.push(plan);

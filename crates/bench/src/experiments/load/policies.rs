@@ -11,7 +11,8 @@ use super::tables::{QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
 use crate::load::{ClosedLoop, Load, Way, with_delays};
-use crate::result::Measurement;
+use crate::result::{Label, Measurement};
+use crate::statistics::Spread;
 use crate::table::{Table, number};
 use lanner::{Engine, Policy};
 
@@ -68,21 +69,39 @@ fn measure(setup: &Setup<'_>, engines: &[(Policy, Engine)], set: &LogSet, lists:
         let is_light = load == LOADS[0];
         for way in if is_light { vec![Way::Submit, Way::Search] } else { vec![Way::Submit] } {
             let by = if way == Way::Submit { "submit" } else { "search" };
-            for (policy, engine) in engines {
-                let found = at_rate(setup, (engine, set), (share * reference, part.run_s), way)?;
-                let row = |kind| {
-                    let labels =
-                        set.measurement(kind, &[("lists", &lists), ("load", &load), ("by", &by), ("policy", policy)]);
-                    labels.with("offered_a_second", share * reference)
-                };
-                rows.push(found.add_to(row("policy")));
-                if is_light {
-                    rows.extend(of_shortest(&found, set, row("shortest")));
+            let mut turns = Vec::new();
+            // Few queries arrive at light load, so that one run says little.
+            for _ in 0..if is_light { part.repetitions } else { 1 } {
+                for (policy, engine) in engines {
+                    let found = at_rate(setup, (engine, set), (share * reference, part.run_s), way)?;
+                    let labels: [Label<'_>; 4] = [("lists", &lists), ("load", &load), ("by", &by), ("policy", policy)];
+                    let row = |kind| set.measurement(kind, &labels).with("offered_a_second", share * reference);
+                    turns.push(found.add_to(row("policy")));
+                    turns.extend(of_shortest(&found, set, row("shortest")).filter(|_| is_light));
                 }
             }
+            rows.extend(medians(turns));
         }
     }
     Ok(rows)
+}
+
+/// Of measurements with the same kind and labels, one with the medians of their values, in the order of the first.
+fn medians(rows: Vec<Measurement>) -> Vec<Measurement> {
+    let mut cells: Vec<Vec<Measurement>> = Vec::new();
+    for row in rows {
+        match cells.iter_mut().find(|cell| cell[0].is(&row.kind, &row.labels)) {
+            Some(cell) => cell.push(row),
+            None => cells.push(vec![row]),
+        }
+    }
+    let median = |cell: Vec<Measurement>| {
+        let names: Vec<String> = cell[0].values.keys().cloned().collect();
+        let value = |name: &str| Spread::of(cell.iter().map(|row| row.value(name))).median;
+        let values = names.into_iter().map(|name| (name.clone(), value(&name))).collect();
+        Measurement { values, ..cell[0].clone() }
+    };
+    cells.into_iter().map(median).collect()
 }
 
 /// The delays of the shortest queries of a run, if it had any.
@@ -155,6 +174,7 @@ fn policy_table(setup: &Setup<'_>, title: &str, rows: &[Measurement]) -> Table {
             "Loads: {light}, {medium} and {heavy} % of the capacity of the weakest policy but one. By submit: through the \
              queue of the engine; by search: on the thread that asks."
         ),
+        &format!("At light load: medians of {} runs, in turns with the other policies.", setup.run.part.repetitions),
         "* Queries arrived faster than they were answered, or were refused: the delays depend on the length of the run.",
     ])
 }
@@ -168,6 +188,14 @@ fn compared_table(rows: &[Measurement]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_of_a_cell_become_their_median() {
+        let row = |policy: &str, mean: f64| Measurement::new("policy", &[("policy", &policy)]).with("mean_us", mean);
+        let rows =
+            [row("cpu", 3.0), row("gpu", 9.0), row("cpu", 1.0), row("gpu", 7.0), row("cpu", 2.0), row("gpu", 8.0)];
+        assert_eq!(medians(rows.to_vec()), [row("cpu", 2.0), row("gpu", 8.0)]);
+    }
 
     #[test]
     fn auto_is_compared_with_the_best_policy_that_keeps_up() {

@@ -6,6 +6,7 @@ use crate::experiments::Findings;
 use crate::experiments::gpu::workload::{self, Wanted, Workload};
 use crate::load::{ClosedLoop, QuerySet, Questions, RunLength, StreamLoad};
 use crate::machine::cores;
+use crate::query_log;
 use crate::result::{Label, Measurement};
 use lanner::internals::calibrate::{Calibration, Folder};
 use lanner::internals::query::cost::{Costs, Features, Route};
@@ -17,6 +18,8 @@ use std::time::Duration;
 
 /// How long an engine runs before it is measured, so that its buffers have grown.
 const WARM_UP_S: f64 = 0.2;
+/// Queries for calibration, of the first log's half that is for tuning.
+const CALIBRATED: usize = 4096;
 
 /// What is measured.
 pub struct Setup<'a> {
@@ -98,7 +101,7 @@ impl<'a> Setup<'a> {
             return Err(BenchError::Usage("--only log= and mode= select nothing".to_owned()));
         }
         let mut setup = Setup { run, device, folder, index, costs: Costs::default(), sets: Vec::new() };
-        setup.costs = setup.calibrate()?;
+        setup.costs = setup.calibrate(&query_log::tuning_sample(&context.read_log(&part.logs[0])?, CALIBRATED))?;
         setup.sets = sets.into_iter().map(|(log, set)| LogSet::new(log, set, &setup.costs)).collect();
         Ok((setup, findings))
     }
@@ -108,8 +111,8 @@ impl<'a> Setup<'a> {
         self.folder.join("costs")
     }
 
-    /// Reads the costs of this device and index, or measures them.
-    fn calibrate(&self) -> Result<Costs> {
+    /// Reads the costs of this device and index, or measures them with queries of a log.
+    fn calibrate(&self, queries: &[String]) -> Result<Costs> {
         let (say, name) = (self.run.context.say, &self.device.properties().name);
         let folder = Folder::new(self.costs_folder());
         if let Some(costs) = folder.load(&self.index, name)? {
@@ -124,7 +127,8 @@ impl<'a> Setup<'a> {
         uploading.connect()?;
         let (cpu, budget) = (engine(), Duration::from_secs_f64(self.run.part.calibration_s));
         let calibration = Calibration::new(&cpu, budget).simulated(self.device.properties().is_simulated);
-        let calibration = Calibration { resident: Some(&resident), uploading: Some(&uploading), ..calibration };
+        let calibration =
+            Calibration { resident: Some(&resident), uploading: Some(&uploading), queries, ..calibration };
         let costs = calibration.run()?.costs;
         folder.save(&self.index, name, &costs)?;
         Ok(costs)
