@@ -24,13 +24,23 @@ pub struct QuerySet {
     pub plans: Arc<Vec<Plan>>,
     /// [`hash_of`] the hits of each query.
     pub hashes: Vec<u64>,
-    /// The external ids of the hits of each query.
-    pub ids: Vec<Ids>,
+    /// [`hash_of_ids`] of the hits of each query.
+    pub id_hashes: Vec<u64>,
 }
 
 /// A number that differs, as good as certainly, between answers with other documents, scores or order.
 pub fn hash_of(hits: impl Iterator<Item = (DocId, u32)>) -> u64 {
     hits.fold(0, |hash, (document, units)| mix(hash, u64::from(document.0) << 32 | u64::from(units)))
+}
+
+/// The same for external ids.
+pub fn hash_of_ids(ids: &Ids) -> u64 {
+    let of_id = |hash: u64, id: &str| {
+        let chunks = id.as_bytes().chunks(8);
+        let word = |chunk: &[u8]| chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        chunks.fold(mix(hash, id.len() as u64), |hash, chunk| mix(hash, word(chunk)))
+    };
+    ids.iter().fold(0, of_id)
 }
 
 impl QuerySet {
@@ -41,12 +51,12 @@ impl QuerySet {
         let planner = Planner::new(index);
         let plans = queries.iter().map(|query| planner.plan(query)).collect::<Result<Vec<Plan>, _>>();
         let plans = plans.map_err(SearchError::from)?;
-        let (mut hashes, mut ids) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));
+        let (mut hashes, mut id_hashes) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));
         for answer in Cpu::new(Arc::clone(index), threads).run(&plans)? {
             hashes.push(hash_of(answer.hits.iter().map(|&Scored { document, units }| (document, units))));
-            ids.push(index.ids(answer.hits.iter().map(|hit| hit.document))?);
+            id_hashes.push(hash_of_ids(&index.ids(answer.hits.iter().map(|hit| hit.document))?));
         }
-        Ok(QuerySet { questions, queries: Arc::new(queries), plans: Arc::new(plans), hashes, ids })
+        Ok(QuerySet { questions, queries: Arc::new(queries), plans: Arc::new(plans), hashes, id_hashes })
     }
 
     pub fn len(&self) -> usize {

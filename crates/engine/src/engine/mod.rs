@@ -255,15 +255,18 @@ impl Engine {
         )
     }
 
-    /// As [`Engine::stream`], for plans that were made elsewhere.
+    /// As [`Engine::stream_map`], for plans that were made elsewhere.
     #[doc(hidden)]
-    pub fn stream_plans<I>(&self, plans: I) -> Stream<Result<Answer, SearchError>>
+    pub fn stream_plans<I, T: Send + 'static>(
+        &self,
+        plans: I,
+        make: impl Fn(Plan, Result<Answer, SearchError>) -> T + Send + Sync + 'static,
+    ) -> Stream<T>
     where
         I: IntoIterator<Item = Plan>,
         I::IntoIter: Send + 'static,
     {
-        let callbacks =
-            Callbacks { plan: Box::new(|plan: &Plan| Ok(plan.clone())), make: Box::new(|_, answer| answer) };
+        let callbacks = Callbacks { plan: Box::new(|plan: &Plan| Ok(plan.clone())), make: Box::new(make) };
         self.start_stream(Box::new(plans.into_iter().fuse()), callbacks)
     }
 

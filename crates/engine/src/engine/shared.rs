@@ -8,10 +8,10 @@ use crate::device::submission::{Offer, Outcome, Submission, Unanswered};
 use crate::executors::{Cpu, Executor, GpuWorker};
 use crate::query::Query;
 use crate::query::answer::{Answer, Hit, Scored};
-use crate::query::cost::{Costs, Features, Modelled, Route};
+use crate::query::cost::{Costs, Features, Modelled, Route, cpu_time};
 use crate::query::plan::Plan;
 use crate::query::planner::{PlanError, Planner};
-use crate::schedule::{Aim, CpuLoad, Decision, Policy, View};
+use crate::schedule::{Aim, CpuLoad, Decision, Policy, View, is_surely_short};
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -99,8 +99,15 @@ impl Shared {
             gpu.counters().unsupported.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let (features, load) = (Features::of(plan), gpu.load());
-        let view = View { costs: &self.costs, cpu: self.cpu_load(), gpu: load, aim };
+        let (cpu, load) = (self.cpu_load(), gpu.load());
+        if self.policy.keeps_short(plan, &cpu, aim) {
+            if !load.is_open {
+                self.count_cold(gpu, cpu_time(plan));
+            }
+            return None;
+        }
+        let features = Features::of(plan);
+        let view = View { costs: &self.costs, cpu, gpu: load, aim };
         match self.policy.decide(&features, &view) {
             Decision::Cpu => {
                 if !load.is_open {
@@ -154,7 +161,8 @@ impl Shared {
         });
         // Of an AND+OR that stopped after its AND only a part of the prediction ran; threads that share cores take
         // longer than the model says.
-        if plan.stages.len() == 1 && load.running < load.cores && plan.deadline.is_none() {
+        let is_predicted = plan.stages.len() == 1 && plan.deadline.is_none() && !is_surely_short(plan);
+        if is_predicted && load.running < load.cores {
             let modelled = self.costs.modelled(&Features::of(plan), Route::Cpu);
             self.costs.observe_on_cpu(modelled, load.is_busy(), time);
         }

@@ -33,6 +33,11 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
         || match view.aim {
             Aim::Throughput => helps_throughput(on_cpu, features, view),
             Aim::Latency if view.cpu.is_saturated() => helps_throughput(on_cpu, features, view),
+            Aim::Latency if view.gpu.uploads_lists => {
+                // Copying lists takes cores as well, so that a busy CPU is no reason to do it.
+                on_cpu <= view.gpu.waiting + view.gpu.time_of_single(view.costs, features)
+                    || (view.cpu.is_busy() && is_answered_while_copying(on_cpu, features, view))
+            }
             Aim::Latency => {
                 let on_gpu = view.gpu.time_of_single(view.costs, features);
                 on_cpu.mul_f64(view.cpu.slowdown()) <= view.gpu.waiting + on_gpu
@@ -43,12 +48,14 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
 
 /// Whether more queries are answered in the same time if this thread answers the plan itself.
 fn helps_throughput(on_cpu: Duration, features: &Features, view: &View<'_>) -> bool {
-    // All threads copy the lists that a batch uploads; what they answer in the time of copying is better left to them.
-    let threads = view.cpu.threads as u32;
-    if view.gpu.uploads_lists && on_cpu <= threads * view.costs.predict(features, Route::GpuUpload) {
-        return true;
-    }
-    view.gpu.waiting >= reserve(&view.gpu) + CPU_SHARE_FACTOR * on_cpu
+    (view.gpu.uploads_lists && is_answered_while_copying(on_cpu, features, view))
+        || view.gpu.waiting >= reserve(&view.gpu) + CPU_SHARE_FACTOR * on_cpu
+}
+
+/// Whether the threads of the CPU answer such plans in the time that they would take to copy the lists for the GPU: all
+/// of them copy the lists that a batch uploads.
+fn is_answered_while_copying(on_cpu: Duration, features: &Features, view: &View<'_>) -> bool {
+    on_cpu <= view.cpu.threads as u32 * view.costs.predict(features, Route::GpuUpload)
 }
 
 /// The time of what is to wait for the GPU so that it does not run dry.

@@ -7,7 +7,8 @@ mod auto;
 mod best;
 
 use crate::executors::GpuLoad;
-use crate::query::cost::{Costs, Features, Route};
+use crate::query::cost::{Costs, Features, Route, cpu_time};
+use crate::query::plan::Plan;
 use crate::query::{UnknownName, parse_name};
 use std::fmt;
 use std::str::FromStr;
@@ -47,6 +48,12 @@ impl Policy {
         }
     }
 
+    /// Whether a plan stays on the CPU without a closer look, because no GPU would answer it sooner.
+    pub(crate) fn keeps_short(self, plan: &Plan, cpu: &CpuLoad, aim: Aim) -> bool {
+        let wants_soonest = matches!(self, Policy::Best | Policy::Auto) && aim == Aim::Latency;
+        wants_soonest && !cpu.is_saturated() && is_surely_short(plan)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Policy::Cpu => "cpu",
@@ -69,6 +76,16 @@ impl FromStr for Policy {
     fn from_str(name: &str) -> Result<Policy, UnknownName> {
         parse_name("policy", name, &Policy::ALL)
     }
+}
+
+/// A plan that is coarsely predicted to take the CPU no longer than this is surely shorter there than on a GPU, which
+/// takes 25 us and more for a single query.
+const SURELY_SHORT: Duration = Duration::from_micros(10);
+
+/// Whether a plan is so short that its costs are not worth a closer look, neither to decide nor to learn from: that reads
+/// the models of both routes, which takes up to 5 us on a core whose caches are cold, as long as the plan itself.
+pub fn is_surely_short(plan: &Plan) -> bool {
+    cpu_time(plan) <= SURELY_SHORT
 }
 
 /// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as
@@ -154,7 +171,7 @@ impl GpuLoad {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::query::plan::Plan;
+    use crate::query::plan::tests::plan_of_lists;
 
     /// A row of a policy's table: what the engine sees, and what is expected for a plan.
     pub(super) struct Row {
@@ -177,6 +194,20 @@ pub(crate) mod tests {
             let view = View { costs: &costs, cpu, gpu, aim: row.aim };
             assert_eq!(policy.decide(&Features::of(&row.plan), &view), row.expected, "row {number}");
         }
+    }
+
+    #[test]
+    fn short_plans_stay_on_the_cpu_unless_the_policy_or_the_load_says_otherwise() {
+        let (short, long) = (plan_of_lists(&[200, 300]), plan_of_lists(&[200, 30_000]));
+        let idle = CpuLoad { cores: 4, threads: 4, running: 0, queued: 0 };
+        let saturated = CpuLoad { queued: 100_000, ..idle };
+        for policy in [Policy::Best, Policy::Auto] {
+            assert!(policy.keeps_short(&short, &idle, Aim::Latency));
+            assert!(!policy.keeps_short(&long, &idle, Aim::Latency));
+            assert!(!policy.keeps_short(&short, &saturated, Aim::Latency));
+            assert!(!policy.keeps_short(&short, &idle, Aim::Throughput));
+        }
+        assert!(!Policy::Gpu.keeps_short(&short, &idle, Aim::Latency));
     }
 
     #[test]
