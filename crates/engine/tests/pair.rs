@@ -314,6 +314,94 @@ fn equal_queries_are_answered_from_the_cache_and_others_are_not() {
     assert_eq!(cached.trace.steps.iter().map(|step| step.name).collect::<Vec<_>>(), ["cache"]);
 }
 
+/// The CPU of an engine with a device counts its answers.
+#[test]
+fn streams_find_and_keep_answers_in_the_cache() {
+    let questions = questions();
+    let distinct = questions.queries.iter().map(|query| format!("{query:?}")).collect::<std::collections::HashSet<_>>();
+    let (all, distinct) = (questions.queries.len() as u64, distinct.len() as u64);
+    for threads in [1, 4] {
+        let engine = questions.engine(Policy::Cpu, threads, Arc::new(Simulator::new(1))).cache(8 << 20);
+        let check = |answers: Vec<Result<Answer, SearchError>>| {
+            assert_eq!(answers.len(), questions.queries.len());
+            answers.into_iter().enumerate().for_each(|(number, answer)| questions.check(number, answer, "stream"));
+        };
+        check(engine.stream(questions.queries.clone()).collect());
+        let (first, answered) = (engine.cache_counters(), engine.answered_by_cpu());
+        assert_eq!((first.hits + first.misses, first.misses, first.joined), (all, answered, 0));
+        match threads {
+            1 => assert_eq!(answered, distinct, "a query is found that the same group has answered"),
+            _ => assert!(answered >= distinct),
+        }
+        // Every way to ask finds what the stream kept, without planning.
+        check(engine.stream(questions.queries.clone()).collect());
+        check(engine.search_batch(&questions.queries).unwrap().into_iter().map(Ok).collect());
+        check(questions.queries.iter().map(|query| engine.search(query)).collect());
+        check(questions.queries.iter().map(|query| engine.submit(query.clone()).unwrap().wait()).collect());
+        let counters = engine.cache_counters();
+        assert_eq!((counters.hits, counters.misses), (first.hits + 4 * all, first.misses));
+        assert_eq!(engine.answered_by_cpu(), answered);
+        let cached = engine.stream([questions.queries[0].clone()]).next().unwrap().unwrap();
+        assert_eq!(cached.trace.steps.iter().map(|step| step.name).collect::<Vec<_>>(), ["cache"]);
+    }
+}
+
+#[test]
+fn streams_neither_keep_errors_nor_look_for_plans_and_queries_with_a_deadline() {
+    let questions = questions();
+    let engine = Engine::new(Arc::clone(&questions.index)).cache(1 << 20);
+    for round in 1..3 {
+        assert!(engine.stream([Query::new("falcon^0")]).all(|answer| answer.is_err()));
+        assert_eq!((engine.cache_counters().hits, engine.cache_counters().misses), (0, round));
+    }
+    let before = engine.cache_counters();
+    let plan = engine.plan(&Query::new("falcon")).unwrap();
+    assert!(engine.stream_plans([plan.clone(), plan]).all(|answer| answer.is_ok()));
+    let query = Query::new("falcon").deadline(Duration::from_secs(60));
+    assert!(engine.stream([query.clone(), query]).all(|answer| answer.is_ok()));
+    assert_eq!(engine.cache_counters(), before);
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn with_a_cache_every_query_is_answered_found_or_joined_under_every_policy() {
+    let questions = questions();
+    for policy in POLICIES {
+        for threads in [1, 3] {
+            let engine = questions.engine(policy, threads, Arc::new(Simulator::new(5))).cache(8 << 20);
+            if policy != Policy::Cpu {
+                engine.connect().unwrap();
+            }
+            questions.ask(&engine, 100, &format!("{policy}, {threads} threads, with a cache"));
+            let by_gpu = engine.counters().unwrap().answered.load(Ordering::Relaxed);
+            let counters = engine.cache_counters();
+            assert_eq!(counters.hits + counters.misses, 400, "{policy}");
+            assert_eq!(by_gpu + engine.answered_by_cpu(), counters.misses - counters.joined, "{policy}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn whichever_call_of_the_device_fails_no_follower_is_lost() {
+    let questions = questions();
+    for fault in [Fault::Once, Fault::Lost, Fault::Late] {
+        for at in (0..120).step_by(13) {
+            let device = Arc::new(Faulty::new(Arc::new(Simulator::new(at)), fault, at));
+            let engine = questions.engine(Policy::Gpu, 2, device).cache(8 << 20);
+            let submit = |number: usize| engine.submit(questions.queries[number / 8].clone()).unwrap();
+            let pending: Vec<Pending> = (0..64).map(submit).collect();
+            // Some are cancelled, and some of those lead.
+            let (kept, cancelled): (Vec<_>, Vec<_>) = pending.into_iter().enumerate().partition(|(at, _)| at % 8 > 1);
+            drop(cancelled);
+            drop(engine);
+            for (number, pending) in kept {
+                questions.check(number / 8, pending.wait(), &format!("{fault:?} at call {at}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_stream_lives_on_after_its_engine_is_dropped() {
     let questions = questions();

@@ -4,6 +4,16 @@
 //! Answers are exact, since an index does not change while it is open. Two queries are equal if everything that can
 //! change the answer is equal: the text, the mode, k, the score model, the algorithm and the budget. Queries with a
 //! filter or a deadline are neither kept nor joined.
+//!
+//! A [`Flight`] has one leader, who makes the answer, and followers, who are called when it lands. A follower is a
+//! function, so that no thread has to wait: that of a submitted query delivers the answer to its future, or puts the
+//! query back into the queue if there is none. Only a search blocks, since its caller does so anyway. It follows other
+//! searches alone, whose threads are at work on the answer. A submitted query may wait for a thread of the pool, and
+//! that thread for the caller of the search (in the source of a stream, for example): a search that finds such a flight
+//! makes the answer itself and lands the flight, so it never waits for the pool.
+//!
+//! Streams look up answers and keep them, but lead and follow no flights. A reader that comes back for its next answer
+//! late, or never, would keep the followers of its flights waiting for as long.
 
 use super::SearchError;
 use crate::query::answer::{Answer, Hit, Place, Step, Trace};
@@ -12,8 +22,9 @@ use crate::query::{Algorithm, Mode, Query};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Instant;
 
 /// Bytes of a cached answer beside its text and its hits: keys, counters and links, as measured by the tests.
@@ -23,12 +34,12 @@ const OVERHEAD: u64 = 256;
 #[derive(Default)]
 pub struct Integrator {
     /// The cache and the flights; `None` without a memory budget.
-    kept: Option<Kept>,
+    kept: Option<Arc<Kept>>,
 }
 
 struct Kept {
     answers: Cache<Key, Arc<Answer>, Bytes>,
-    flights: Mutex<HashMap<Key, Arc<Flight>>>,
+    flights: Mutex<Flights>,
     hits: AtomicU64,
     misses: AtomicU64,
     joined: AtomicU64,
@@ -41,7 +52,7 @@ pub struct CacheCounters {
     pub hits: u64,
     /// Queries that were not in it.
     pub misses: u64,
-    /// Queries that waited for an equal one.
+    /// Those of them that waited for an equal one.
     pub joined: u64,
     /// Bytes of the answers that it keeps.
     pub bytes: u64,
@@ -59,19 +70,77 @@ struct Key {
     budget: Option<u64>,
 }
 
-/// A query that a thread is answering; others wait for the answer.
 #[derive(Default)]
-struct Flight {
-    landed: Mutex<Landed>,
-    changed: Condvar,
+struct Flights {
+    under_way: HashMap<Key, Flight>,
+    /// Leaders so far.
+    leaders: u64,
 }
 
-#[derive(Default)]
-enum Landed {
-    #[default]
-    No,
-    /// With the answer; `None` if there was an error, which each query then gets for itself.
-    Yes(Option<Arc<Answer>>),
+/// Equal queries that are being answered.
+struct Flight {
+    /// The number of the leader. One that was replaced can still land the flight, but not end it without an answer.
+    leader: u64,
+    /// Whether the leader is a search.
+    is_searched: bool,
+    followers: Vec<Follower>,
+}
+
+/// Called once, without a lock, when a flight lands.
+pub type Follower = Box<dyn FnOnce(Landed) + Send>;
+
+/// How a flight ended.
+#[derive(Clone)]
+pub enum Landed {
+    Answered(Arc<Answer>),
+    /// With an error, which every query is to get for itself: followers that formed a flight again could fail one by
+    /// one.
+    Failed,
+    /// Its leader was cancelled or panicked; another may lead.
+    Abandoned,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A thread that answers at once and may block.
+    Search,
+    /// A submitted query, which may follow any flight and lead one.
+    Ticket,
+    /// A stream, or a submitted query whose flight has failed: takes no part in flights.
+    Alone,
+}
+
+/// What an asker gets.
+pub enum Boarded<'a> {
+    /// Nothing is kept for such queries.
+    Passed,
+    /// An answer that is kept.
+    Kept(Answer),
+    /// The asker makes the answer.
+    Leader(Leader),
+    /// An equal query is being answered.
+    Follower(Boarding<'a>),
+}
+
+/// A flight that waits for a follower to join. Nothing lands meanwhile.
+pub struct Boarding<'a> {
+    flights: MutexGuard<'a, Flights>,
+    key: Key,
+}
+
+/// Makes an answer, which is kept when it lands. If it is dropped instead, the followers are told.
+pub struct Leader {
+    kept: Arc<Kept>,
+    key: Key,
+    /// Its number; `None` without a flight.
+    number: Option<u64>,
+}
+
+impl std::fmt::Debug for Leader {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Leader").field("key", &self.key).field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone)]
@@ -79,9 +148,7 @@ struct Bytes;
 
 impl Weighter<Key, Arc<Answer>> for Bytes {
     fn weight(&self, key: &Key, answer: &Arc<Answer>) -> u64 {
-        let (hits, steps) =
-            (answer.hits.capacity() * size_of::<Hit>(), answer.trace.steps.capacity() * size_of::<Step>());
-        OVERHEAD + (2 * key.text.capacity() + hits + steps) as u64
+        OVERHEAD + (2 * key.text.capacity() + answer.hits.capacity() * size_of::<Hit>()) as u64
     }
 }
 
@@ -107,7 +174,7 @@ impl Integrator {
             Cache::with((bytes / 1024) as usize, bytes, Bytes, DefaultHashBuilder::default(), Default::default());
         let count = || AtomicU64::new(0);
         let (hits, misses, joined) = (count(), count(), count());
-        Integrator { kept: Some(Kept { answers, flights: Mutex::default(), hits, misses, joined }) }
+        Integrator { kept: Some(Arc::new(Kept { answers, flights: Mutex::default(), hits, misses, joined })) }
     }
 
     pub fn counters(&self) -> CacheCounters {
@@ -119,103 +186,149 @@ impl Integrator {
         })
     }
 
-    /// The answer that is kept for a query.
-    pub fn kept(&self, query: &Query) -> Option<Answer> {
-        let kept = self.kept.as_ref()?;
-        let start = Instant::now();
-        let answer = kept.answers.get(&Key::of(query)?);
-        let counter = if answer.is_some() { &kept.hits } else { &kept.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
-        answer.map(|answer| from_cache(&answer, start))
-    }
-
-    /// Keeps an answer.
-    pub fn keep(&self, query: &Query, answer: &Answer) {
-        if let (Some(kept), Some(key)) = (&self.kept, Key::of(query)) {
-            kept.answers.insert(key, Arc::new(answer.clone()));
+    /// Looks for the answer to a query, and says what its asker is to do.
+    pub fn board(&self, query: &Query, asker: Asker) -> Boarded<'_> {
+        let Some(kept) = &self.kept else {
+            return Boarded::Passed;
+        };
+        match Key::of(query) {
+            Some(key) => kept.board(key, asker),
+            None => Boarded::Passed,
         }
     }
 
-    /// The answer to a query: one that is kept, that of an equal query which is being answered, or else a new one,
-    /// which is kept.
+    /// The answer that is kept for a query, or else who keeps the one that is made; for askers without flights.
+    pub fn look_up(&self, query: &Query) -> Result<Answer, Option<Leader>> {
+        match self.board(query, Asker::Alone) {
+            Boarded::Kept(answer) => Ok(answer),
+            Boarded::Leader(leader) => Err(Some(leader)),
+            Boarded::Passed | Boarded::Follower(_) => Err(None),
+        }
+    }
+
+    /// The answer to a query: one that is kept, that of an equal query which another search is answering, or else a new
+    /// one, which is kept.
     pub fn answer(
         &self,
         query: &Query,
         answer: impl Fn() -> Result<Answer, SearchError>,
     ) -> Result<Answer, SearchError> {
-        let (Some(kept), Some(key)) = (&self.kept, self.kept.as_ref().and_then(|_| Key::of(query))) else {
-            return answer();
-        };
-        let start = Instant::now();
-        if let Some(answer) = self.kept(query) {
-            return Ok(answer);
-        }
-        let flight = match kept.board(&key) {
-            Ok(flight) => flight,
-            Err(other) => {
-                kept.joined.fetch_add(1, Ordering::Relaxed);
-                return match other.wait() {
-                    Some(answer) => Ok(from_cache(&answer, start)),
-                    None => answer(),
-                };
+        match self.board(query, Asker::Search) {
+            Boarded::Passed => answer(),
+            Boarded::Kept(answer) => Ok(answer),
+            Boarded::Leader(leader) => {
+                let found = answer();
+                leader.land(found.as_ref().ok());
+                found
             }
-        };
-        // Lands also if answering panics.
-        let mut landing = Landing { kept, key: &key, flight: &flight, answer: None };
-        let found = answer()?;
-        let shared = Arc::new(found.clone());
-        kept.answers.insert(key.clone(), Arc::clone(&shared));
-        landing.answer = Some(shared);
-        Ok(found)
+            Boarded::Follower(boarding) => {
+                let (start, (sender, landed)) = (Instant::now(), mpsc::channel());
+                boarding.join(Box::new(move |landed| _ = sender.send(landed)));
+                match landed.recv() {
+                    Ok(Landed::Answered(answer)) => Ok(from_cache(&answer, start)),
+                    _ => answer(),
+                }
+            }
+        }
     }
 }
 
 impl Kept {
-    /// A new flight for a query, or else the one that is under way.
-    fn board(&self, key: &Key) -> Result<Arc<Flight>, Arc<Flight>> {
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(key) {
-            return Err(Arc::clone(flight));
+    fn lock(&self) -> MutexGuard<'_, Flights> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn board(self: &Arc<Kept>, key: Key, asker: Asker) -> Boarded<'_> {
+        let (start, count) = (Instant::now(), |counter: &AtomicU64| _ = counter.fetch_add(1, Ordering::Relaxed));
+        let found = |answer: Arc<Answer>| {
+            count(&self.hits);
+            Boarded::Kept(from_cache(&answer, start))
+        };
+        if let Some(answer) = self.answers.get(&key) {
+            return found(answer);
         }
-        let flight = Arc::new(Flight::default());
-        flights.insert(key.clone(), Arc::clone(&flight));
-        Ok(flight)
+        if asker == Asker::Alone {
+            count(&self.misses);
+            return Boarded::Leader(Leader { kept: Arc::clone(self), key, number: None });
+        }
+        let is_search = asker == Asker::Search;
+        let mut flights = self.lock();
+        if flights.under_way.get(&key).is_some_and(|flight| flight.is_searched || !is_search) {
+            count(&self.misses);
+            count(&self.joined);
+            return Boarded::Follower(Boarding { flights, key });
+        }
+        // A flight may have landed since the cache was read: its answer was kept before.
+        if let Some(answer) = self.answers.peek(&key) {
+            return found(answer);
+        }
+        count(&self.misses);
+        let number = flights.lead(&key, is_search);
+        Boarded::Leader(Leader { kept: Arc::clone(self), key, number: Some(number) })
     }
 }
 
-impl Flight {
-    fn wait(&self) -> Option<Arc<Answer>> {
-        let mut landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match &*landed {
-                Landed::Yes(answer) => return answer.clone(),
-                Landed::No => landed = self.changed.wait(landed).unwrap_or_else(PoisonError::into_inner),
-            }
+impl Flights {
+    /// Makes a flight with a new leader, or gives one to a flight that is under way.
+    fn lead(&mut self, key: &Key, is_searched: bool) -> u64 {
+        self.leaders += 1;
+        let leader = self.leaders;
+        match self.under_way.get_mut(key) {
+            Some(flight) => (flight.leader, flight.is_searched) = (leader, is_searched),
+            None => _ = self.under_way.insert(key.clone(), Flight { leader, is_searched, followers: Vec::new() }),
+        }
+        leader
+    }
+}
+
+impl Boarding<'_> {
+    pub fn join(mut self, follower: Follower) {
+        let flight = self.flights.under_way.get_mut(&self.key).expect("flights land under the lock that this holds");
+        flight.followers.push(follower);
+    }
+}
+
+impl Leader {
+    /// Keeps the answer and gives it to the followers; `None` after an error.
+    pub fn land(mut self, answer: Option<&Answer>) {
+        let Some(answer) = answer else {
+            return self.end(Landed::Failed);
+        };
+        let answer = Arc::new(Answer { hits: answer.hits.clone(), exact: answer.exact, ..Answer::default() });
+        self.kept.answers.insert(self.key.clone(), Arc::clone(&answer));
+        self.end(Landed::Answered(answer));
+    }
+
+    fn end(&mut self, landed: Landed) {
+        let Some(number) = self.number.take() else {
+            return;
+        };
+        let mut flights = self.kept.lock();
+        // An answer is right for any flight of equal queries.
+        let is_landed = |flight: &Flight| flight.leader == number || matches!(landed, Landed::Answered(_));
+        if !flights.under_way.get(&self.key).is_some_and(is_landed) {
+            return;
+        }
+        let flight = flights.under_way.remove(&self.key);
+        drop(flights);
+        for follower in flight.into_iter().flat_map(|flight| flight.followers) {
+            // A waker that panics costs nobody else the answer.
+            _ = catch_unwind(AssertUnwindSafe(|| follower(landed.clone())));
         }
     }
 }
 
-/// Ends a flight when it is dropped.
-struct Landing<'a> {
-    kept: &'a Kept,
-    key: &'a Key,
-    flight: &'a Flight,
-    answer: Option<Arc<Answer>>,
-}
-
-impl Drop for Landing<'_> {
+impl Drop for Leader {
     fn drop(&mut self) {
-        self.kept.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(self.key);
-        *self.flight.landed.lock().unwrap_or_else(PoisonError::into_inner) = Landed::Yes(self.answer.take());
-        self.flight.changed.notify_all();
+        self.end(Landed::Abandoned);
     }
 }
 
-/// An answer without its work, which was done for another query.
-fn from_cache(answer: &Answer, arrived: Instant) -> Answer {
-    let step = Step { name: "cache", place: Place::Cpu, started: arrived, duration: arrived.elapsed() };
+/// An answer without its work, which was done for another query; `start` is when this one began to wait for it.
+pub fn from_cache(answer: &Answer, start: Instant) -> Answer {
+    let step = Step { name: "cache", place: Place::Cpu, started: start, duration: start.elapsed() };
     Answer {
-        trace: Trace { arrived: Some(arrived), steps: vec![step] },
+        trace: Trace { arrived: Some(start), steps: vec![step] },
         hits: answer.hits.clone(),
         exact: answer.exact,
         ..Answer::default()
@@ -231,6 +344,104 @@ mod tests {
 
     fn answer(document: u32) -> Answer {
         Answer { hits: vec![Hit { document: DocId(document), units: 1, score: 1.0 }], ..Answer::default() }
+    }
+
+    fn lead(integrator: &Integrator, text: &str, asker: Asker) -> Leader {
+        match integrator.board(&Query::new(text), asker) {
+            Boarded::Leader(leader) => leader,
+            _ => panic!("{asker:?} leads"),
+        }
+    }
+
+    /// Lets a ticket follow, and returns where it learns how the flight ended.
+    fn follow(integrator: &Integrator, text: &str) -> mpsc::Receiver<Landed> {
+        let Boarded::Follower(boarding) = integrator.board(&Query::new(text), Asker::Ticket) else {
+            panic!("a ticket follows");
+        };
+        let (sender, landed) = mpsc::channel();
+        boarding.join(Box::new(move |landed| sender.send(landed).unwrap()));
+        landed
+    }
+
+    fn keep(integrator: &Integrator, text: &str, answer: &Answer) {
+        lead(integrator, text, Asker::Alone).land(Some(answer));
+    }
+
+    #[test]
+    fn a_flight_tells_all_of_its_followers_once_how_it_ended() {
+        let integrator = Integrator::new(1 << 20);
+        for asker in [Asker::Ticket, Asker::Search] {
+            let leader = lead(&integrator, "falcon", asker);
+            let followers = [(); 3].map(|()| follow(&integrator, "falcon"));
+            drop(leader);
+            assert!(followers.iter().all(|landed| matches!(landed.recv(), Ok(Landed::Abandoned))));
+            let leader = lead(&integrator, "falcon", asker);
+            let followers = [(); 3].map(|()| follow(&integrator, "falcon"));
+            leader.land(None);
+            assert!(
+                followers.iter().all(|landed| matches!(landed.recv(), Ok(Landed::Failed)) && landed.recv().is_err())
+            );
+        }
+        let leader = lead(&integrator, "falcon", Asker::Ticket);
+        let followers = [(); 3].map(|()| follow(&integrator, "falcon"));
+        leader.land(Some(&answer(4)));
+        for landed in followers {
+            let Ok(Landed::Answered(landed)) = landed.recv() else { panic!("a follower has no answer") };
+            assert_eq!(landed.hits, answer(4).hits);
+        }
+        assert!(matches!(integrator.board(&Query::new("falcon"), Asker::Ticket), Boarded::Kept(_)));
+        assert_eq!(integrator.counters().joined, 15);
+    }
+
+    #[test]
+    fn a_search_waits_for_no_ticket_but_answers_for_its_followers() {
+        let integrator = Integrator::new(1 << 20);
+        let ticket = lead(&integrator, "falcon", Asker::Ticket);
+        let landed = follow(&integrator, "falcon");
+        assert!(integrator.answer(&Query::new("falcon"), || Ok(answer(1))).is_ok());
+        assert!(matches!(landed.try_recv(), Ok(Landed::Answered(_))));
+        // The ticket's own end comes too late for anybody.
+        drop(ticket);
+        assert!(matches!(integrator.board(&Query::new("falcon"), Asker::Ticket), Boarded::Kept(_)));
+    }
+
+    #[test]
+    fn a_leader_that_was_replaced_ends_the_flight_with_an_answer_alone() {
+        let integrator = Integrator::new(1 << 20);
+        let (cancelled, second) =
+            (lead(&integrator, "falcon", Asker::Ticket), lead(&integrator, "heron", Asker::Ticket));
+        let (falcon, heron) = (follow(&integrator, "falcon"), follow(&integrator, "heron"));
+        let searches = ["falcon", "heron"].map(|text| lead(&integrator, text, Asker::Search));
+        drop(cancelled);
+        assert!(falcon.try_recv().is_err());
+        second.land(Some(&answer(2)));
+        assert!(matches!(heron.try_recv(), Ok(Landed::Answered(_))));
+        drop(searches);
+        assert!(matches!(falcon.try_recv(), Ok(Landed::Abandoned)) && heron.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_follower_that_panics_costs_no_other_its_answer() {
+        let integrator = Integrator::new(1 << 20);
+        let leader = lead(&integrator, "falcon", Asker::Ticket);
+        let Boarded::Follower(boarding) = integrator.board(&Query::new("falcon"), Asker::Ticket) else { panic!() };
+        boarding.join(Box::new(|_| panic!("a panic on command")));
+        let landed = follow(&integrator, "falcon");
+        leader.land(Some(&answer(1)));
+        assert!(matches!(landed.try_recv(), Ok(Landed::Answered(_))));
+    }
+
+    #[test]
+    fn who_asks_alone_finds_and_keeps_answers_without_flights() {
+        let integrator = Integrator::new(1 << 20);
+        let ticket = lead(&integrator, "falcon", Asker::Ticket);
+        let landed = follow(&integrator, "falcon");
+        keep(&integrator, "falcon", &answer(1));
+        assert!(landed.try_recv().is_err());
+        assert!(matches!(integrator.board(&Query::new("falcon"), Asker::Alone), Boarded::Kept(_)));
+        drop((ticket, landed));
+        let counters = integrator.counters();
+        assert_eq!((counters.hits, counters.misses, counters.joined), (1, 3, 1));
     }
 
     #[test]
@@ -302,17 +513,22 @@ mod tests {
     fn memory_stays_within_its_bound() {
         let integrator = Integrator::new(64 << 10);
         for number in 0..2000 {
-            integrator.keep(&Query::new(format!("query {number}")), &answer(number));
+            keep(&integrator, &format!("query {number}"), &answer(number));
         }
         assert!(integrator.counters().bytes <= 64 << 10);
-        assert!(integrator.kept(&Query::new("query 1999")).is_some() || integrator.counters().bytes > 0);
+        assert!(integrator.counters().bytes > 32 << 10);
     }
 
     #[test]
     fn without_memory_nothing_is_kept() {
         let integrator = Integrator::default();
-        integrator.keep(&Query::new("falcon"), &answer(1));
-        assert!(integrator.kept(&Query::new("falcon")).is_none());
+        for number in 0..3 {
+            assert!(matches!(integrator.board(&Query::new("falcon"), Asker::Ticket), Boarded::Passed));
+            assert_eq!(
+                integrator.answer(&Query::new("falcon"), || Ok(answer(number))).unwrap().hits,
+                answer(number).hits
+            );
+        }
         assert_eq!(integrator.counters(), CacheCounters::default());
     }
 }

@@ -130,9 +130,11 @@ impl Engine {
         self.configure(|shared| Shared { admission: Admission::new(limit), ..shared })
     }
 
-    /// Keeps answers in up to this many bytes of memory, and answers equal queries that are asked at the same time
-    /// once. Neither is done by default. An index does not change while it is open, so answers stay right; an engine
-    /// for a newer index starts with an empty cache.
+    /// Keeps answers in up to this many bytes of memory, for all ways of asking, and answers equal queries that are
+    /// searched or submitted at the same time once. Neither is done by default. Equal queries that a stream has on the
+    /// GPU at the same time are each answered; a search does not wait for a submitted query, but answers for both.
+    /// Queries with a filter or a deadline are neither kept nor joined. An index does not change while it is open, so
+    /// answers stay right; an engine for a newer index starts with an empty cache.
     ///
     /// # Panics
     ///
@@ -243,6 +245,8 @@ impl Engine {
         I::IntoIter: Send + 'static,
     {
         let shared = Arc::clone(&self.shared);
+        let look_up = move |query: &Query| shared.integrator.look_up(query);
+        let shared = Arc::clone(&self.shared);
         let plan = move |query: &Query| Ok(shared.plan(query, Instant::now())?);
         let shared = Arc::clone(&self.shared);
         let make = move |query: Query, answer: Result<Answer, SearchError>| {
@@ -251,11 +255,11 @@ impl Engine {
         };
         self.start_stream(
             Box::new(queries.into_iter().fuse()),
-            Callbacks { plan: Box::new(plan), make: Box::new(make) },
+            Callbacks { look_up: Box::new(look_up), plan: Box::new(plan), make: Box::new(make) },
         )
     }
 
-    /// As [`Engine::stream_map`], for plans that were made elsewhere.
+    /// As [`Engine::stream_map`], for plans that were made elsewhere; the cache is for queries.
     #[doc(hidden)]
     pub fn stream_plans<I, T: Send + 'static>(
         &self,
@@ -266,7 +270,11 @@ impl Engine {
         I: IntoIterator<Item = Plan>,
         I::IntoIter: Send + 'static,
     {
-        let callbacks = Callbacks { plan: Box::new(|plan: &Plan| Ok(plan.clone())), make: Box::new(make) };
+        let callbacks = Callbacks {
+            look_up: Box::new(|_| Err(None)),
+            plan: Box::new(|plan: &Plan| Ok(plan.clone())),
+            make: Box::new(make),
+        };
         self.start_stream(Box::new(plans.into_iter().fuse()), callbacks)
     }
 

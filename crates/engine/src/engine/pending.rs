@@ -2,6 +2,7 @@
 
 use super::SearchError;
 use super::admission::Permit;
+use super::integrator::{Asker, Leader};
 use crate::device::submission::Unpark;
 use crate::query::Query;
 use crate::query::answer::Answer;
@@ -18,6 +19,10 @@ use std::time::Instant;
 pub struct Ticket {
     pub query: Query,
     pub arrived: Instant,
+    /// Whether it takes part in flights.
+    pub asker: Asker,
+    /// Makes the answer for others too. Dropped with the ticket, so that its followers go on if it gets no answer.
+    pub leader: Option<Leader>,
     promise: Arc<Promise>,
 }
 
@@ -58,7 +63,7 @@ impl Ticket {
     pub fn new(query: Query, permit: Permit) -> Ticket {
         let state = Mutex::new(State { answer: None, waker: None, permit: Some(permit) });
         let promise = Arc::new(Promise { state, is_cancelled: Arc::new(AtomicBool::new(false)) });
-        Ticket { query, arrived: Instant::now(), promise }
+        Ticket { query, arrived: Instant::now(), asker: Asker::Ticket, leader: None, promise }
     }
 
     /// The future of its answer.

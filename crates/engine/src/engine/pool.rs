@@ -3,7 +3,11 @@
 //! A thread takes, in this order: submissions that the GPU has answered, submitted queries, and a stream or a long
 //! query to help with. It leaves a stream for either of the others between two groups of queries. A thread without work
 //! spins for [`SPIN`] before it sleeps, and is woken only if it sleeps: under load nobody pays for a wake-up.
+//!
+//! A submitted query whose equal is being answered is parked: it belongs to the flight until that lands, and no thread
+//! waits. If the flight ends without an answer, which is also what a cancelled leader causes, the query comes back.
 
+use super::integrator::{Asker, Boarded, Follower, Landed, from_cache};
 use super::pending::{Pending, Ticket};
 use super::{SearchError, Shared};
 use crate::device::submission::{Finished, Offer, Submission, spin_until};
@@ -45,8 +49,10 @@ struct Tasks {
     urgent: AtomicUsize,
     /// As `urgent`, with the streams and long queries to help with.
     all: AtomicUsize,
-    /// Groups that the GPU has.
-    on_gpu: AtomicUsize,
+    /// Groups that the GPU has, and parked queries. They may come back, so the threads do not end before.
+    away: AtomicUsize,
+    /// That of [`Shared`].
+    queued: Arc<AtomicUsize>,
     is_closed: AtomicBool,
 }
 
@@ -81,7 +87,8 @@ impl Pool {
             arrived: Condvar::new(),
             urgent: AtomicUsize::new(0),
             all: AtomicUsize::new(0),
-            on_gpu: AtomicUsize::new(0),
+            away: AtomicUsize::new(0),
+            queued: Arc::clone(&shared.queued),
             is_closed: AtomicBool::new(false),
         });
         let spawn = |number: usize| {
@@ -97,8 +104,7 @@ impl Pool {
     /// Queues a query.
     pub fn submit(&self, ticket: Ticket) -> Pending {
         let pending = ticket.pending();
-        self.shared.queued.fetch_add(1, Ordering::Relaxed);
-        self.tasks.put(true, |state| state.tickets.push_back(ticket));
+        self.tasks.queue(ticket);
         self.forget_cancelled();
         pending
     }
@@ -188,6 +194,11 @@ impl Tasks {
         }
     }
 
+    fn queue(&self, ticket: Ticket) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.put(true, |state| state.tickets.push_back(ticket));
+    }
+
     /// Waits for something to do; `None` if the pool is closed and nothing is left.
     fn wait(&self, threads: usize) -> Option<Task> {
         loop {
@@ -196,8 +207,8 @@ impl Tasks {
             if let Some(task) = self.take(&mut state, threads, true) {
                 return Some(task);
             }
-            // What the GPU has not answered yet will come back.
-            if self.is_closed.load(Ordering::Relaxed) && self.on_gpu.load(Ordering::Acquire) == 0 {
+            // What the GPU has not answered yet will come back, and what is parked may.
+            if self.is_closed.load(Ordering::Relaxed) && self.away.load(Ordering::Acquire) == 0 {
                 return None;
             }
             state.sleeping += 1;
@@ -258,15 +269,14 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
         if ticket.cancelled().load(Ordering::Relaxed) {
             continue;
         }
-        if let Some(answer) = shared.integrator.kept(&ticket.query) {
-            ticket.end(Ok(answer));
+        let Some(ticket) = board(shared, tasks, ticket) else {
             continue;
-        }
+        };
         let start = Instant::now();
         let plan = match guarded(|| Ok(shared.plan(&ticket.query, ticket.arrived)?)) {
             Ok(plan) => plan,
             Err(error) => {
-                ticket.end(Err(error));
+                land(ticket, Err(error));
                 continue;
             }
         };
@@ -284,7 +294,7 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
         let submission = shared.prepare(gpu, offers.into_iter());
         let group = Group { submission: Arc::clone(&submission), tickets: offered };
         let waiting = Arc::new(ReturnToPool { tasks: Arc::clone(tasks), group: Mutex::new(Some(group)) });
-        tasks.on_gpu.fetch_add(1, Ordering::AcqRel);
+        tasks.away.fetch_add(1, Ordering::AcqRel);
         submission.when_complete(&Waker::from(waiting));
         gpu.submit(&submission);
     }
@@ -294,6 +304,63 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
         }
         let answer = guarded(|| shared.hits_or_answer(&plan, None));
         end(shared, ticket, planned, answer);
+    }
+}
+
+/// Ends a query whose answer is kept, parks one whose equal is being answered, and returns any other.
+fn board(shared: &Shared, tasks: &Arc<Tasks>, mut ticket: Ticket) -> Option<Ticket> {
+    match shared.integrator.board(&ticket.query, ticket.asker) {
+        Boarded::Passed => {}
+        Boarded::Leader(leader) => ticket.leader = Some(leader),
+        Boarded::Kept(answer) => {
+            end_from_cache(ticket, answer);
+            return None;
+        }
+        Boarded::Follower(boarding) => {
+            boarding.join(park(tasks, ticket));
+            return None;
+        }
+    }
+    Some(ticket)
+}
+
+/// A ticket as a follower of a flight.
+fn park(tasks: &Arc<Tasks>, mut ticket: Ticket) -> Follower {
+    let (away, start) = (Away::new(tasks), Instant::now());
+    Box::new(move |landed| {
+        match landed {
+            Landed::Answered(answer) => end_from_cache(ticket, from_cache(&answer, start)),
+            Landed::Abandoned => away.tasks.queue(ticket),
+            Landed::Failed => {
+                ticket.asker = Asker::Alone;
+                away.tasks.queue(ticket);
+            }
+        }
+        // Only now, so that a pool that is being closed waits for what was queued.
+        drop(away);
+    })
+}
+
+fn end_from_cache(ticket: Ticket, mut answer: Answer) {
+    answer.trace.arrived = Some(ticket.arrived);
+    ticket.end(Ok(answer));
+}
+
+/// Counts a parked query, also if its follower is dropped.
+struct Away {
+    tasks: Arc<Tasks>,
+}
+
+impl Away {
+    fn new(tasks: &Arc<Tasks>) -> Away {
+        tasks.away.fetch_add(1, Ordering::AcqRel);
+        Away { tasks: Arc::clone(tasks) }
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        self.tasks.away.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -325,8 +392,13 @@ fn end(shared: &Shared, ticket: Ticket, planned: Step, answer: Result<Answer, Se
         answer.trace.arrived = Some(ticket.arrived);
         shared.in_time(&ticket.query, answer)
     });
-    if let Ok(answer) = &answer {
-        shared.integrator.keep(&ticket.query, answer);
+    land(ticket, answer);
+}
+
+/// Delivers an answer to all that wait for it. It is kept before its own future has it: who asks again finds it.
+fn land(mut ticket: Ticket, answer: Result<Answer, SearchError>) {
+    if let Some(leader) = ticket.leader.take() {
+        leader.land(answer.as_ref().ok());
     }
     ticket.end(answer);
 }
@@ -348,7 +420,210 @@ impl Wake for ReturnToPool {
         if let Some(group) = self.lock().take() {
             self.tasks.put(true, |state| state.answered.push_back(group));
             // Only now, so that a pool that is being closed waits for it.
-            self.tasks.on_gpu.fetch_sub(1, Ordering::AcqRel);
+            self.tasks.away.fetch_sub(1, Ordering::AcqRel);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::integrator::Leader;
+    use super::*;
+    use crate::engine::Engine;
+    use crate::executors::GpuOptions;
+    use crate::query::Query;
+    use crate::schedule::Policy;
+    use lanner_gpu::error::GpuError;
+    use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::task::{Context, Poll};
+
+    /// An engine with a cache that counts what its CPU answers, and has one thread of its own unless told otherwise.
+    fn engine(threads: usize) -> (tempfile::TempDir, Engine) {
+        let folder = tempfile::tempdir().unwrap();
+        let document =
+            |number: usize| (number.to_string(), String::new(), ["falcon", "heron falcon"][number % 2].into());
+        let corpus = Corpus::from_documents((0..9).map(document), CorpusOptions::default()).unwrap();
+        build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
+        let failure = || GpuError::Failed { at: "opening a device", reason: "on command".to_owned() };
+        let gpu = GpuOptions::new(Box::new(move || Err(failure())));
+        let engine = Engine::open(folder.path()).unwrap().threads(threads).policy(Policy::Cpu).cache(1 << 20).gpu(gpu);
+        (folder, engine)
+    }
+
+    fn lead(engine: &Engine, text: &str, asker: Asker) -> Leader {
+        match engine.shared.integrator.board(&Query::new(text), asker) {
+            Boarded::Leader(leader) => leader,
+            _ => panic!("{asker:?} leads"),
+        }
+    }
+
+    /// Submits equal queries to a flight that the caller leads, and waits until all are parked.
+    fn park_many(engine: &Engine, text: &str, count: u64) -> Vec<Pending> {
+        let before = engine.cache_counters().joined;
+        let pending = (0..count).map(|_| engine.submit(Query::new(text)).unwrap()).collect();
+        let start = Instant::now();
+        while engine.cache_counters().joined < before + count {
+            assert!(start.elapsed() < Duration::from_secs(20), "{:?}", engine.cache_counters());
+            std::thread::yield_now();
+        }
+        pending
+    }
+
+    fn poll(pending: &mut Pending, waker: &Waker) -> Poll<Result<Answer, SearchError>> {
+        Pin::new(pending).poll(&mut Context::from_waker(waker))
+    }
+
+    fn is_answered(mut pending: Pending) -> bool {
+        matches!(poll(&mut pending, Waker::noop()), Poll::Ready(Ok(answer)) if answer.hits.len() == 9)
+    }
+
+    /// Calls a function when it is woken.
+    struct Call<F>(F);
+
+    impl<F: Fn() + Send + Sync> Wake for Call<F> {
+        fn wake(self: Arc<Self>) {
+            self.0();
+        }
+    }
+
+    /// Keeps the only thread of an engine until the sender is dropped.
+    fn hold(engine: &Engine) -> Sender<()> {
+        let (sender, receiver): (Sender<()>, Receiver<()>) = channel();
+        let (started, has_started) = channel();
+        let (receiver, leader) = (Mutex::new(receiver), lead(engine, "heron", Asker::Ticket));
+        let mut pending = park_many(engine, "heron", 1).remove(0);
+        let wait = move || {
+            started.send(()).unwrap();
+            _ = receiver.lock().unwrap().recv();
+        };
+        assert!(poll(&mut pending, &Waker::from(Arc::new(Call(wait)))).is_pending());
+        drop(leader);
+        has_started.recv().unwrap();
+        // Its answer is there.
+        assert!(poll(&mut pending, Waker::noop()).is_ready());
+        sender
+    }
+
+    #[test]
+    fn submitted_queries_wait_for_an_equal_one_without_a_thread() {
+        for asker in [Asker::Ticket, Asker::Search] {
+            let (_folder, engine) = engine(1);
+            let leader = lead(&engine, "falcon", asker);
+            let pending = park_many(&engine, "falcon", 40);
+            // The only thread goes on with others.
+            assert_eq!(engine.submit(Query::new("heron")).unwrap().wait().unwrap().hits.len(), 4);
+            assert_eq!(engine.answered_by_cpu(), 1);
+            let answer = engine.answer(&Query::new("falcon")).unwrap();
+            leader.land(Some(&answer));
+            for pending in pending {
+                let follower = pending.wait().unwrap();
+                assert_eq!((follower.hits, follower.exact), (answer.hits.clone(), true));
+                assert_eq!(follower.trace.steps.iter().map(|step| step.name).collect::<Vec<_>>(), ["cache"]);
+            }
+            let counters = engine.cache_counters();
+            assert_eq!((engine.answered_by_cpu(), counters.joined, counters.misses), (2, 40, 42));
+        }
+    }
+
+    #[test]
+    fn equal_queries_that_are_submitted_together_are_answered_once() {
+        let (_folder, engine) = engine(1);
+        let held = hold(&engine);
+        let pending: Vec<Pending> = (0..50).map(|_| engine.submit(Query::new("falcon")).unwrap()).collect();
+        drop(held);
+        pending.into_iter().for_each(|pending| assert_eq!(pending.wait().unwrap().hits.len(), 9));
+        // One for the query that held the thread. The thread took 16 at a time.
+        let counters = engine.cache_counters();
+        assert_eq!((engine.answered_by_cpu(), counters.joined, counters.hits), (2, 1 + 15, 34));
+    }
+
+    #[test]
+    fn if_a_leader_is_abandoned_one_of_its_followers_leads() {
+        for threads in [1, 4] {
+            let (_folder, engine) = engine(threads);
+            let leader = lead(&engine, "falcon", Asker::Ticket);
+            let pending = park_many(&engine, "falcon", 40);
+            drop(leader);
+            pending.into_iter().for_each(|pending| assert_eq!(pending.wait().unwrap().hits.len(), 9));
+            assert_eq!((engine.answered_by_cpu(), engine.shared.queued.load(Ordering::Relaxed)), (1, 0));
+        }
+    }
+
+    #[test]
+    fn if_a_leader_fails_each_follower_is_answered_for_itself() {
+        let (_folder, engine) = engine(1);
+        let leaders = ["falcon", "falcon^0"].map(|text| lead(&engine, text, Asker::Search));
+        let pending = ["falcon", "falcon^0"].map(|text| park_many(&engine, text, 20));
+        let joined = engine.cache_counters().joined;
+        leaders.into_iter().for_each(|leader| leader.land(None));
+        let [good, bad] = pending;
+        good.into_iter().for_each(|pending| assert_eq!(pending.wait().unwrap().hits.len(), 9));
+        bad.into_iter().for_each(|pending| assert!(matches!(pending.wait(), Err(SearchError::Plan(_)))));
+        assert_eq!((engine.cache_counters().joined, engine.shared.queued.load(Ordering::Relaxed)), (joined, 0));
+    }
+
+    /// Queues a query whose waker cancels the one behind it, and equal ones behind. The thread takes them together,
+    /// so the second leads the others, and is cancelled before it is answered.
+    fn submit_behind_a_cancelled_leader(engine: &Engine) -> (Pending, Vec<Pending>) {
+        let mut first = engine.submit(Query::new("heron").k(3)).unwrap();
+        let cancelled = Mutex::new(Some(engine.submit(Query::new("falcon")).unwrap()));
+        let cancel = move || drop(cancelled.lock().unwrap().take());
+        assert!(poll(&mut first, &Waker::from(Arc::new(Call(cancel)))).is_pending());
+        let followers = (0..10).map(|_| engine.submit(Query::new("falcon")).unwrap()).collect();
+        (first, followers)
+    }
+
+    #[test]
+    fn cancelling_a_leader_cancels_no_follower() {
+        let (_folder, engine) = engine(1);
+        let held = hold(&engine);
+        let (first, followers) = submit_behind_a_cancelled_leader(&engine);
+        let before = engine.cache_counters();
+        drop(held);
+        followers.into_iter().for_each(|pending| assert_eq!(pending.wait().unwrap().hits.len(), 9));
+        assert_eq!(first.wait().unwrap().hits.len(), 3);
+        // Ten joined the cancelled leader, and nine the first of them.
+        let counters = engine.cache_counters();
+        assert_eq!((engine.answered_by_cpu(), counters.joined - before.joined), (3, 19));
+    }
+
+    #[test]
+    fn an_engine_that_is_dropped_answers_the_followers_of_a_cancelled_leader() {
+        let (_folder, engine) = engine(1);
+        let held = hold(&engine);
+        let (_first, followers) = submit_behind_a_cancelled_leader(&engine);
+        drop(held);
+        drop(engine);
+        assert!(followers.into_iter().all(is_answered));
+    }
+
+    #[test]
+    fn an_engine_that_is_dropped_waits_for_the_flights_of_parked_queries() {
+        let (_folder, engine) = engine(3);
+        let leader = lead(&engine, "falcon", Asker::Ticket);
+        let pending = park_many(&engine, "falcon", 20);
+        std::thread::scope(|scope| {
+            let dropping = scope.spawn(move || drop(engine));
+            // Long enough for threads that do not wait to end.
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!dropping.is_finished());
+            drop(leader);
+        });
+        assert!(pending.into_iter().all(is_answered));
+    }
+
+    #[test]
+    fn a_search_does_not_wait_for_a_submitted_query_and_answers_its_followers() {
+        let (_folder, engine) = engine(1);
+        let leader = lead(&engine, "falcon", Asker::Ticket);
+        let pending = park_many(&engine, "falcon", 20);
+        assert_eq!(engine.search(&Query::new("falcon")).unwrap().hits.len(), 9);
+        assert!(pending.into_iter().all(is_answered));
+        drop(leader);
+        assert_eq!(engine.answered_by_cpu(), 1);
     }
 }

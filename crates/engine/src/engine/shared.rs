@@ -34,7 +34,7 @@ pub struct Shared {
     /// Plans that the CPU is answering.
     pub running: AtomicUsize,
     /// Submitted queries that no thread has taken yet.
-    pub queued: AtomicUsize,
+    pub queued: Arc<AtomicUsize>,
     /// Plans that the CPU has answered, and the predicted time of those that it answered while the GPU was not open.
     pub answered_by_cpu: AtomicU64,
     pub cold_nanoseconds: AtomicU64,
@@ -53,7 +53,7 @@ impl Shared {
             admission: Admission::new(QUEUE),
             integrator: Integrator::default(),
             running: AtomicUsize::new(0),
-            queued: AtomicUsize::new(0),
+            queued: Arc::default(),
             answered_by_cpu: AtomicU64::new(0),
             cold_nanoseconds: AtomicU64::new(0),
         }

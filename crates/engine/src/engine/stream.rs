@@ -5,8 +5,12 @@
 //! right away by the thread that planned it. The thread that reads the stream works too, whenever the group that it
 //! needs next is not ready: an engine of one thread starts no other.
 //!
+//! Answers are looked up in the engine's cache before a query is planned, and kept there; flights are not for streams
+//! (integrator.rs says why).
+//!
 //! No group is taken too far ahead of the reader ([`AHEAD`]), so memory is bounded, however long the stream is.
 
+use super::integrator::Leader;
 use super::pool::{Help, Helpers};
 use super::{SearchError, Shared};
 use crate::algorithms::Workspace;
@@ -77,10 +81,13 @@ struct Run<Q, T> {
 
 /// What a stream does with a query before and after it is answered.
 pub(super) struct Callbacks<Q, T> {
+    /// The answer that is kept for it, or else who keeps the one that is made.
+    pub look_up: Box<LookUpCall<Q>>,
     pub plan: Box<PlanCall<Q>>,
     pub make: Box<MakeCall<Q, T>>,
 }
 
+type LookUpCall<Q> = dyn Fn(&Q) -> Result<Answer, Option<Leader>> + Send + Sync;
 type PlanCall<Q> = dyn Fn(&Q) -> Result<Plan, SearchError> + Send + Sync;
 type MakeCall<Q, T> = dyn Fn(Q, Result<Answer, SearchError>) -> T + Send + Sync;
 
@@ -119,12 +126,16 @@ struct StreamedQuery<Q> {
     arrived: Instant,
     /// How long planning took.
     planning: Duration,
+    /// Keeps the answer; `None` without a cache.
+    leader: Option<Leader>,
     state: State,
 }
 
 /// What is known of a query.
 enum State {
     OnGpu,
+    /// From the cache.
+    Kept(Answer),
     Answered(Result<Answer, SearchError>),
 }
 
@@ -185,6 +196,20 @@ impl<Q: Send + 'static, T: Send + 'static> Drop for Reader<Q, T> {
     }
 }
 
+impl<Q> StreamedQuery<Q> {
+    fn new(query: Q, arrived: Instant) -> StreamedQuery<Q> {
+        StreamedQuery { query, arrived, planning: Duration::ZERO, leader: None, state: State::OnGpu }
+    }
+
+    /// Keeps an answer at once: the next query of the group may be equal.
+    fn end(&mut self, answer: Result<Answer, SearchError>) {
+        if let Some(leader) = self.leader.take() {
+            leader.land(answer.as_ref().ok());
+        }
+        self.state = State::Answered(answer);
+    }
+}
+
 impl<Q> ThreadState<Q> {
     fn new() -> ThreadState<Q> {
         ThreadState { workspace: Workspace::default(), in_flight: VecDeque::new(), finished: Finished::default() }
@@ -221,7 +246,7 @@ impl<Q, T> Run<Q, T> {
             return Taken::Later;
         }
         let now = Instant::now();
-        let take = |query| StreamedQuery { query, arrived: now, planning: Duration::ZERO, state: State::OnGpu };
+        let take = |query| StreamedQuery::new(query, now);
         let queries: Vec<_> = source.queries.by_ref().take(GROUP).map(take).collect();
         if queries.is_empty() {
             source.is_empty = true;
@@ -246,18 +271,25 @@ impl<Q, T> Run<Q, T> {
         result
     }
 
-    /// Plans the queries of a group; gives some to the GPU, and answers the others.
+    /// Plans the queries of a group whose answers are not kept; gives some to the GPU, and answers the others.
     fn start(&self, group: &mut Group<Q>, workspace: &mut Workspace) {
         let (mut offers, mut positions): (Vec<Offer>, Vec<usize>) = (Vec::new(), Vec::new());
         for position in 0..group.queries.len() {
             let streamed = &mut group.queries[position];
             streamed.arrived = Instant::now();
+            match (self.callbacks.look_up)(&streamed.query) {
+                Ok(answer) => {
+                    streamed.state = State::Kept(answer);
+                    continue;
+                }
+                Err(leader) => streamed.leader = leader,
+            }
             let planned = (self.callbacks.plan)(&streamed.query);
             streamed.planning = streamed.arrived.elapsed();
             let plan = match planned {
                 Ok(plan) => plan,
                 Err(error) => {
-                    streamed.state = State::Answered(Err(error));
+                    streamed.end(Err(error));
                     continue;
                 }
             };
@@ -269,7 +301,7 @@ impl<Q, T> Run<Q, T> {
             // The GPU gets what it is to have before this thread is busy for a while.
             self.submit(group, &mut offers, &mut positions);
             let answer = self.shared.answer_on_cpu(&plan, |cpu| cpu.answer(&plan, workspace, Hit::maker(plan.score)));
-            group.queries[position].state = State::Answered(answer.map_err(SearchError::from));
+            group.queries[position].end(answer.map_err(SearchError::from));
         }
         self.submit(group, &mut offers, &mut positions);
     }
@@ -289,11 +321,12 @@ impl<Q, T> Run<Q, T> {
             let answers = self.shared.finish(gpu, submission.wait_polling());
             for (at, (position, answer)) in positions.into_iter().zip(answers).enumerate() {
                 let answer = self.shared.hits_or_answer(submission.plan(at), answer);
-                group.queries[position].state = State::Answered(answer);
+                group.queries[position].end(answer);
             }
             finished.push(submission);
         }
-        let made = group.queries.into_iter().map(|StreamedQuery { query, arrived, planning, state }| match state {
+        let made = group.queries.into_iter().map(|StreamedQuery { query, arrived, planning, state, .. }| match state {
+            State::Kept(answer) => (self.callbacks.make)(query, Ok(answer)),
             State::Answered(Ok(mut answer)) => {
                 let step = Step { name: "plan", place: Place::Cpu, started: arrived, duration: planning };
                 answer.trace.steps.insert(0, step);
