@@ -35,6 +35,8 @@ const AHEAD: usize = 4096;
 
 /// How long a thread waits for another that reads the source.
 const PATIENCE: Duration = Duration::from_micros(500);
+/// The most pauses between two tries to get it: about a microsecond, as long as reading a group takes.
+const MOST_PAUSES: u32 = 32;
 
 /// What was made of the answers to a stream of queries, in their order. Dropping it ends the stream early.
 pub struct Stream<T> {
@@ -75,6 +77,8 @@ struct Run<Q, T> {
     changed: Condvar,
     callbacks: Callbacks<Q, T>,
     is_over: AtomicBool,
+    /// As [`Done::read`], to be read without its lock.
+    groups_read: AtomicUsize,
     /// Helpers that left because the reader was behind.
     left: AtomicUsize,
 }
@@ -163,6 +167,7 @@ impl<T: Send + 'static> Stream<T> {
             changed: Condvar::new(),
             callbacks,
             is_over: AtomicBool::new(false),
+            groups_read: AtomicUsize::new(0),
             left: AtomicUsize::new(0),
         });
         if let Some((helpers, threads)) = &helpers {
@@ -221,16 +226,18 @@ impl<Q, T> Run<Q, T> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The source, unless another thread has it for long: it may wait there for the caller's next query.
+    /// The source, unless another thread has it for long: it may wait there for the caller's next query. Each failed
+    /// try takes the cache line of the lock from the thread that has it, so tries become rarer.
     fn lock_source(&self) -> Option<MutexGuard<'_, Source<Q>>> {
-        let start = Instant::now();
+        let (start, mut pauses) = (Instant::now(), 1);
         loop {
             match self.source.try_lock() {
                 Ok(source) => return Some(source),
                 Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => return None,
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+                Err(TryLockError::WouldBlock) => (0..pauses).for_each(|_| std::hint::spin_loop()),
             }
+            pauses = (2 * pauses).min(MOST_PAUSES);
         }
     }
 
@@ -242,7 +249,7 @@ impl<Q, T> Run<Q, T> {
         if source.is_empty || self.is_over() {
             return Taken::None;
         }
-        if source.taken >= self.done().read + AHEAD {
+        if source.taken >= self.groups_read.load(Ordering::Relaxed) + AHEAD {
             return Taken::Later;
         }
         let now = Instant::now();
@@ -410,7 +417,9 @@ impl<Q: Send + 'static, T: Send + 'static> Reader<Q, T> {
         let Some(taken) = self.run.lock_source().map(|source| source.taken) else {
             return;
         };
-        if let Some(helpers) = self.helpers.as_ref().filter(|_| taken < self.run.done().read + AHEAD / 2) {
+        if let Some(helpers) =
+            self.helpers.as_ref().filter(|_| taken < self.run.groups_read.load(Ordering::Relaxed) + AHEAD / 2)
+        {
             helpers.ask(&self.run, self.run.left.swap(0, Ordering::Relaxed));
         }
     }
@@ -447,6 +456,7 @@ impl<Q, T> Run<Q, T> {
         drop(done);
         let group = self.change(|done| {
             done.read += 1;
+            self.groups_read.store(done.read, Ordering::Relaxed);
             done.groups.pop_front().flatten()
         });
         Ready::Group(group.expect("only the reader takes groups"))
