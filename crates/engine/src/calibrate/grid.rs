@@ -277,6 +277,22 @@ mod tests {
     use crate::calibrate::tests::index_of;
 
     #[test]
+    fn three_quarters_of_the_plans_are_queries_of_a_log_if_there_is_one() {
+        let (_folder, index) = index_of(600);
+        // Words that the index has, and a query that it has no list for.
+        let queries = ["word3 word50 word51 word52 word53 word54 word55 word56 word57", "absent"].map(str::to_owned);
+        let of_log = |queries: &[String]| {
+            let mut grid = Grid::new(&index, queries).unwrap().fork(1);
+            let plans = (0..2000).map(|_| grid.single(Operation::Or, 10).unwrap());
+            plans.filter(|plan| plan.lists.len() == 9).count()
+        };
+        // No cell of the grid has nine terms.
+        assert_eq!(of_log(&[]), 0);
+        assert!((1400..1600).contains(&of_log(&queries[..1])), "{}", of_log(&queries[..1]));
+        assert!((650..850).contains(&of_log(&queries)), "{}", of_log(&queries));
+    }
+
+    #[test]
     fn plans_are_those_of_their_cells_and_the_same_each_time() {
         let (_folder, index) = index_of(600);
         let draw = || {

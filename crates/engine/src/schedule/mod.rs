@@ -142,8 +142,7 @@ impl View<'_> {
 }
 
 impl CpuLoad {
-    /// Whether so many cores are busy that each of them is slower than one alone: more than half, as many as
-    /// calibration measures at once.
+    /// Whether more than half of the cores are busy. Calibration uses half of them; with more, each becomes slower.
     pub fn is_busy(&self) -> bool {
         2 * self.running > self.cores
     }
