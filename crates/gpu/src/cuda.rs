@@ -165,6 +165,7 @@ impl Cuda {
                 self.check(result, Request::Other("clearing memory"))
             }
             Command::Launch { kernel, shape, argument } => self.launch(stream, kernel, shape, argument),
+            Command::Load { kernel } => self.function(kernel, 0).map(drop),
             Command::Mark => self.mark(stream),
         }
     }

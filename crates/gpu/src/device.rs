@@ -116,6 +116,12 @@ pub enum Command<'a> {
         /// The bytes of its argument, a struct that [`shared!`](crate::shared) defines.
         argument: &'a [u8],
     },
+    /// Loads a kernel, which may have to be compiled first; otherwise its first launch does. Not ordered with the other
+    /// commands of the stream.
+    Load {
+        /// The kernel.
+        kernel: &'a Kernel,
+    },
     /// Records the time.
     Mark,
 }

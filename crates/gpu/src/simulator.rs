@@ -5,7 +5,7 @@
 
 use crate::device::{Address, Allocation, Command, Device, Properties, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
-use crate::kernel::Simulate;
+use crate::kernel::{Kernel, Simulate};
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -94,9 +94,9 @@ impl Simulator {
             .map_err(|error| GpuError::OutOfMemory { asked, reason: error.to_string() })
     }
 
-    /// Copies a command with all that it needs, if it can be executed.
-    fn owned(&self, command: &Command<'_>) -> Result<Owned, GpuError> {
-        Ok(match *command {
+    /// Copies a command with all that it needs, if it can be executed; `None` if there is nothing to do.
+    fn owned(&self, command: &Command<'_>) -> Result<Option<Owned>, GpuError> {
+        Ok(Some(match *command {
             Command::Write { from, to } => Owned::Write { from: from.to_vec(), to },
             Command::Copy { from, to, bytes } => Owned::Copy { from, to, bytes },
             Command::Clear { at, bytes } => Owned::Clear { at, bytes },
@@ -104,10 +104,11 @@ impl Simulator {
                 let name = kernel.name;
                 let is_too_large =
                     shape.shared > self.properties.shared || shape.grid == 0 || !(1..=1024).contains(&shape.block);
-                let Some(simulate) = kernel.simulate.filter(|_| !is_too_large) else {
-                    let reason = format!("the simulator cannot run {shape:?}, or this build has no simulator");
+                if is_too_large {
+                    let reason = format!("the simulator cannot run {shape:?}");
                     return Err(GpuError::Launch { name: name.to_owned(), reason });
-                };
+                }
+                let simulate = simulation_of(kernel)?;
                 // As words, so that the struct is aligned.
                 let words = argument.chunks(8).map(|chunk| {
                     let mut word = [0; 8];
@@ -116,8 +117,10 @@ impl Simulator {
                 });
                 Owned::Launch { name, simulate, shape, argument: words.collect() }
             }
+            // Its simulation is part of this program.
+            Command::Load { kernel } => return simulation_of(kernel).map(|_| None),
             Command::Mark => Owned::Mark,
-        })
+        }))
     }
 
     #[allow(unsafe_code)]
@@ -151,6 +154,15 @@ impl Simulator {
     }
 }
 
+/// The function that simulates a kernel.
+fn simulation_of(kernel: &Kernel) -> Result<Simulate, GpuError> {
+    let missing = || GpuError::Launch {
+        name: kernel.name.to_owned(),
+        reason: "this build has no simulator".to_owned(),
+    };
+    kernel.simulate.ok_or_else(missing)
+}
+
 impl Device for Simulator {
     fn properties(&self) -> &Properties {
         &self.properties
@@ -181,7 +193,7 @@ impl Device for Simulator {
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         let mut waiting = self.stream(stream)?;
         for command in commands {
-            waiting.queue.push(self.owned(command)?);
+            waiting.queue.extend(self.owned(command)?);
         }
         Ok(())
     }

@@ -690,6 +690,7 @@ fn lose_a_device() {
         Command::Copy { from: at, to, bytes: 16 },
         Command::Clear { at, bytes: 16 },
         Command::Launch { kernel: &trial::SUM.kernel, shape: shape(1, 32), argument: &[0; 32] },
+        Command::Load { kernel: &trial::SUM.kernel },
         Command::Mark,
     ] {
         assert!(is_lost(device.submit(SECOND, &[command])), "{command:?}");

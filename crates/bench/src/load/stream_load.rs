@@ -6,7 +6,7 @@
 
 use super::answers::{QuerySet, hash_of, hash_of_ids};
 use crate::error::Result;
-use lanner::{Answer, Engine, Plan, Query, SearchError};
+use lanner::{Answer, Engine, Query, SearchError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -55,25 +55,28 @@ impl StreamLoad<'_> {
         let hash = move |_: Query, answer: Result<Answer, SearchError>| -> Result<u64, SearchError> {
             Ok(hash_of_ids(&index.ids(answer?.hits.iter().map(|hit| hit.document))?))
         };
-        let stream = self.engine.stream_map(self.source(&self.set.queries), hash);
+        let queries = Arc::clone(&self.set.queries);
+        let stream = self.engine.stream_map(self.numbers().map(move |number| queries[number].clone()), hash);
         self.read(stream, &self.set.id_hashes)
     }
 
     /// From plans that were made before to hits.
     pub fn plans_to_hits(&self) -> Result<Answered> {
-        let hash = |_: Plan, answer: Result<Answer, SearchError>| -> Result<u64, SearchError> {
+        let hash = |_: usize, answer: Result<Answer, SearchError>| -> Result<u64, SearchError> {
             Ok(hash_of(answer?.hits.iter().map(|hit| (hit.document, hit.units))))
         };
-        self.read(self.engine.stream_plans(self.source(&self.set.plans), hash), &self.set.hashes)
+        let plans = Arc::clone(&self.set.plans);
+        let stream = self.engine.stream_plans(self.numbers(), move |number| plans[number].clone(), hash);
+        self.read(stream, &self.set.hashes)
     }
 
-    /// What is asked, over and over until the run ends.
-    fn source<Q: Clone>(&self, all: &Arc<Vec<Q>>) -> impl Iterator<Item = Q> + use<Q> {
-        let (all, length, start) = (Arc::clone(all), self.length, Instant::now());
+    /// The numbers of the queries that are asked, over and over until the run ends.
+    fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        let (count, length, start) = (self.set.len(), self.length, Instant::now());
         let is_over = move |asked: usize| {
             asked > 0 && asked.is_multiple_of(QUERIES_PER_LOOK) && length.is_over(asked, start.elapsed().as_secs_f64())
         };
-        (0usize..).take_while(move |&asked| !is_over(asked)).map(move |asked| all[asked % all.len()].clone())
+        (0usize..).take_while(move |&asked| !is_over(asked)).map(move |asked| asked % count)
     }
 
     /// Reads the hashes of all answers, and checks them.

@@ -6,17 +6,19 @@
 //! [`Session::advance`] between its other work; it waits for a batch only if memory runs out.
 
 use super::Context;
+use super::batch::is_bitpack;
+use super::kernels::Variant;
 use super::queue::{Queue, Request, Rules, SmallBatches};
 use super::resident::Resident;
 use super::slot::{Rejected, Slot};
 use super::submission::{Job, Unanswered};
 use crate::query::answer::Place;
 use crate::query::cost::{Costs, Features, Route};
-use lanner_gpu::device::Stream;
+use lanner_gpu::device::{Command, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use lanner_index::format::IndexError;
-use lanner_index::open::Index;
+use lanner_index::open::{Column, Index};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -93,8 +95,8 @@ impl Failure {
 }
 
 impl Session {
-    /// Uploads the resident data: lengths and norms, and the lists if they fit and batches are not to upload them.
-    /// Observed times are reported to `costs`.
+    /// Loads the kernels that answer by default, and uploads the resident data: lengths and norms, and the lists if they
+    /// fit and batches are not to upload them. Observed times are reported to `costs`.
     pub fn open(gpu: Gpu, index: &Index, usage: Usage, costs: Arc<Costs>) -> Result<Session, GpuError> {
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
         let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE_BYTES.min(gpu.left() / 4) };
@@ -102,6 +104,7 @@ impl Session {
         // Two batches have to fit, each with its other buffers.
         let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
         let slots = [0, 1].map(|number| Slot::new(Stream(number), usage));
+        load_kernels(&gpu, index)?;
         Ok(Session {
             gpu,
             resident,
@@ -267,6 +270,18 @@ impl Session {
         self.queue.put_first(next_stage);
         Ok(())
     }
+}
+
+/// Loads the kernels for the index's default score model. The first queries would otherwise wait for it, 80 ms on an H200
+/// whose driver has compiled the kernels before: by then the policy takes the GPU to be open, and sends more of them.
+fn load_kernels(gpu: &Gpu, index: &Index) -> Result<(), GpuError> {
+    let column = if index.segment().header().has_frequencies { Column::Frequency } else { Column::Impact };
+    for is_single in [false, true] {
+        for kernel in (Variant { is_bitpack: is_bitpack(index), column, is_single }).kernels() {
+            gpu.submit(Stream(0), Command::Load { kernel: &kernel.kernel })?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Session {

@@ -259,23 +259,26 @@ impl Engine {
         )
     }
 
-    /// As [`Engine::stream_map`], for plans that were made elsewhere; the cache is for queries.
+    /// As [`Engine::stream_map`], for plans that were made elsewhere: the threads that answer get them by their numbers.
+    /// If the iterator gave the plans themselves, it would count references to them while all other threads wait for
+    /// it. The cache is for queries.
     #[doc(hidden)]
     pub fn stream_plans<I, T: Send + 'static>(
         &self,
-        plans: I,
-        make: impl Fn(Plan, Result<Answer, SearchError>) -> T + Send + Sync + 'static,
+        numbers: I,
+        plan: impl Fn(usize) -> Plan + Send + Sync + 'static,
+        make: impl Fn(usize, Result<Answer, SearchError>) -> T + Send + Sync + 'static,
     ) -> Stream<T>
     where
-        I: IntoIterator<Item = Plan>,
+        I: IntoIterator<Item = usize>,
         I::IntoIter: Send + 'static,
     {
         let callbacks = Callbacks {
             look_up: Box::new(|_| Err(None)),
-            plan: Box::new(|plan: &Plan| Ok(plan.clone())),
+            plan: Box::new(move |&number: &usize| Ok(plan(number))),
             make: Box::new(make),
         };
-        self.start_stream(Box::new(plans.into_iter().fuse()), callbacks)
+        self.start_stream(Box::new(numbers.into_iter().fuse()), callbacks)
     }
 
     fn start_stream<Q, T>(&self, queries: Box<dyn Iterator<Item = Q> + Send>, callbacks: Callbacks<Q, T>) -> Stream<T>

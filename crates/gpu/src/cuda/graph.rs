@@ -88,7 +88,7 @@ impl Cuda {
                     let function = self.function(kernel, shape.shared).ok()?;
                     nodes.push(Node::Launch { name: kernel.name, function, shape, argument });
                 }
-                Command::Write { .. } | Command::Mark => return None,
+                Command::Write { .. } | Command::Load { .. } | Command::Mark => return None,
             }
         }
         Some(nodes)

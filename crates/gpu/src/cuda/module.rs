@@ -1,4 +1,4 @@
-//! Modules and their kernels: loaded when they are first launched, and kept.
+//! Modules and their kernels: loaded when they are first launched or on command, and kept.
 
 // SAFETY of the calls of the driver: as in `cuda.rs`.
 #![allow(unsafe_code)]

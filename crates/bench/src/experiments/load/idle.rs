@@ -81,7 +81,11 @@ impl Device for Idle {
                         }
                     }
                 }
-                Command::Write { .. } | Command::Copy { .. } | Command::Clear { .. } | Command::Mark => {}
+                Command::Write { .. }
+                | Command::Copy { .. }
+                | Command::Clear { .. }
+                | Command::Load { .. }
+                | Command::Mark => {}
             }
         }
         Ok(())

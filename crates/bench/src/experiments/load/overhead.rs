@@ -87,8 +87,8 @@ impl Asks<'_> {
         let (plans, count) = (Arc::clone(&self.set.set.plans), STREAMED * self.setup.run.part.overhead);
         let busy = || self.engine.counters().expect("it has a GPU").busy();
         let (start, busy_before) = (Instant::now(), busy());
-        let source = (0..count).map(move |number| plans[number % plans.len()].clone());
-        for answer in self.engine.stream_plans(source, |_, answer| answer.map(drop)) {
+        let plan = move |number: usize| plans[number % plans.len()].clone();
+        for answer in self.engine.stream_plans(0..count, plan, |_, answer| answer.map(drop)) {
             answer?;
         }
         let times = [("stream", start.elapsed()), ("device", busy() - busy_before)];
