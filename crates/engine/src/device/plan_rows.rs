@@ -35,12 +35,13 @@ pub struct StageRow {
     pub work: u64,
 }
 
-/// Which rows belong to a plan, and what all its stages share.
+/// Which rows belong to a plan, and what all its stages share. Small, because the device's thread fetches it from the
+/// cache of another core.
 #[derive(Clone, Debug, Default)]
 pub struct RowRanges {
-    sparse: Range<usize>,
-    dense: Range<usize>,
-    stages: Range<usize>,
+    sparse: Range<u32>,
+    dense: Range<u32>,
+    stages: Range<u32>,
     /// Blocks that can hold a document of the plan's range.
     blocks: u64,
     /// Postings of the sparse lists, and the sum of their bounds.
@@ -61,6 +62,22 @@ pub struct PlanRows<'a> {
     pub bounds: u32,
     pub documents: u32,
     pub range: DocumentRange,
+}
+
+/// The rows of the lists of consecutive plans, and their positions among those of all plans.
+#[derive(Clone, Copy)]
+pub struct ListRows<'a> {
+    pub sparse: &'a [(ListSpan, SparseRow)],
+    pub dense: &'a [(ListSpan, DenseRow)],
+    first_sparse: u32,
+    first_dense: u32,
+}
+
+impl ListRows<'_> {
+    /// Where the rows of one of the plans begin: the sparse and the dense ones.
+    pub fn starts_of(&self, ranges: &RowRanges) -> (u32, u32) {
+        (ranges.sparse.start - self.first_sparse, ranges.dense.start - self.first_dense)
+    }
 }
 
 /// A range of documents that can be copied.
@@ -92,7 +109,7 @@ impl SubmittedRows {
         lists.sort_by_key(
             |list| if list.is_dense { (1, Reverse(list.bound), 0) } else { (0, Reverse(0), list.postings) },
         );
-        let (sparse, dense, stages) = (self.sparse.len(), self.dense.len(), self.stages.len());
+        let (sparse, dense, stages) = (self.sparse.len() as u32, self.dense.len() as u32, self.stages.len() as u32);
         let (mut blocks, mut postings, mut bounds) = (0, 0, 0u32);
         for list in lists {
             match ListRow::new(index, plan, list, Address::NULL)? {
@@ -107,9 +124,9 @@ impl SubmittedRows {
         }
         self.stages.extend(plan.stages.iter().map(|stage| StageRow::new(plan, stage)));
         Ok(RowRanges {
-            sparse: sparse..self.sparse.len(),
-            dense: dense..self.dense.len(),
-            stages: stages..self.stages.len(),
+            sparse: sparse..self.sparse.len() as u32,
+            dense: dense..self.dense.len() as u32,
+            stages: stages..self.stages.len() as u32,
             blocks,
             postings,
             bounds,
@@ -120,9 +137,9 @@ impl SubmittedRows {
 
     pub fn of(&self, ranges: &RowRanges) -> PlanRows<'_> {
         PlanRows {
-            sparse: &self.sparse[ranges.sparse.clone()],
-            dense: &self.dense[ranges.dense.clone()],
-            stages: &self.stages[ranges.stages.clone()],
+            sparse: &self.sparse[indices(&ranges.sparse)],
+            dense: &self.dense[indices(&ranges.dense)],
+            stages: &self.stages[indices(&ranges.stages)],
             blocks: ranges.blocks,
             postings: ranges.postings,
             bounds: ranges.bounds,
@@ -130,6 +147,20 @@ impl SubmittedRows {
             range: DocumentRange { start: ranges.range.start, end: ranges.range.end },
         }
     }
+
+    /// The rows of the lists of all plans from one to another.
+    pub fn lists_of(&self, first: &RowRanges, last: &RowRanges) -> ListRows<'_> {
+        ListRows {
+            sparse: &self.sparse[indices(&(first.sparse.start..last.sparse.end))],
+            dense: &self.dense[indices(&(first.dense.start..last.dense.end))],
+            first_sparse: first.sparse.start,
+            first_dense: first.dense.start,
+        }
+    }
+}
+
+fn indices(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
 }
 
 impl StageRow {

@@ -9,13 +9,14 @@
 //! [`Unanswered::Failed`]. So every accepted plan has an outcome, and no caller waits forever.
 
 use super::answers::BatchAnswers;
-use super::plan_rows::{PlanRows, RowRanges, SubmittedRows};
+use super::plan_rows::{ListRows, PlanRows, RowRanges, SubmittedRows};
 use super::queue::runs_in_batches;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::Modelled;
 use crate::query::plan::Plan;
 use lanner_index::open::{Column, Index};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -117,14 +118,14 @@ pub struct Submission {
     state: Mutex<State>,
 }
 
-/// A plan as the device's thread sees it.
+/// A plan as the device's thread sees it, in two cache lines.
 #[derive(Debug)]
 struct Prepared {
     /// The rows of its lists, empty unless it runs in batches; or why it is not for the device.
     rows: Result<RowRanges, Unanswered>,
     column: Column,
-    launches: usize,
-    cost: Duration,
+    launches: u32,
+    cost_ns: u64,
     modelled: Modelled,
     deadline: Option<Instant>,
     is_cancelled: Option<Arc<AtomicBool>>,
@@ -133,10 +134,12 @@ struct Prepared {
 impl Prepared {
     fn new(offer: Offer, rows: Result<RowRanges, Unanswered>) -> (Plan, Prepared) {
         let Offer { plan, cost, modelled, is_cancelled } = offer;
-        let (column, launches, deadline) = (plan.score.column(), plan.stages.len(), plan.deadline);
-        (plan, Prepared { rows, column, launches, cost, modelled, deadline, is_cancelled })
+        let (column, launches, deadline) = (plan.score.column(), plan.stages.len() as u32, plan.deadline);
+        (plan, Prepared { rows, column, launches, cost_ns: cost.as_nanos() as u64, modelled, deadline, is_cancelled })
     }
 }
+
+const _: () = assert!(size_of::<Prepared>() <= 128);
 
 /// How many outcomes are missing. On a cache line of its own: the caller polls it while the device's thread reads the
 /// rest.
@@ -146,35 +149,36 @@ struct Missing(AtomicUsize);
 
 #[derive(Debug)]
 struct State {
-    outcomes: Vec<Delivered>,
-    /// The batches that answered some of the plans.
-    batches: Vec<Arc<BatchAnswers>>,
+    /// What batches answered.
+    delivered: Vec<Delivered>,
+    /// All other outcomes, with the positions of their plans.
+    others: Vec<(usize, Outcome)>,
+    is_taken: bool,
     /// Woken with the last outcome.
     waker: Option<Waker>,
 }
 
-/// What the device's thread leaves of an outcome, for the submitting thread to make an answer of.
+/// Answers of a batch to consecutive plans, for the submitting thread to make answers of.
 #[derive(Debug)]
-enum Delivered {
-    Missing,
-    Outcome(Box<Outcome>),
-    /// A position in one of the batches.
-    InBatch {
-        batch: u32,
-        position: u32,
-    },
+struct Delivered {
+    plans: Range<usize>,
+    batch: Arc<BatchAnswers>,
+    /// The position of the first plan in the batch.
+    first: usize,
 }
 
 impl State {
-    /// Makes the answers, and forgets them.
-    fn take(&mut self) -> Vec<Outcome> {
-        let batches = std::mem::take(&mut self.batches);
-        let outcome = |delivered| match delivered {
-            Delivered::Outcome(outcome) => *outcome,
-            Delivered::InBatch { batch, position } => Ok(batches[batch as usize].answer(position as usize)),
-            Delivered::Missing => unreachable!("outcomes are taken when none is missing"),
-        };
-        std::mem::take(&mut self.outcomes).into_iter().map(outcome).collect()
+    /// Makes the outcomes of this many plans, and forgets them. None may be missing.
+    fn take(&mut self, plans: usize) -> Vec<Outcome> {
+        assert!(!std::mem::replace(&mut self.is_taken, true), "outcomes are taken once");
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(plans);
+        outcomes.resize_with(plans, || Err(Unanswered::Failed));
+        for Delivered { plans, batch, first } in self.delivered.drain(..) {
+            let answers = (first..).map(|position| Ok(batch.answer(position)));
+            outcomes[plans].iter_mut().zip(answers).for_each(|(outcome, answer)| *outcome = answer);
+        }
+        self.others.drain(..).for_each(|(position, outcome)| outcomes[position] = outcome);
+        outcomes
     }
 }
 
@@ -217,17 +221,14 @@ impl Submission {
         rows: SubmittedRows,
         backlog: &Arc<Backlog>,
     ) -> Arc<Submission> {
-        let delivered = |prepared: &Prepared| match &prepared.rows {
-            Ok(_) => Delivered::Missing,
-            Err(why) => Delivered::Outcome(Box::new(Err(*why))),
-        };
-        let outcomes: Vec<Delivered> = prepared.iter().map(delivered).collect();
-        let costs = prepared.iter().filter(|prepared| prepared.rows.is_ok()).map(|prepared| prepared.cost);
-        let (jobs, cost) = costs.fold((0, 0), |(jobs, sum), cost| (jobs + 1, sum + cost.as_nanos() as u64));
+        let refused = |(position, prepared): (usize, &Prepared)| Some((position, Err(*prepared.rows.as_ref().err()?)));
+        let others: Vec<(usize, Outcome)> = prepared.iter().enumerate().filter_map(refused).collect();
+        let costs = prepared.iter().filter(|prepared| prepared.rows.is_ok()).map(|prepared| prepared.cost_ns);
+        let (jobs, cost) = costs.fold((0, 0), |(jobs, sum), cost| (jobs + 1, sum + cost));
         let missing = Missing(AtomicUsize::new(jobs));
         backlog.add(jobs, cost);
         // Allocated here rather than by the device's thread; most submissions are answered by one batch or two.
-        let state = Mutex::new(State { outcomes, batches: Vec::with_capacity(2), waker: None });
+        let state = Mutex::new(State { delivered: Vec::with_capacity(2), others, is_taken: false, waker: None });
         Arc::new(Submission { plans, prepared, rows, missing, backlog: Arc::clone(backlog), jobs, cost, state })
     }
 
@@ -271,8 +272,7 @@ impl Submission {
             state.waker = Some(context.waker().clone());
             return Poll::Pending;
         }
-        assert_eq!(state.outcomes.len(), self.plans.len(), "outcomes are taken once");
-        Poll::Ready(state.take())
+        Poll::Ready(state.take(self.plans.len()))
     }
 
     /// Wakes when all outcomes are there; to be called before the submission is given to a device.
@@ -345,9 +345,25 @@ impl Job {
         self.submission.plan(self.position)
     }
 
-    /// The rows of its lists, if it runs in batches.
+    /// Which rows are its own.
+    pub fn row_ranges(&self) -> &RowRanges {
+        self.prepared().rows.as_ref().expect("a job has rows")
+    }
+
+    /// Its rows, if it runs in batches.
     pub fn rows(&self) -> PlanRows<'_> {
-        self.submission.rows.of(self.prepared().rows.as_ref().expect("a job has rows"))
+        self.submission.rows.of(self.row_ranges())
+    }
+
+    /// Whether another job is the next plan of the same submission.
+    pub fn is_before(&self, other: &Job) -> bool {
+        Arc::ptr_eq(&self.submission, &other.submission) && other.position == self.position + 1
+    }
+
+    /// The rows of the lists of consecutive plans of a submission.
+    pub fn lists_of(jobs: &[Job]) -> ListRows<'_> {
+        let [first, last] = [&jobs[0], &jobs[jobs.len() - 1]];
+        first.submission.rows.lists_of(first.row_ranges(), last.row_ranges())
     }
 
     /// Whether the plan is answered in batches; those of the papers' algorithms run step by step.
@@ -362,12 +378,12 @@ impl Job {
 
     /// How many launches the plan needs by itself: one for each stage.
     pub fn launches(&self) -> usize {
-        self.prepared().launches
+        self.prepared().launches as usize
     }
 
     /// The predicted time of the plan on the device.
     pub fn cost(&self) -> Duration {
-        self.prepared().cost
+        Duration::from_nanos(self.prepared().cost_ns)
     }
 
     /// The same without correction.
@@ -389,23 +405,19 @@ impl Job {
     }
 
     fn put(&self, outcome: Outcome) {
-        self.submission.put(1, |state| state.outcomes[self.position] = Delivered::Outcome(Box::new(outcome)));
+        self.submission.put(1, |state| state.others.push((self.position, outcome)));
     }
 
-    /// Delivers the answers of a batch: `answers` has that of `jobs[i]` at position `i`. Neighbouring jobs of one
-    /// submission are delivered together, since its memory is in the cache of another core.
+    /// Delivers the answers of a batch: `answers` has that of `jobs[i]` at position `i`. Those of consecutive plans are
+    /// delivered together, since the memory of a submission is in the cache of another core.
     pub fn end_all(mut jobs: Vec<Job>, answers: &Arc<BatchAnswers>) {
         let mut first = 0;
-        for jobs in jobs.chunk_by_mut(|one, other| Arc::ptr_eq(&one.submission, &other.submission)) {
-            jobs[0].submission.put(jobs.len(), |state| {
-                let batch = state.batches.len() as u32;
-                state.batches.push(Arc::clone(answers));
-                for (job, position) in jobs.iter().zip(first..) {
-                    state.outcomes[job.position] = Delivered::InBatch { batch, position };
-                }
-            });
+        for jobs in jobs.chunk_by_mut(Job::is_before) {
+            let (start, count) = (jobs[0].position, jobs.len());
+            let delivered = Delivered { plans: start..start + count, batch: Arc::clone(answers), first };
+            jobs[0].submission.put(count, |state| state.delivered.push(delivered));
             jobs.iter_mut().for_each(|job| job.is_ended = true);
-            first += jobs.len() as u32;
+            first += count;
         }
     }
 }
