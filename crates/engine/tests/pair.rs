@@ -356,7 +356,9 @@ fn streams_neither_keep_errors_nor_look_for_plans_and_queries_with_a_deadline() 
     }
     let before = engine.cache_counters();
     let plan = engine.plan(&Query::new("falcon")).unwrap();
-    assert!(engine.stream_plans([0, 1], move |_| plan.clone(), |_, answer| answer.is_ok()).all(|is_answered| is_answered));
+    assert!(
+        engine.stream_plans([0, 1], move |_| plan.clone(), |_, answer| answer.is_ok()).all(|is_answered| is_answered)
+    );
     let query = Query::new("falcon").deadline(Duration::from_secs(60));
     assert!(engine.stream([query.clone(), query]).all(|answer| answer.is_ok()));
     assert_eq!(engine.cache_counters(), before);

@@ -156,10 +156,8 @@ impl Simulator {
 
 /// The function that simulates a kernel.
 fn simulation_of(kernel: &Kernel) -> Result<Simulate, GpuError> {
-    let missing = || GpuError::Launch {
-        name: kernel.name.to_owned(),
-        reason: "this build has no simulator".to_owned(),
-    };
+    let missing =
+        || GpuError::Launch { name: kernel.name.to_owned(), reason: "this build has no simulator".to_owned() };
     kernel.simulate.ok_or_else(missing)
 }
 

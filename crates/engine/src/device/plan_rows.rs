@@ -7,7 +7,7 @@ use crate::query::cost::device_stage_work;
 use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_gpu::device::Address;
 use lanner_index::format::IndexError;
-use lanner_index::open::{Index, ListSpan};
+use lanner_index::open::{Index, ListSpan, prefetch_all};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -146,6 +146,13 @@ impl SubmittedRows {
             documents: ranges.documents,
             range: DocumentRange { start: ranges.range.start, end: ranges.range.end },
         }
+    }
+
+    /// Prefetches all rows.
+    pub fn prefetch(&self) {
+        prefetch_all(&self.sparse);
+        prefetch_all(&self.dense);
+        prefetch_all(&self.stages);
     }
 
     /// The rows of the lists of all plans from one to another.

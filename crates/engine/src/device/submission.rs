@@ -14,7 +14,7 @@ use super::queue::runs_in_batches;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::Modelled;
 use crate::query::plan::Plan;
-use lanner_index::open::{Column, Index};
+use lanner_index::open::{Column, Index, prefetch_all};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -69,12 +69,15 @@ impl From<Plan> for Offer {
     }
 }
 
-/// What a device has been given and has not answered. A submission is subtracted when none of its outcomes is missing.
+/// What a device has been given and has not answered, and how long it took for the last submissions. A submission is
+/// subtracted when none of its outcomes is missing.
 #[derive(Debug, Default)]
 pub struct Backlog {
     /// The predicted time, in nanoseconds.
     nanoseconds: AtomicU64,
     jobs: AtomicUsize,
+    /// An exponential average, in nanoseconds.
+    turnaround: AtomicU64,
 }
 
 impl Backlog {
@@ -86,6 +89,21 @@ impl Backlog {
     /// The number of jobs.
     pub fn jobs(&self) -> usize {
         self.jobs.load(Ordering::Relaxed)
+    }
+
+    /// How long the last submissions took from the moment when their rows were made until all outcomes were there. Beside
+    /// the time on the device, this has what nobody predicts: waiting for a slot, and what is paid for each batch.
+    pub fn turnaround(&self) -> Duration {
+        Duration::from_nanos(self.turnaround.load(Ordering::Relaxed))
+    }
+
+    /// Takes the time of a submission into the average, with a weight of 1/16. One that took less than half of the
+    /// average counts four times as much: after a stream, whose submissions wait in line on purpose, single queries
+    /// should soon be given to the device again. Threads may overwrite each other's update; it is an estimate.
+    fn average(&self, time: Duration) {
+        let (time, average) = (time.as_nanos() as u64, self.turnaround.load(Ordering::Relaxed));
+        let weight = if 2 * time < average { 4 } else { 16 };
+        self.turnaround.store(average - average / weight + time / weight, Ordering::Relaxed);
     }
 
     fn add(&self, jobs: usize, nanoseconds: u64) {
@@ -115,6 +133,7 @@ pub struct Submission {
     /// How many jobs it has, and their predicted time in nanoseconds.
     jobs: usize,
     cost: u64,
+    made: Instant,
     state: Mutex<State>,
 }
 
@@ -229,7 +248,8 @@ impl Submission {
         backlog.add(jobs, cost);
         // Allocated here rather than by the device's thread; most submissions are answered by one batch or two.
         let state = Mutex::new(State { delivered: Vec::with_capacity(2), others, is_taken: false, waker: None });
-        Arc::new(Submission { plans, prepared, rows, missing, backlog: Arc::clone(backlog), jobs, cost, state })
+        let (backlog, made) = (Arc::clone(backlog), Instant::now());
+        Arc::new(Submission { plans, prepared, rows, missing, backlog, jobs, cost, made, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
@@ -243,6 +263,15 @@ impl Submission {
         &self.plans[position]
     }
 
+    /// Prefetches what the device's thread reads of submissions: it is in the caches of the cores that made it.
+    pub fn prefetch(submissions: &[Arc<Submission>]) {
+        submissions.iter().for_each(|submission| prefetch_all(std::slice::from_ref(&**submission)));
+        for submission in submissions {
+            prefetch_all(&submission.prepared);
+            submission.rows.prefetch();
+        }
+    }
+
     /// Delivers `count` outcomes.
     fn put(&self, count: usize, deliver: impl FnOnce(&mut State)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,6 +283,7 @@ impl Submission {
         let waker = state.waker.take();
         drop(state);
         self.backlog.subtract(self.jobs, self.cost);
+        self.backlog.average(self.made.elapsed());
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -509,6 +539,18 @@ mod tests {
             waiting.join().unwrap()
         });
         assert_eq!(outcomes.iter().map(why).collect::<Vec<_>>(), [Some(Unanswered::Failed); 2]);
+    }
+
+    #[test]
+    fn the_turnaround_follows_what_submissions_take_and_falls_faster_than_it_rises() {
+        let backlog = Backlog::default();
+        let after = |count: usize, micros: u64| {
+            (0..count).for_each(|_| backlog.average(Duration::from_micros(micros)));
+            backlog.turnaround().as_micros()
+        };
+        assert_eq!(after(1, 1600), 100);
+        assert!((3900..=4000).contains(&after(100, 4000)));
+        assert!(after(16, 50) < 100);
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! query to help with. It leaves a stream for either of the others between two groups of queries. A thread without work
 //! spins for [`SPIN`] before it sleeps, and is woken only if it sleeps: under load nobody pays for a wake-up.
 //!
+//! The core of the device's thread is not left unused while the device has nothing to do: a *spare* thread takes
+//! submitted queries then, if all others are busy.
+//!
 //! A submitted query whose equal is being answered is parked: it belongs to the flight until that lands, and no thread
 //! waits. If the flight ends without an answer, which is also what a cancelled leader causes, the query comes back.
 
@@ -40,11 +43,15 @@ pub struct Pool {
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
     threads: Vec<JoinHandle<()>>,
+    /// How many of them help with streams and long queries.
+    helpers: usize,
 }
 
 struct Tasks {
     state: Mutex<State>,
     arrived: Condvar,
+    /// Wakes the spare thread.
+    spare: Condvar,
     /// Submitted queries and answered submissions, to be read without the lock.
     urgent: AtomicUsize,
     /// As `urgent`, with the streams and long queries to help with.
@@ -62,7 +69,9 @@ struct State {
     tickets: VecDeque<Ticket>,
     /// Work to help with, once for each thread that may help.
     helps: Vec<Arc<dyn Help>>,
+    /// Threads that sleep, and whether the spare one does.
     sleeping: usize,
+    spare_sleeps: bool,
 }
 
 /// Queries that went to the GPU together.
@@ -85,20 +94,25 @@ impl Pool {
         let tasks = Arc::new(Tasks {
             state: Mutex::default(),
             arrived: Condvar::new(),
+            spare: Condvar::new(),
             urgent: AtomicUsize::new(0),
             all: AtomicUsize::new(0),
             away: AtomicUsize::new(0),
             queued: Arc::clone(&shared.queued),
             is_closed: AtomicBool::new(false),
         });
-        let spawn = |number: usize| {
+        let spawn = |name: String, run: fn(&Arc<Shared>, &Arc<Tasks>)| {
             let (shared, tasks) = (Arc::clone(shared), Arc::clone(&tasks));
-            let name = format!("lanner-{number}");
             std::thread::Builder::new().name(name).spawn(move || run(&shared, &tasks)).ok()
         };
-        let threads: Vec<JoinHandle<()>> = (0..shared.helpers().max(1)).filter_map(spawn).collect();
+        let helpers = (0..shared.helpers().max(1)).filter_map(|number| spawn(format!("lanner-{number}"), run));
+        let mut threads: Vec<JoinHandle<()>> = helpers.collect();
         assert!(!threads.is_empty(), "the system has no thread for the engine");
-        Pool { shared: Arc::clone(shared), tasks, threads }
+        let helpers = threads.len();
+        if shared.leaves_core_to_device() {
+            threads.extend(spawn("lanner-spare".to_owned(), run_spare));
+        }
+        Pool { shared: Arc::clone(shared), tasks, threads, helpers }
     }
 
     /// Queues a query.
@@ -126,7 +140,7 @@ impl Pool {
 
     /// Who can be asked for help.
     pub fn helpers(&self) -> Helpers {
-        Helpers { tasks: Arc::downgrade(&self.tasks), threads: self.threads.len() }
+        Helpers { tasks: Arc::downgrade(&self.tasks), threads: self.helpers }
     }
 }
 
@@ -173,6 +187,7 @@ impl Drop for Pool {
         drop(state);
         drop(helps);
         self.tasks.arrived.notify_all();
+        self.tasks.spare.notify_all();
         self.threads.drain(..).for_each(|thread| _ = thread.join());
     }
 }
@@ -187,10 +202,12 @@ impl Tasks {
         change(&mut state);
         self.urgent.fetch_add(usize::from(is_urgent), Ordering::Release);
         self.all.fetch_add(1, Ordering::Release);
-        let has_sleepers = state.sleeping > 0;
+        let (has_sleepers, spare_sleeps) = (state.sleeping > 0, state.spare_sleeps);
         drop(state);
         if has_sleepers {
             self.arrived.notify_one();
+        } else if spare_sleeps && is_urgent {
+            self.spare.notify_one();
         }
     }
 
@@ -216,6 +233,21 @@ impl Tasks {
                 self.arrived.wait_timeout(state, Duration::from_millis(100)).unwrap_or_else(PoisonError::into_inner);
             state.sleeping -= 1;
         }
+    }
+
+    /// Waits until submitted queries wait that no other thread is about to take, and the device is idle; `None` if the
+    /// pool is closed. What is left then, the other threads do.
+    fn wait_as_spare(&self, shared: &Shared) -> Option<Task> {
+        let mut state = self.lock();
+        while !self.is_closed.load(Ordering::Relaxed) {
+            if state.sleeping == 0 && !state.tickets.is_empty() && shared.device_is_idle() {
+                return self.take(&mut state, shared.threads, false);
+            }
+            state.spare_sleeps = true;
+            state = self.spare.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.spare_sleeps = false;
+        }
+        None
     }
 
     fn take(&self, state: &mut State, threads: usize, may_help: bool) -> Option<Task> {
@@ -248,6 +280,14 @@ impl Tasks {
 fn run(shared: &Arc<Shared>, tasks: &Arc<Tasks>) {
     let finished = RefCell::default();
     while let Some(task) = tasks.wait(shared.threads) {
+        perform(shared, tasks, task, &finished);
+    }
+}
+
+/// The spare thread of the pool.
+fn run_spare(shared: &Arc<Shared>, tasks: &Arc<Tasks>) {
+    let finished = RefCell::default();
+    while let Some(task) = tasks.wait_as_spare(shared) {
         perform(shared, tasks, task, &finished);
     }
 }
@@ -443,6 +483,10 @@ mod tests {
 
     /// An engine with a cache that counts what its CPU answers, and has one thread of its own unless told otherwise.
     fn engine(threads: usize) -> (tempfile::TempDir, Engine) {
+        engine_with(threads, Policy::Cpu)
+    }
+
+    fn engine_with(threads: usize, policy: Policy) -> (tempfile::TempDir, Engine) {
         let folder = tempfile::tempdir().unwrap();
         let document =
             |number: usize| (number.to_string(), String::new(), ["falcon", "heron falcon"][number % 2].into());
@@ -450,7 +494,7 @@ mod tests {
         build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
         let failure = || GpuError::Failed { at: "opening a device", reason: "on command".to_owned() };
         let gpu = GpuOptions::new(Box::new(move || Err(failure())));
-        let engine = Engine::open(folder.path()).unwrap().threads(threads).policy(Policy::Cpu).cache(1 << 20).gpu(gpu);
+        let engine = Engine::open(folder.path()).unwrap().threads(threads).policy(policy).cache(1 << 20).gpu(gpu);
         (folder, engine)
     }
 
@@ -527,6 +571,19 @@ mod tests {
             let counters = engine.cache_counters();
             assert_eq!((engine.answered_by_cpu(), counters.joined, counters.misses), (2, 40, 42));
         }
+    }
+
+    /// Of three threads one is the caller's, and one the device's, which has nothing to do.
+    #[test]
+    fn the_spare_thread_answers_while_the_others_are_busy_and_the_device_is_idle() {
+        let (_folder, engine) = engine_with(3, Policy::Auto);
+        let held = hold(&engine);
+        let queries = (1..50).map(|k| Query::new("falcon").k(k));
+        let pending: Vec<Pending> = queries.map(|query| engine.submit(query).unwrap()).collect();
+        for (pending, k) in pending.into_iter().zip(1..) {
+            assert_eq!(pending.wait().unwrap().hits.len(), 9.min(k));
+        }
+        drop(held);
     }
 
     #[test]

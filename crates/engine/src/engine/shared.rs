@@ -8,7 +8,7 @@ use crate::device::submission::{Offer, Outcome, Submission, Unanswered};
 use crate::executors::{Cpu, Executor, GpuWorker};
 use crate::query::Query;
 use crate::query::answer::{Answer, Hit, Scored};
-use crate::query::cost::{Costs, Features, Modelled, Route, cpu_time};
+use crate::query::cost::{Costs, Features, Modelled, Route};
 use crate::query::plan::Plan;
 use crate::query::planner::{PlanError, Planner};
 use crate::schedule::{Aim, CpuLoad, Decision, Policy, View, is_surely_short};
@@ -61,11 +61,24 @@ impl Shared {
 
     /// Threads of the engine's own that answer queries: not the one that asks, and not that of a device.
     pub fn helpers(&self) -> usize {
-        let others = 1 + usize::from(self.gpu.is_some() && self.policy != Policy::Cpu);
         match self.threads {
             1 => 0,
-            threads => threads.saturating_sub(others).max(1),
+            threads => threads.saturating_sub(1 + usize::from(self.may_use_gpu())).max(1),
         }
+    }
+
+    /// Whether the threads are one less because of that of a device.
+    pub fn leaves_core_to_device(&self) -> bool {
+        self.may_use_gpu() && self.threads > 2
+    }
+
+    fn may_use_gpu(&self) -> bool {
+        self.gpu.is_some() && self.policy != Policy::Cpu
+    }
+
+    /// Whether no plan waits for the GPU or is being answered there.
+    pub fn device_is_idle(&self) -> bool {
+        self.gpu.as_ref().is_none_or(|gpu| gpu.backlog().jobs() == 0)
     }
 
     /// Plans a query that arrived at a moment.
@@ -95,17 +108,16 @@ impl Shared {
     /// The GPU and what the plan costs there, if the policy decides for it; `None` if the plan is for the CPU.
     pub fn choose_gpu(&self, plan: &Plan, aim: Aim) -> Option<(&GpuWorker, Predicted)> {
         let gpu = self.gpu.as_ref().filter(|_| self.policy != Policy::Cpu)?;
+        let cpu = self.cpu_load();
+        // First of all, without a look at the GPU, whose state other cores change: that would take as long as the plan.
+        if self.policy.keeps_short(plan, &cpu, aim) {
+            return None;
+        }
         if !gpu.supports(plan) {
             gpu.counters().unsupported.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let (cpu, load) = (self.cpu_load(), gpu.load());
-        if self.policy.keeps_short(plan, &cpu, aim) {
-            if !load.is_open {
-                self.count_cold(gpu, cpu_time(plan));
-            }
-            return None;
-        }
+        let load = gpu.load();
         let features = Features::of(plan);
         let view = View { costs: &self.costs, cpu, gpu: load, aim };
         match self.policy.decide(&features, &view) {
@@ -151,18 +163,18 @@ impl Shared {
         plan: &Plan,
         answer: impl FnOnce(&Cpu) -> Result<Answer<H>, IndexError>,
     ) -> Result<Answer<H>, IndexError> {
-        if self.gpu.is_none() {
-            return answer(&self.cpu);
+        // Of an AND+OR that stopped after its AND only a part of the prediction ran.
+        let is_predicted = plan.stages.len() == 1 && plan.deadline.is_none() && !is_surely_short(plan);
+        if self.gpu.is_none() || !is_predicted {
+            return self.count_on_cpu(answer);
         }
         let load = self.cpu_load();
         let (answered, time) = self.count_on_cpu(|cpu| {
             let start = Instant::now();
             (answer(cpu), start.elapsed())
         });
-        // Of an AND+OR that stopped after its AND only a part of the prediction ran; threads that share cores take
-        // longer than the model says.
-        let is_predicted = plan.stages.len() == 1 && plan.deadline.is_none() && !is_surely_short(plan);
-        if is_predicted && load.running < load.cores {
+        // Threads that share cores take longer than the model says.
+        if load.running < load.cores {
             let modelled = self.costs.modelled(&Features::of(plan), Route::Cpu);
             self.costs.observe_on_cpu(modelled, load.is_busy(), time);
         }

@@ -55,4 +55,6 @@ pub struct GpuLoad {
     pub waiting: Duration,
     /// How many plans these are.
     pub waiting_jobs: usize,
+    /// How long the last submissions took until they were answered.
+    pub turnaround: Duration,
 }

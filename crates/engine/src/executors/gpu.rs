@@ -136,6 +136,7 @@ impl GpuWorker {
             uploads_lists: self.state.uploads_lists.load(Ordering::Relaxed),
             waiting: self.backlog.time(),
             waiting_jobs: self.backlog.jobs(),
+            turnaround: self.backlog.turnaround(),
         }
     }
 
@@ -246,6 +247,7 @@ impl Owner {
     fn step(&mut self, mail: Option<Mail<Connect>>) -> bool {
         let has_mail = mail.is_some();
         if let Some(Mail { submissions, messages, .. }) = mail {
+            Submission::prefetch(&submissions);
             self.arrived.extend(submissions.iter().flat_map(Submission::jobs));
             for message in messages {
                 match message {

@@ -1,8 +1,9 @@
 //! `auto`: the worker that is predicted to finish first, given what waits for each.
 //!
 //! A thread that wants one answer soon compares two predicted moments: its own time on the CPU, longer if threads share
-//! cores, and the time until the GPU has done everything that waits there and this plan. While the GPU is not open yet,
-//! the CPU answers: nobody waits for a cold start.
+//! cores or others may have to wait for this one, and the time until the GPU has done everything that waits there and
+//! this plan, no sooner than it answered the last ones. While the GPU is not open yet, the CPU answers: nobody waits for
+//! a cold start.
 //!
 //! A thread with many queries left, or of an engine that more queries reach than it can answer, wants both processors
 //! busy. It gives plans to the GPU, which answers most of them many times faster, until so much waits there that the
@@ -33,15 +34,11 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
         || match view.aim {
             Aim::Throughput => helps_throughput(on_cpu, features, view),
             Aim::Latency if view.cpu.is_saturated() => helps_throughput(on_cpu, features, view),
+            // Copying lists takes cores as well, so that a busy CPU is no reason to do it.
             Aim::Latency if view.gpu.uploads_lists => {
-                // Copying lists takes cores as well, so that a busy CPU is no reason to do it.
-                on_cpu <= view.gpu.waiting + view.gpu.time_of_single(view.costs, features)
-                    || (view.cpu.is_busy() && is_answered_while_copying(on_cpu, features, view))
+                !view.cpu.may_copy() || on_cpu <= view.gpu.finishes_after(view.costs, features)
             }
-            Aim::Latency => {
-                let on_gpu = view.gpu.time_of_single(view.costs, features);
-                on_cpu.mul_f64(view.cpu.slowdown()) <= view.gpu.waiting + on_gpu
-            }
+            Aim::Latency => on_cpu.mul_f64(view.cpu.slowdown()) <= view.gpu.finishes_after(view.costs, features),
         };
     if stays { Decision::Cpu } else { Decision::Gpu }
 }
@@ -91,6 +88,7 @@ mod tests {
             is_open,
             waiting_us,
             waiting_jobs: 0,
+            turnaround_us: 0,
             expected,
         };
         let rows = [
@@ -112,6 +110,13 @@ mod tests {
             row(&short, Throughput, (0, 0, true, 15_000), Cpu),
         ];
         check(Policy::Auto, &rows);
+        // While something waits for the GPU, it is not expected to be faster than it was.
+        let taking = |turnaround_us: u64, waiting_jobs: usize, expected| Row {
+            waiting_jobs,
+            turnaround_us,
+            ..row(&long, Latency, (0, 0, true, 0), expected)
+        };
+        check(Policy::Auto, &[taking(60_000_000, 1, Cpu), taking(60_000_000, 0, Gpu), taking(100, 1, Gpu)]);
         // Enough waits if there are three full batches, however short their plans are.
         let many = |waiting_jobs: usize, expected| Row {
             waiting_jobs,
@@ -130,12 +135,18 @@ mod tests {
         let plan = or(&[900_000, 2_000_000]);
         let features = Features { bytes: 1e6, ..Features::of(&plan) };
         let costs = Costs::default();
-        let gpu = GpuLoad { is_open: true, uploads_lists: true, waiting: Duration::ZERO, waiting_jobs: 0 };
+        let (waiting, turnaround) = (Duration::ZERO, Duration::ZERO);
+        let gpu = GpuLoad { is_open: true, uploads_lists: true, waiting, waiting_jobs: 0, turnaround };
         let decide = |bytes: f64, threads: usize| {
             let cpu = CpuLoad { cores: threads, threads, running: 0, queued: 0 };
             let view = View { costs: &costs, cpu, gpu, aim: Aim::Throughput };
             decide(&Features { bytes, ..features }, &view)
         };
+        let one_beside = |running: usize| {
+            let cpu = CpuLoad { cores: 8, threads: 8, running, queued: 0 };
+            super::decide(&Features { bytes: 1e5, ..features }, &View { costs: &costs, cpu, gpu, aim: Aim::Latency })
+        };
+        assert_eq!([0, 2, 3].map(one_beside), [Decision::Gpu, Decision::Gpu, Decision::Cpu], "a few may run meanwhile");
         let on_cpu = costs.predict(&features, Route::Cpu);
         assert!(on_cpu > Duration::from_millis(2), "{on_cpu:?}");
         assert_eq!(decide(1e5, 4), Decision::Gpu);

@@ -79,8 +79,9 @@ impl FromStr for Policy {
 }
 
 /// A plan that is coarsely predicted to take the CPU no longer than this is surely shorter there than on a GPU, which
-/// takes 25 us and more for a single query.
-const SURELY_SHORT: Duration = Duration::from_micros(10);
+/// takes 25 us and more for a single query. A tenth of the ORs of Terabyte-2005 over 8.8 million documents are, and none
+/// of them took longer than 33 us; up to 12 us it would be a fifth, but some of these took 90 us.
+const SURELY_SHORT: Duration = Duration::from_micros(5);
 
 /// Whether a plan is so short that its costs are not worth a closer look, neither to decide nor to learn from: that reads
 /// the models of both routes, which takes up to 5 us on a core whose caches are cold, as long as the plan itself.
@@ -152,11 +153,19 @@ impl CpuLoad {
         self.queued > SATURATED_PER_THREAD * self.threads
     }
 
-    /// How much longer a query takes because threads share cores, and how much more it costs because others will need
-    /// its thread: up to twice as much when all threads are busy.
+    /// How much longer a query takes because threads share cores, and how much more it costs because others may have to
+    /// wait for its thread. The probability that a query waits for one of c threads, of which a share u is busy, is
+    /// about u to the power of sqrt(2 (c + 1)) (Sakasegawa 1977): with 14 threads 2 % if half of them are busy, and
+    /// 56 % if nine tenths are.
     fn slowdown(&self) -> f64 {
         let sharing = ((self.running + 1) as f64 / self.cores.max(1) as f64).max(1.0);
-        sharing * (1.0 + (self.running as f64 / self.threads.max(1) as f64).min(1.0))
+        let (threads, running) = (self.threads.max(1) as f64, self.running as f64);
+        sharing * (1.0 + (running / threads).min(1.0).powf((2.0 * (threads + 1.0)).sqrt()))
+    }
+
+    /// Whether so few threads answer queries that copying lists, which takes all cores for a while, hardly delays them.
+    fn may_copy(&self) -> bool {
+        4 * self.running <= self.threads
     }
 }
 
@@ -164,6 +173,15 @@ impl GpuLoad {
     /// The predicted time of a plan there if it is alone.
     fn time_of_single(&self, costs: &Costs, features: &Features) -> Duration {
         costs.predict(features, if self.uploads_lists { Route::GpuUploadSingle } else { Route::GpuSingle })
+    }
+
+    /// When a plan is predicted to be answered there: after everything that waits. While something does, no sooner than
+    /// the last submissions were. The sum of predicted times alone is too little, because batches wait for a slot, and
+    /// each has its own costs: with it the mean delay of ORs at medium load was 134 us, with the turnaround 93 us
+    /// (docs/scheduling.md).
+    fn finishes_after(&self, costs: &Costs, features: &Features) -> Duration {
+        let predicted = self.waiting + self.time_of_single(costs, features);
+        if self.waiting_jobs == 0 { predicted } else { predicted.max(self.turnaround) }
     }
 }
 
@@ -181,6 +199,7 @@ pub(crate) mod tests {
         pub is_open: bool,
         pub waiting_us: u64,
         pub waiting_jobs: usize,
+        pub turnaround_us: u64,
         pub expected: Decision,
     }
 
@@ -188,8 +207,13 @@ pub(crate) mod tests {
         let costs = Costs::default();
         for (number, row) in rows.iter().enumerate() {
             let cpu = CpuLoad { cores: 4, threads: 4, running: row.running, queued: row.queued };
-            let waiting = Duration::from_micros(row.waiting_us);
-            let gpu = GpuLoad { is_open: row.is_open, uploads_lists: false, waiting, waiting_jobs: row.waiting_jobs };
+            let gpu = GpuLoad {
+                is_open: row.is_open,
+                uploads_lists: false,
+                waiting: Duration::from_micros(row.waiting_us),
+                waiting_jobs: row.waiting_jobs,
+                turnaround: Duration::from_micros(row.turnaround_us),
+            };
             let view = View { costs: &costs, cpu, gpu, aim: row.aim };
             assert_eq!(policy.decide(&Features::of(&row.plan), &view), row.expected, "row {number}");
         }

@@ -8,6 +8,9 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Bytes of a cache line, as most CPUs have it.
+pub const CACHE_LINE: usize = 64;
+
 /// A slice of a mapped file; clones share the mapping.
 #[derive(Clone)]
 pub struct Bytes {
@@ -47,13 +50,25 @@ impl Deref for Bytes {
 #[inline]
 pub fn prefetch(bytes: &[u8], at: usize) {
     if let Some(byte) = bytes.get(at) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the byte exists, a prefetch has no visible effect, and every x86-64 CPU has the instruction.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = byte;
+        prefetch_line(std::ptr::from_ref(byte));
     }
+}
+
+/// Prefetches all cache lines of some items, so that the misses overlap.
+#[inline]
+pub fn prefetch_all<T>(items: &[T]) {
+    let start = items.as_ptr().cast::<u8>();
+    (0..size_of_val(items)).step_by(CACHE_LINE).for_each(|offset| prefetch_line(start.wrapping_add(offset)));
+}
+
+#[inline]
+fn prefetch_line(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no visible effect, whatever the address, and every x86-64 CPU has the instruction.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }

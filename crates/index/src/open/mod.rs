@@ -17,6 +17,7 @@ pub use export::{ExportError, export_ciff};
 pub use impact_ordered::{ImpactOrdered, ImpactSegment};
 pub use layout::{ColumnPart, ListLayout};
 pub use list::{BlockBuffer, Column, Largest, List, ListContext, Summary};
+pub use map::prefetch_all;
 pub use segment::Segment;
 pub use terms::{ListSpan, Terms};
 pub use verify::Verified;

@@ -3,7 +3,7 @@
 //! Every read stays inside the sections. In a damaged file a term may not be found, or be found with a span that holds
 //! no list.
 
-use super::map::prefetch;
+use super::map::{CACHE_LINE, prefetch};
 use super::segment::Segment;
 use crate::format::lexicon::{GROUP_ROW_BYTES, GroupRow, LONG_TERM, TERMS_IN_GROUP, hash};
 use crate::format::list::UNIT;
@@ -11,7 +11,6 @@ use crate::format::segment::{Section, u32_at};
 use crate::format::{IndexError, varint};
 
 /// Bytes of a cache line.
-const CACHE_LINE: usize = 64;
 
 /// Where a list lies: a range of bytes in one of the two sections of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
