@@ -99,12 +99,12 @@ impl Session {
     /// fit and batches are not to upload them. Observed times are reported to `costs`.
     pub fn open(gpu: Gpu, index: &Index, usage: Usage, costs: Arc<Costs>) -> Result<Session, GpuError> {
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
+        load_kernels(&gpu, index)?;
         let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE_BYTES.min(gpu.left() / 4) };
         let resident = Resident::upload(&gpu, index, reserve)?;
         // Two batches have to fit, each with its other buffers.
         let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
         let slots = [0, 1].map(|number| Slot::new(Stream(number), usage));
-        load_kernels(&gpu, index)?;
         Ok(Session {
             gpu,
             resident,
@@ -272,8 +272,9 @@ impl Session {
     }
 }
 
-/// Loads the kernels for the index's default score model. The first queries would otherwise wait for it, 80 ms on an H200
-/// whose driver has compiled the kernels before: by then the policy takes the GPU to be open, and sends more of them.
+/// Loads the kernels for the index's default score model. The first queries would otherwise wait for it, and more would
+/// join them, since the policy takes the GPU to be open by then. It takes 4 ms on an H200 if the driver has compiled the
+/// kernels before, and longer if it has not.
 fn load_kernels(gpu: &Gpu, index: &Index) -> Result<(), GpuError> {
     let column = if index.segment().header().has_frequencies { Column::Frequency } else { Column::Impact };
     for is_single in [false, true] {
