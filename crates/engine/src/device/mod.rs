@@ -7,7 +7,8 @@
 //! | --- | --- |
 //! | `plan_rows.rs` | the rows of plans, made by the threads that plan |
 //! | `submission.rs` | plans on their way to the device's thread, and their outcomes on the way back |
-//! | `session.rs` | an open device; answers jobs in batches |
+//! | `served.rs` | an index that the device serves |
+//! | `session.rs` | an index on an open device; answers jobs in batches |
 //! | `queue.rs` | jobs that wait, and the batches that they become |
 //! | `slot.rs` | the buffers of one stream and the batch in flight there; `buffers.rs`: how they grow |
 //! | `batch.rs` | a batch as rows, and how its queries are divided among thread blocks |
@@ -29,6 +30,7 @@ mod plan_rows;
 pub(crate) mod queue;
 pub(crate) mod resident;
 pub(crate) mod rows;
+pub(crate) mod served;
 pub(crate) mod session;
 pub(crate) mod slot;
 pub(crate) mod submission;

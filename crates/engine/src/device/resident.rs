@@ -58,8 +58,9 @@ fn upload(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
     let memory = gpu.allocate(bytes.len() + PADDING)?;
     let written = gpu.submit(Stream(0), Command::Write { from: bytes, to: memory.address() });
     let cleared = gpu.submit(Stream(0), Command::Clear { at: memory.address().plus(bytes.len()), bytes: PADDING });
-    // The memory must stay until the stream has stopped using it, even if a command was refused.
-    let waited = gpu.wait(Stream(0));
+    // The memory must stay until the stream has stopped using it, even if a command was refused or waiting failed: the
+    // device may go on, for other indexes.
+    let waited = gpu.wait(Stream(0)).inspect_err(|_| _ = gpu.wait(Stream(0)));
     written.and(cleared).and(waited)?;
     Ok(memory)
 }

@@ -1,4 +1,4 @@
-//! An open device with an index on it: answers jobs in batches.
+//! An index on an open device: answers jobs in batches. Several sessions can share a device.
 //!
 //! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers
 //! the other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again
@@ -10,10 +10,11 @@ use super::batch::is_bitpack;
 use super::kernels::Variant;
 use super::queue::{Queue, Request, Rules, SmallBatches};
 use super::resident::Resident;
+use super::served::Served;
 use super::slot::{Rejected, Slot};
 use super::submission::{Job, Unanswered};
 use crate::query::answer::Place;
-use crate::query::cost::{Costs, Features, Route};
+use crate::query::cost::{Features, Route};
 use lanner_gpu::device::{Command, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
@@ -38,8 +39,9 @@ pub struct Usage {
     pub upload_limit: usize,
 }
 
-/// An open device with its resident data and its buffers.
+/// An index on an open device, with its resident data and its buffers.
 pub struct Session {
+    pub served: Arc<Served>,
     gpu: Gpu,
     resident: Resident,
     usage: Usage,
@@ -48,16 +50,13 @@ pub struct Session {
     /// The slot of the next batch, if both are free; of two batches in flight, the one that started first.
     turn: usize,
     queue: Queue,
-    costs: Arc<Costs>,
     /// When the last batch was answered.
     last_answered: Instant,
-    /// Whether batches may be started.
-    pub may_start: bool,
     refusals: Refusals,
 }
 
 /// The progress that a step of a session has made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
     /// Nothing.
     None,
@@ -96,8 +95,9 @@ impl Failure {
 
 impl Session {
     /// Loads the kernels that answer by default, and uploads the resident data: lengths and norms, and the lists if they
-    /// fit and batches are not to upload them. Observed times are reported to `costs`.
-    pub fn open(gpu: Gpu, index: &Index, usage: Usage, costs: Arc<Costs>) -> Result<Session, GpuError> {
+    /// fit and batches are not to upload them.
+    pub fn open(gpu: Gpu, served: Arc<Served>, usage: Usage) -> Result<Session, GpuError> {
+        let index = &served.index;
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
         load_kernels(&gpu, index)?;
         let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE_BYTES.min(gpu.left() / 4) };
@@ -106,6 +106,7 @@ impl Session {
         let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
         let slots = [0, 1].map(|number| Slot::new(Stream(number), usage));
         Ok(Session {
+            served,
             gpu,
             resident,
             usage,
@@ -113,21 +114,15 @@ impl Session {
             slots,
             turn: 0,
             queue: Queue::default(),
-            costs,
             last_answered: Instant::now(),
-            may_start: true,
             refusals: Refusals::default(),
         })
     }
 
-    /// The name of the device.
-    pub fn device_name(&self) -> &str {
-        &self.gpu.properties().name
-    }
-
     /// The device, its resident data and the index, for plans that run step by step.
-    pub fn context<'a>(&'a self, index: &'a Index) -> Context<'a> {
-        Context { gpu: &self.gpu, resident: &self.resident, index, place: self.place }
+    pub fn context(&self) -> Context<'_> {
+        let Session { gpu, resident, served, place, .. } = self;
+        Context { gpu, resident, index: &served.index, place: *place }
     }
 
     /// Whether all lists are resident; if not, each batch uploads those of its plans.
@@ -150,26 +145,31 @@ impl Session {
         self.slots.iter().all(Slot::is_free)
     }
 
-    /// Starts a batch if a slot is free, else delivers the answers of those that have finished. Before a plan is
-    /// refused, `free_more` frees the device memory that the caller holds. After a failure of the device, the session
-    /// is of no further use; dropping it ends its jobs.
-    pub fn advance(&mut self, index: &Index, free_more: &mut dyn FnMut()) -> Result<Progress, GpuError> {
+    /// Which slots have no batch in flight.
+    pub fn free_slots(&self) -> [bool; 2] {
+        self.slots.each_ref().map(Slot::is_free)
+    }
+
+    /// Starts a batch if a slot is free, else delivers the answers of those that have finished. Only slots that
+    /// `may_start` are used. Before a plan is refused, `free_more` frees the device memory that the caller holds. After a
+    /// failure of the device, the session is of no further use; dropping it ends its jobs.
+    pub fn advance(&mut self, may_start: [bool; 2], free_more: &mut dyn FnMut()) -> Result<Progress, GpuError> {
         let rules = Rules {
             lists_are_resident: self.resident.has_lists(),
             small_batches: self.usage.small_batches,
             upload_limit: self.usage.upload_limit,
         };
-        let free = [self.turn, 1 - self.turn].into_iter().find(|&slot| self.slots[slot].is_free());
-        if let Some(slot) = free.filter(|_| self.may_start)
+        let is_free = |&slot: &usize| self.slots[slot].is_free() && may_start[slot];
+        if let Some(slot) = [self.turn, 1 - self.turn].into_iter().find(is_free)
             && let Some(request) = self.queue.pop(&rules)
         {
-            self.start(slot, index, request, free_more)?;
+            self.start(slot, request, free_more)?;
             return Ok(Progress::Started);
         }
         let mut progress = Progress::None;
         for slot in [self.turn, 1 - self.turn] {
             if self.slots[slot].is_done(&self.gpu)? {
-                self.collect(slot, index)?;
+                self.collect(slot)?;
                 progress = Progress::Answered;
             }
         }
@@ -199,26 +199,20 @@ impl Session {
         self.slots.iter_mut().try_for_each(|slot| slot.release(&self.gpu))
     }
 
-    fn start(
-        &mut self,
-        slot: usize,
-        index: &Index,
-        request: Request,
-        free_more: &mut dyn FnMut(),
-    ) -> Result<(), GpuError> {
-        let mut started = self.try_start(slot, index, request);
+    fn start(&mut self, slot: usize, request: Request, free_more: &mut dyn FnMut()) -> Result<(), GpuError> {
+        let mut started = self.try_start(slot, request);
         if let Err(rejected) = started {
             let Rejected { failure, request } = *rejected;
             if !failure.is_out_of_memory() {
                 return self.give_up(failure, request);
             }
             // With nothing else in flight all other buffers can be freed.
-            if let Err(error) = self.collect(1 - slot, index).and_then(|()| self.release()) {
+            if let Err(error) = self.collect(1 - slot).and_then(|()| self.release()) {
                 self.queue.put_first([request]);
                 return Err(error);
             }
             free_more();
-            started = self.try_start(slot, index, request);
+            started = self.try_start(slot, request);
         }
         match started {
             Ok(()) => self.turn = 1 - slot,
@@ -227,9 +221,9 @@ impl Session {
         Ok(())
     }
 
-    fn try_start(&mut self, slot: usize, index: &Index, request: Request) -> Result<(), Box<Rejected>> {
-        let Session { gpu, resident, place, slots, .. } = self;
-        slots[slot].start(&Context { gpu, resident, index, place: *place }, request)
+    fn try_start(&mut self, slot: usize, request: Request) -> Result<(), Box<Rejected>> {
+        let Session { gpu, resident, served, place, slots, .. } = self;
+        slots[slot].start(&Context { gpu, resident, index: &served.index, place: *place }, request)
     }
 
     /// Halves a request that could not be started; a single job is refused. Fails if the device did: then the jobs wait
@@ -250,9 +244,10 @@ impl Session {
     }
 
     /// Waits for the batch of a slot, if there is one.
-    fn collect(&mut self, slot: usize, index: &Index) -> Result<(), GpuError> {
+    fn collect(&mut self, slot: usize) -> Result<(), GpuError> {
         let is_alone = self.slots[1 - slot].is_free();
-        let Session { gpu, resident, place, slots, costs, last_answered, .. } = self;
+        let Session { gpu, resident, served, place, slots, last_answered, .. } = self;
+        let (index, costs) = (&*served.index, &served.costs);
         let route = if resident.has_lists() { Route::GpuBatch } else { Route::GpuUpload };
         // The device works on batches one after the other, whenever they were submitted.
         let observe = |request: &Request, started: Instant| {

@@ -11,10 +11,13 @@
 use super::answers::BatchAnswers;
 use super::plan_rows::{ListRows, PlanRows, RowRanges, SubmittedRows};
 use super::queue::runs_in_batches;
+#[cfg(test)]
+use super::served;
+use super::served::Served;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::Modelled;
 use crate::query::plan::Plan;
-use lanner_index::open::{Column, Index, prefetch_all};
+use lanner_index::open::{Column, prefetch_all};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -120,6 +123,8 @@ impl Backlog {
 /// Plans that were submitted together.
 #[derive(Debug)]
 pub struct Submission {
+    /// The index that the plans are over.
+    served: Arc<Served>,
     plans: Vec<Plan>,
     /// `prepared[i]` is what the device's thread needs of plan `i` beside its rows. It does not read the plan itself,
     /// which lies in the cache of another core.
@@ -205,14 +210,14 @@ impl Submission {
     /// Makes the rows of the plans that the device supports; the others have their outcomes already. The predicted time
     /// of its jobs is added to `backlog` until all have ended.
     pub fn new(
-        index: &Index,
+        served: &Arc<Served>,
         offers: impl Iterator<Item = Offer>,
         supports: impl Fn(&Plan) -> bool,
         backlog: &Arc<Backlog>,
     ) -> Arc<Submission> {
         let mut rows = SubmittedRows::default();
         let mut ranges_of = |plan: &Plan| match supports(plan) {
-            true if runs_in_batches(plan) => rows.add(index, plan).map_err(|_| Unanswered::Unreadable),
+            true if runs_in_batches(plan) => rows.add(&served.index, plan).map_err(|_| Unanswered::Unreadable),
             true => Ok(RowRanges::default()),
             false => Err(Unanswered::Unsupported),
         };
@@ -222,7 +227,7 @@ impl Submission {
                 Prepared::new(offer, rows)
             })
             .unzip();
-        Submission::prepared(plans, prepared, rows, backlog)
+        Submission::prepared(served, plans, (prepared, rows), backlog)
     }
 
     /// Plans without lists.
@@ -231,13 +236,13 @@ impl Submission {
         let with_cost = |offer: Offer| Offer { cost: Duration::from_nanos(1), ..offer };
         let prepare = |offer| Prepared::new(with_cost(offer), Ok(RowRanges::default()));
         let (plans, prepared) = offers.into_iter().map(Into::into).map(prepare).unzip();
-        Submission::prepared(plans, prepared, SubmittedRows::default(), &Arc::default())
+        Submission::prepared(&served::tests::ANY, plans, (prepared, SubmittedRows::default()), &Arc::default())
     }
 
     fn prepared(
+        served: &Arc<Served>,
         plans: Vec<Plan>,
-        prepared: Vec<Prepared>,
-        rows: SubmittedRows,
+        (prepared, rows): (Vec<Prepared>, SubmittedRows),
         backlog: &Arc<Backlog>,
     ) -> Arc<Submission> {
         let refused = |(position, prepared): (usize, &Prepared)| Some((position, Err(*prepared.rows.as_ref().err()?)));
@@ -248,8 +253,8 @@ impl Submission {
         backlog.add(jobs, cost);
         // Allocated here rather than by the device's thread; most submissions are answered by one batch or two.
         let state = Mutex::new(State { delivered: Vec::with_capacity(2), others, is_taken: false, waker: None });
-        let (backlog, made) = (Arc::clone(backlog), Instant::now());
-        Arc::new(Submission { plans, prepared, rows, missing, backlog, jobs, cost, made, state })
+        let (served, backlog, made) = (Arc::clone(served), Arc::clone(backlog), Instant::now());
+        Arc::new(Submission { served, plans, prepared, rows, missing, backlog, jobs, cost, made, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
@@ -369,6 +374,11 @@ pub struct Job {
 impl Job {
     fn prepared(&self) -> &Prepared {
         &self.submission.prepared[self.position]
+    }
+
+    /// The index that the plan is over.
+    pub fn served(&self) -> &Arc<Served> {
+        &self.submission.served
     }
 
     pub fn plan(&self) -> &Plan {

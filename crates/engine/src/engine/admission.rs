@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Counts queries up to a limit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Admission {
     counts: Arc<Counts>,
 }

@@ -2,8 +2,8 @@
 //! is the query integrator of gpu-ir (Ding et al., section 5) on one machine.
 //!
 //! Answers are exact, since an index does not change while it is open. Two queries are equal if everything that can
-//! change the answer is equal: the text, the mode, k, the score model, the algorithm and the budget. Queries with a
-//! filter or a deadline are neither kept nor joined.
+//! change the answer is equal: the index, the text, the mode, k, the score model, the algorithm and the budget. Queries
+//! with a filter or a deadline are neither kept nor joined.
 //!
 //! A [`Flight`] has one leader, who makes the answer, and followers, who are called when it lands. A follower is a
 //! function, so that no thread has to wait: that of a submitted query delivers the answer to its future, or puts the
@@ -33,8 +33,10 @@ const OVERHEAD: u64 = 256;
 /// Answers equal queries once.
 #[derive(Default)]
 pub struct Integrator {
-    /// The cache and the flights; `None` without a memory budget.
+    /// The cache and the flights, for all indexes of the engine; `None` without a memory budget.
     kept: Option<Arc<Kept>>,
+    /// The number of the index.
+    index: u64,
 }
 
 struct Kept {
@@ -61,6 +63,7 @@ pub struct CacheCounters {
 /// All of a query that can change its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
+    index: u64,
     text: String,
     mode: Mode,
     k: usize,
@@ -153,7 +156,7 @@ impl Weighter<Key, Arc<Answer>> for Bytes {
 }
 
 impl Key {
-    fn of(query: &Query) -> Option<Key> {
+    fn of(index: u64, query: &Query) -> Option<Key> {
         if query.filter.is_some() || query.deadline.is_some() {
             return None;
         }
@@ -163,7 +166,7 @@ impl Key {
             ScoreModel::RankBm25 { alpha } => (2, alpha.to_bits()),
         });
         let Query { mode, k, algorithm, budget, .. } = *query;
-        Some(Key { text: query.text.clone(), mode, k, score, algorithm, budget })
+        Some(Key { index, text: query.text.clone(), mode, k, score, algorithm, budget })
     }
 }
 
@@ -174,7 +177,15 @@ impl Integrator {
             Cache::with((bytes / 1024) as usize, bytes, Bytes, DefaultHashBuilder::default(), Default::default());
         let count = || AtomicU64::new(0);
         let (hits, misses, joined) = (count(), count(), count());
-        Integrator { kept: Some(Arc::new(Kept { answers, flights: Mutex::default(), hits, misses, joined })) }
+        Integrator { kept: Some(Arc::new(Kept { answers, flights: Mutex::default(), hits, misses, joined })), index: 0 }
+    }
+
+    /// One for another index that shares the memory. What is kept for an index that nobody asks any more makes room for
+    /// other answers as these come.
+    pub fn share(&self) -> Integrator {
+        /// No two indexes of a process have the same number.
+        static SHARED: AtomicU64 = AtomicU64::new(1);
+        Integrator { kept: self.kept.clone(), index: SHARED.fetch_add(1, Ordering::Relaxed) }
     }
 
     pub fn counters(&self) -> CacheCounters {
@@ -191,7 +202,7 @@ impl Integrator {
         let Some(kept) = &self.kept else {
             return Boarded::Passed;
         };
-        match Key::of(query) {
+        match Key::of(self.index, query) {
             Some(key) => kept.board(key, asker),
             None => Boarded::Passed,
         }

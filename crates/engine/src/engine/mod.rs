@@ -58,7 +58,7 @@ const SUBMITTED_TOGETHER: usize = 256;
 /// ```
 pub struct Engine {
     /// Started with the first query that needs it. Dropping it answers what was accepted, and ends its threads.
-    pool: OnceLock<Pool>,
+    pool: Arc<OnceLock<Pool>>,
     shared: Arc<Shared>,
 }
 
@@ -71,20 +71,48 @@ impl Engine {
 
     /// An engine for an index that is already open.
     pub fn new(index: Arc<Index>) -> Engine {
-        Engine { shared: Arc::new(Shared::new(index)), pool: OnceLock::new() }
+        Engine { shared: Arc::new(Shared::new(index)), pool: Arc::default() }
     }
 
-    /// Changes the options of an engine that has not been asked anything.
+    /// An engine for another index that shares this one's threads, queue, cache, policy and GPU, whose memory is one
+    /// budget for both. It answers for its own index; whichever engine is dropped, the other goes on. So a new version
+    /// of an index can be opened beside the old one, which answers until the new one is ready.
+    ///
+    /// ```
+    /// # use lanner::{Document, Engine, Index, IndexBuilder, Query};
+    /// # let (birds, fish) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let document = |id: &str, text: &str| Document::new(id).field("text", text);
+    /// # IndexBuilder::new(birds.path()).documents([document("a", "falcons in pairs")])?;
+    /// # IndexBuilder::new(fish.path()).documents([document("b", "a pair of pike")])?;
+    /// let birds = Engine::open(birds.path())?.threads(4);
+    /// let fish = birds.share(Index::open(fish.path())?.into());
+    /// let [one, other] = [&birds, &fish].map(|engine| engine.submit(Query::new("pair")));
+    /// assert_eq!((one?.wait()?.hits.len(), other?.wait()?.hits.len()), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn share(&self, index: Arc<Index>) -> Engine {
+        self.share_with_costs(index, Costs::default())
+    }
+
+    /// As [`Engine::share`], with costs that were calibrated for the index on this machine.
+    #[doc(hidden)]
+    pub fn share_with_costs(&self, index: Arc<Index>, costs: Costs) -> Engine {
+        Engine { shared: Arc::new(self.shared.share(index, costs)), pool: Arc::clone(&self.pool) }
+    }
+
+    /// Changes the options of an engine that has not been asked anything, and that no other shares.
     fn configure(self, change: impl FnOnce(Shared) -> Shared) -> Engine {
+        let pool = Arc::into_inner(self.pool).expect("options are set before an engine is shared");
+        assert!(pool.get().is_none(), "options are set before the first query");
         let shared = Arc::into_inner(self.shared).expect("options are set before the first query");
-        Engine { shared: Arc::new(change(shared)), pool: OnceLock::new() }
+        Engine { shared: Arc::new(change(shared)), pool: Arc::default() }
     }
 
     /// Uses a GPU.
     ///
     /// # Panics
     ///
-    /// If a query was asked before: the threads that answer it share the options.
+    /// If a query was asked before, or the engine is [shared](Engine::share): others use the options then.
     pub fn gpu(self, options: GpuOptions) -> Engine {
         self.configure(|shared| {
             let gpu = GpuWorker::start(Arc::clone(&shared.index), options, Arc::clone(&shared.costs));
@@ -96,7 +124,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If a query was asked before: the threads that answer it share the options.
+    /// If a query was asked before, or the engine is [shared](Engine::share): others use the options then.
     pub fn threads(self, threads: usize) -> Engine {
         let threads = threads.max(1);
         self.configure(|shared| Shared { threads, cpu: Cpu::new(Arc::clone(&shared.index), threads), ..shared })
@@ -106,7 +134,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If a query was asked before: the threads that answer it share the options.
+    /// If a query was asked before, or the engine is [shared](Engine::share): others use the options then.
     pub fn policy(self, policy: Policy) -> Engine {
         self.configure(|shared| Shared { policy, ..shared })
     }
@@ -115,7 +143,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If a query was asked before: the threads that answer it share the options.
+    /// If a query was asked before, or the engine is [shared](Engine::share): others use the options then.
     #[doc(hidden)]
     pub fn costs(self, costs: Costs) -> Engine {
         self.configure(|shared| Shared { costs: Arc::new(costs), ..shared })
@@ -125,7 +153,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If a query was asked before: the threads that answer it share the options.
+    /// If a query was asked before, or the engine is [shared](Engine::share): others use the options then.
     pub fn queue(self, limit: usize) -> Engine {
         self.configure(|shared| Shared { admission: Admission::new(limit), ..shared })
     }
@@ -138,7 +166,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If a query was asked before: the threads that answer it share the options.
+    /// If a query was asked before, or the engine is [shared](Engine::share): others use the options then.
     pub fn cache(self, bytes: u64) -> Engine {
         self.configure(|shared| Shared { integrator: Integrator::new(bytes), ..shared })
     }
@@ -214,13 +242,13 @@ impl Engine {
     pub fn submit(&self, query: Query) -> Result<Pending, SearchError> {
         let limit = self.shared.admission.limit();
         let permit = self.shared.admission.enter().ok_or(SearchError::Busy { limit })?;
-        Ok(self.pool().submit(Ticket::new(query, permit)))
+        Ok(self.pool().submit(Ticket::new(&self.shared, query, permit)))
     }
 
     /// As [`Engine::submit`], but waits while the engine has too many unanswered queries.
     pub fn submit_waiting(&self, query: Query) -> Pending {
         let permit = self.shared.admission.wait();
-        self.pool().submit(Ticket::new(query, permit))
+        self.pool().submit(Ticket::new(&self.shared, query, permit))
     }
 
     /// Answers queries as they come from an iterator; the answers are in the order of the queries. The engine's threads

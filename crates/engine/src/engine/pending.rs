@@ -1,8 +1,8 @@
 //! A submitted query on its way through the engine, and the future of its answer.
 
-use super::SearchError;
 use super::admission::Permit;
 use super::integrator::{Asker, Leader};
+use super::{SearchError, Shared};
 use crate::device::submission::Unpark;
 use crate::query::Query;
 use crate::query::answer::Answer;
@@ -23,6 +23,8 @@ pub struct Ticket {
     pub asker: Asker,
     /// Makes the answer for others too. Dropped with the ticket, so that its followers go on if it gets no answer.
     pub leader: Option<Leader>,
+    /// The index that it asks, with the workers.
+    pub shared: Arc<Shared>,
     promise: Arc<Promise>,
 }
 
@@ -60,10 +62,11 @@ impl Promise {
 }
 
 impl Ticket {
-    pub fn new(query: Query, permit: Permit) -> Ticket {
+    pub fn new(shared: &Arc<Shared>, query: Query, permit: Permit) -> Ticket {
         let state = Mutex::new(State { answer: None, waker: None, permit: Some(permit) });
         let promise = Arc::new(Promise { state, is_cancelled: Arc::new(AtomicBool::new(false)) });
-        Ticket { query, arrived: Instant::now(), asker: Asker::Ticket, leader: None, promise }
+        let (arrived, shared) = (Instant::now(), Arc::clone(shared));
+        Ticket { query, arrived, asker: Asker::Ticket, leader: None, shared, promise }
     }
 
     /// The future of its answer.

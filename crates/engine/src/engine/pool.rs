@@ -10,10 +10,11 @@
 //! A submitted query whose equal is being answered is parked: it belongs to the flight until that lands, and no thread
 //! waits. If the flight ends without an answer, which is also what a cancelled leader causes, the query comes back.
 
+use super::admission::Admission;
 use super::integrator::{Asker, Boarded, Follower, Landed, from_cache};
 use super::pending::{Pending, Ticket};
 use super::{SearchError, Shared};
-use crate::device::submission::{Finished, Offer, Submission, spin_until};
+use crate::device::submission::{Backlog, Finished, Offer, Submission, spin_until};
 use crate::executors::panic_text;
 use crate::query::answer::{Answer, Place, Step};
 use crate::schedule::Aim;
@@ -38,10 +39,10 @@ pub trait Help: Send + Sync {
     fn help(&self, between: &dyn Fn() -> bool);
 }
 
-/// The engine's own threads and their tasks.
+/// The engine's own threads and their tasks. They know no index: tasks bring their own.
 pub struct Pool {
-    shared: Arc<Shared>,
     tasks: Arc<Tasks>,
+    admission: Admission,
     threads: Vec<JoinHandle<()>>,
     /// How many of them help with streams and long queries.
     helpers: usize,
@@ -61,6 +62,10 @@ struct Tasks {
     /// That of [`Shared`].
     queued: Arc<AtomicUsize>,
     is_closed: AtomicBool,
+    /// Threads of the engine.
+    threads: usize,
+    /// The device's.
+    backlog: Option<Arc<Backlog>>,
 }
 
 #[derive(Default)]
@@ -76,6 +81,7 @@ struct State {
 
 /// Queries that went to the GPU together.
 struct Group {
+    shared: Arc<Shared>,
     submission: Arc<Submission>,
     /// `tickets[i]` belongs to plan `i` of the submission, with the step that planned it.
     tickets: Vec<(Ticket, Step)>,
@@ -100,10 +106,12 @@ impl Pool {
             away: AtomicUsize::new(0),
             queued: Arc::clone(&shared.queued),
             is_closed: AtomicBool::new(false),
+            threads: shared.threads,
+            backlog: shared.gpu.as_ref().map(|gpu| Arc::clone(gpu.backlog())),
         });
-        let spawn = |name: String, run: fn(&Arc<Shared>, &Arc<Tasks>)| {
-            let (shared, tasks) = (Arc::clone(shared), Arc::clone(&tasks));
-            std::thread::Builder::new().name(name).spawn(move || run(&shared, &tasks)).ok()
+        let spawn = |name: String, run: fn(&Arc<Tasks>)| {
+            let tasks = Arc::clone(&tasks);
+            std::thread::Builder::new().name(name).spawn(move || run(&tasks)).ok()
         };
         let helpers = (0..shared.helpers().max(1)).filter_map(|number| spawn(format!("lanner-{number}"), run));
         let mut threads: Vec<JoinHandle<()>> = helpers.collect();
@@ -112,7 +120,7 @@ impl Pool {
         if shared.leaves_core_to_device() {
             threads.extend(spawn("lanner-spare".to_owned(), run_spare));
         }
-        Pool { shared: Arc::clone(shared), tasks, threads, helpers }
+        Pool { tasks, admission: shared.admission.clone(), threads, helpers }
     }
 
     /// Queues a query.
@@ -126,7 +134,7 @@ impl Pool {
     /// Drops cancelled queries once the queue holds more than twice the limit: they have freed their permits, so the
     /// limit does not bound them.
     fn forget_cancelled(&self) {
-        if self.shared.queued.load(Ordering::Relaxed) <= 2 * self.shared.admission.limit() {
+        if self.tasks.queued.load(Ordering::Relaxed) <= 2 * self.admission.limit() {
             return;
         }
         let mut state = self.tasks.lock();
@@ -135,7 +143,7 @@ impl Pool {
         state.tickets = tickets.into();
         self.tasks.urgent.fetch_sub(cancelled.len(), Ordering::Relaxed);
         self.tasks.all.fetch_sub(cancelled.len(), Ordering::Relaxed);
-        self.shared.queued.fetch_sub(cancelled.len(), Ordering::Relaxed);
+        self.tasks.queued.fetch_sub(cancelled.len(), Ordering::Relaxed);
     }
 
     /// Who can be asked for help.
@@ -217,11 +225,11 @@ impl Tasks {
     }
 
     /// Waits for something to do; `None` if the pool is closed and nothing is left.
-    fn wait(&self, threads: usize) -> Option<Task> {
+    fn wait(&self) -> Option<Task> {
         loop {
             spin_until(SPIN, || self.all.load(Ordering::Acquire) > 0);
             let mut state = self.lock();
-            if let Some(task) = self.take(&mut state, threads, true) {
+            if let Some(task) = self.take(&mut state, true) {
                 return Some(task);
             }
             // What the GPU has not answered yet will come back, and what is parked may.
@@ -237,11 +245,12 @@ impl Tasks {
 
     /// Waits until submitted queries wait that no other thread is about to take, and the device is idle; `None` if the
     /// pool is closed. What is left then, the other threads do.
-    fn wait_as_spare(&self, shared: &Shared) -> Option<Task> {
+    fn wait_as_spare(&self) -> Option<Task> {
+        let device_is_idle = || self.backlog.as_ref().is_none_or(|backlog| backlog.jobs() == 0);
         let mut state = self.lock();
         while !self.is_closed.load(Ordering::Relaxed) {
-            if state.sleeping == 0 && !state.tickets.is_empty() && shared.device_is_idle() {
-                return self.take(&mut state, shared.threads, false);
+            if state.sleeping == 0 && !state.tickets.is_empty() && device_is_idle() {
+                return self.take(&mut state, false);
             }
             state.spare_sleeps = true;
             state = self.spare.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -250,11 +259,11 @@ impl Tasks {
         None
     }
 
-    fn take(&self, state: &mut State, threads: usize, may_help: bool) -> Option<Task> {
+    fn take(&self, state: &mut State, may_help: bool) -> Option<Task> {
         let (task, urgent) = if let Some(group) = state.answered.pop_front() {
             (Task::Answered(group), 1)
         } else if !state.tickets.is_empty() {
-            let count = state.tickets.len().div_ceil(threads.max(1)).min(TAKEN_TOGETHER);
+            let count = state.tickets.len().div_ceil(self.threads.max(1)).min(TAKEN_TOGETHER);
             (Task::Tickets(state.tickets.drain(..count).collect()), count)
         } else if may_help {
             (Task::Help(state.helps.pop()?), 0)
@@ -267,43 +276,54 @@ impl Tasks {
     }
 
     /// Does one thing that is urgent, if there is anything; `false` if the pool is closed.
-    fn do_urgent(self: &Arc<Tasks>, shared: &Shared, finished: &RefCell<Finished>) -> bool {
+    fn do_urgent(self: &Arc<Tasks>, finished: &RefCell<Finished>) -> bool {
         if self.urgent.load(Ordering::Acquire) > 0 {
-            let task = self.take(&mut self.lock(), shared.threads, false);
-            task.into_iter().for_each(|task| perform(shared, self, task, finished));
+            let task = self.take(&mut self.lock(), false);
+            task.into_iter().for_each(|task| perform(self, task, finished));
         }
         !self.is_closed.load(Ordering::Relaxed)
     }
 }
 
 /// A thread of the pool.
-fn run(shared: &Arc<Shared>, tasks: &Arc<Tasks>) {
+fn run(tasks: &Arc<Tasks>) {
     let finished = RefCell::default();
-    while let Some(task) = tasks.wait(shared.threads) {
-        perform(shared, tasks, task, &finished);
+    while let Some(task) = tasks.wait() {
+        perform(tasks, task, &finished);
     }
 }
 
 /// The spare thread of the pool.
-fn run_spare(shared: &Arc<Shared>, tasks: &Arc<Tasks>) {
+fn run_spare(tasks: &Arc<Tasks>) {
     let finished = RefCell::default();
-    while let Some(task) = tasks.wait_as_spare(shared) {
-        perform(shared, tasks, task, &finished);
+    while let Some(task) = tasks.wait_as_spare() {
+        perform(tasks, task, &finished);
     }
 }
 
 /// Does a task. A panic ends only the task: its tickets end with an error when they are dropped.
-fn perform(shared: &Shared, tasks: &Arc<Tasks>, task: Task, finished: &RefCell<Finished>) {
+fn perform(tasks: &Arc<Tasks>, task: Task, finished: &RefCell<Finished>) {
     _ = catch_unwind(AssertUnwindSafe(|| match task {
-        Task::Answered(group) => finish(shared, group, finished),
-        Task::Tickets(tickets) => start(shared, tasks, tickets),
-        Task::Help(help) => help.help(&|| tasks.do_urgent(shared, finished)),
+        Task::Answered(group) => finish(group, finished),
+        Task::Tickets(tickets) => start_all(tasks, tickets),
+        Task::Help(help) => help.help(&|| tasks.do_urgent(finished)),
     }));
 }
 
+/// Starts queries, those over one index together.
+fn start_all(tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
+    tasks.queued.fetch_sub(tickets.len(), Ordering::Relaxed);
+    let mut tickets = tickets.into_iter().peekable();
+    while let Some(first) = tickets.next() {
+        let shared = Arc::clone(&first.shared);
+        let others = std::iter::from_fn(|| tickets.next_if(|ticket| Arc::ptr_eq(&ticket.shared, &shared)));
+        let together = std::iter::once(first).chain(others).collect();
+        start(&shared, tasks, together);
+    }
+}
+
 /// Plans queries, gives some to the GPU together, and answers the others.
-fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
-    shared.queued.fetch_sub(tickets.len(), Ordering::Relaxed);
+fn start(shared: &Arc<Shared>, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
     let (mut offered, mut offers, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for ticket in tickets {
         if ticket.cancelled().load(Ordering::Relaxed) {
@@ -332,7 +352,7 @@ fn start(shared: &Shared, tasks: &Arc<Tasks>, tickets: Vec<Ticket>) {
     }
     if let Some(gpu) = shared.gpu.as_ref().filter(|_| !offers.is_empty()) {
         let submission = shared.prepare(gpu, offers.into_iter());
-        let group = Group { submission: Arc::clone(&submission), tickets: offered };
+        let group = Group { shared: Arc::clone(shared), submission: Arc::clone(&submission), tickets: offered };
         let waiting = Arc::new(ReturnToPool { tasks: Arc::clone(tasks), group: Mutex::new(Some(group)) });
         tasks.away.fetch_add(1, Ordering::AcqRel);
         submission.when_complete(&Waker::from(waiting));
@@ -411,7 +431,8 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, SearchError>) -> Result<T, Search
 }
 
 /// Delivers the answers of queries that went to the GPU; what it left unanswered, this thread answers.
-fn finish(shared: &Shared, group: Group, finished: &RefCell<Finished>) {
+fn finish(group: Group, finished: &RefCell<Finished>) {
+    let shared = &group.shared;
     let gpu = shared.gpu.as_ref().expect("a submission went to a GPU");
     let answers = shared.finish(gpu, group.submission.wait());
     for (position, ((ticket, planned), answer)) in group.tickets.into_iter().zip(answers).enumerate() {

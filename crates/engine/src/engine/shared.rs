@@ -1,5 +1,5 @@
-//! What all threads of an engine share: the index, its workers, and how a plan is planned, given to one of them and
-//! answered.
+//! What all threads share that answer queries over an index: the index, the workers, and how a plan is planned, given to
+//! one of them and answered.
 
 use super::SearchError;
 use super::admission::Admission;
@@ -14,6 +14,7 @@ use crate::query::planner::{PlanError, Planner};
 use crate::schedule::{Aim, CpuLoad, Decision, Policy, View, is_surely_short};
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 /// The default of [`Engine::queue`](super::Engine::queue).
 const QUEUE: usize = 65_536;
 
-/// What all threads of an engine share.
+/// What all threads share that answer queries over an index. Indexes that share an engine have one each.
 pub struct Shared {
     pub index: Arc<Index>,
     pub cpu: Cpu,
@@ -31,13 +32,19 @@ pub struct Shared {
     pub costs: Arc<Costs>,
     pub admission: Admission,
     pub integrator: Integrator,
-    /// Plans that the CPU is answering.
-    pub running: AtomicUsize,
+    /// Plans that the CPU is answering, over all indexes of the engine.
+    pub running: Arc<AtomicUsize>,
     /// Submitted queries that no thread has taken yet.
     pub queued: Arc<AtomicUsize>,
     /// Plans that the CPU has answered, and the predicted time of those that it answered while the GPU was not open.
     pub answered_by_cpu: AtomicU64,
     pub cold_nanoseconds: AtomicU64,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shared").finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -52,10 +59,27 @@ impl Shared {
             costs: Arc::new(Costs::default()),
             admission: Admission::new(QUEUE),
             integrator: Integrator::default(),
-            running: AtomicUsize::new(0),
+            running: Arc::default(),
             queued: Arc::default(),
             answered_by_cpu: AtomicU64::new(0),
             cold_nanoseconds: AtomicU64::new(0),
+        }
+    }
+
+    /// The same workers, queue and cache for another index, with its costs.
+    pub fn share(&self, index: Arc<Index>, costs: Costs) -> Shared {
+        let costs = Arc::new(costs);
+        Shared {
+            cpu: Cpu::new(Arc::clone(&index), self.threads),
+            gpu: self.gpu.as_ref().map(|gpu| gpu.share(Arc::clone(&index), Arc::clone(&costs))),
+            threads: self.threads,
+            policy: self.policy,
+            admission: self.admission.clone(),
+            integrator: self.integrator.share(),
+            running: Arc::clone(&self.running),
+            queued: Arc::clone(&self.queued),
+            costs,
+            ..Shared::new(index)
         }
     }
 
@@ -74,11 +98,6 @@ impl Shared {
 
     fn may_use_gpu(&self) -> bool {
         self.gpu.is_some() && self.policy != Policy::Cpu
-    }
-
-    /// Whether no plan waits for the GPU or is being answered there.
-    pub fn device_is_idle(&self) -> bool {
-        self.gpu.as_ref().is_none_or(|gpu| gpu.backlog().jobs() == 0)
     }
 
     /// Plans a query that arrived at a moment.
@@ -203,7 +222,7 @@ impl Shared {
 
     /// Makes the rows of plans for the GPU, on the calling thread.
     pub fn prepare(&self, gpu: &GpuWorker, offers: impl Iterator<Item = Offer>) -> Arc<Submission> {
-        Submission::new(&self.index, offers, |plan| gpu.supports(plan), gpu.backlog())
+        Submission::new(gpu.served(), offers, |plan| gpu.supports(plan), gpu.backlog())
     }
 
     /// What became of the plans of a submission: `answers[i]` belongs to plan `i`; those that the GPU did not answer

@@ -1,6 +1,6 @@
 //! What a GPU has done and how busy it is, as other threads see it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a GPU has done so far.
@@ -36,18 +36,10 @@ impl Counters {
     }
 }
 
-/// What other threads see of a device.
-#[derive(Debug, Default)]
-pub(super) struct OpenState {
-    pub is_open: AtomicBool,
-    /// Whether it uploads lists with each batch.
-    pub uploads_lists: AtomicBool,
-}
-
 /// How busy a GPU is.
 #[derive(Clone, Copy, Debug)]
 pub struct GpuLoad {
-    /// Whether it is open: opening takes longer than most queries.
+    /// Whether it is open and has the index: opening takes longer than most queries.
     pub is_open: bool,
     /// Whether lists are uploaded with each batch, since they are not resident.
     pub uploads_lists: bool,

@@ -5,6 +5,8 @@ mod cpu;
 mod gpu;
 mod gpu_options;
 mod inbox;
+mod open_device;
+mod owner;
 mod threads;
 
 pub use crate::device::SmallBatches;

@@ -1,0 +1,52 @@
+//! An index as a device serves it. Several can share a device; what is kept for each is keyed by this.
+
+use crate::query::cost::Costs;
+use lanner_index::open::Index;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// An index that a device serves, and what other threads see of it there.
+pub struct Served {
+    pub index: Arc<Index>,
+    /// Told how long batches took.
+    pub costs: Arc<Costs>,
+    /// Whether the device is open and has the index.
+    pub is_open: AtomicBool,
+    /// Whether lists are uploaded with each batch.
+    pub uploads_lists: AtomicBool,
+    /// Whether the device has no memory for it.
+    pub is_refused: AtomicBool,
+    /// Whether there may be queries over it. If not, the device frees what it holds for it.
+    pub is_wanted: AtomicBool,
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Served").field("is_open", &self.is_open).finish_non_exhaustive()
+    }
+}
+
+impl Served {
+    pub fn new(index: Arc<Index>, costs: Arc<Costs>) -> Served {
+        let [is_open, uploads_lists, is_refused] = [const { AtomicBool::new(false) }; 3];
+        Served { index, costs, is_open, uploads_lists, is_refused, is_wanted: AtomicBool::new(true) }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+    use std::sync::LazyLock;
+
+    /// One document, for tests that need any index.
+    pub static ANY: LazyLock<Arc<Served>> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = [("a".to_owned(), String::new(), "falcon".to_owned())];
+        let corpus = Corpus::from_documents(documents, CorpusOptions::default()).unwrap();
+        build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
+        Arc::new(Served::new(Arc::new(Index::open(folder.path()).unwrap()), Arc::default()))
+    });
+}

@@ -1,0 +1,159 @@
+//! A device while it is open: the sessions of the indexes that it serves, in turns, and plans that run step by step.
+
+use crate::device::queue::can_have_hits;
+use crate::device::served::Served;
+use crate::device::session::{Failure, Progress, Refusals, Session, Usage};
+use crate::device::submission::Job;
+use crate::papers::steps::{self, StepScratch};
+use crate::query::answer::{Answer, Scored};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::memory::Gpu;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// An open device.
+pub struct OpenDevice {
+    gpu: Gpu,
+    /// One for each index.
+    sessions: Vec<Session>,
+    /// The session that is asked first for the next batch.
+    next: usize,
+    /// Jobs whose plans run step by step, and the buffers for them.
+    stepwise: VecDeque<Job>,
+    scratch: StepScratch,
+    /// Whether such a job comes before the next batch.
+    steps_are_next: bool,
+}
+
+impl OpenDevice {
+    pub fn new(gpu: Gpu) -> OpenDevice {
+        let (stepwise, scratch) = (VecDeque::new(), StepScratch::default());
+        OpenDevice { gpu, sessions: Vec::new(), next: 0, stepwise, scratch, steps_are_next: false }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.gpu.properties().name
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.sessions.iter().all(Session::is_idle) && self.stepwise.is_empty()
+    }
+
+    /// The number of the session of an index, if it has one, until another is opened or forgotten.
+    pub fn session_of(&self, served: &Arc<Served>) -> Option<usize> {
+        self.sessions.iter().position(|session| Arc::ptr_eq(&session.served, served))
+    }
+
+    /// Whether it serves another index.
+    pub fn has_others(&self, served: &Served) -> bool {
+        self.sessions.iter().any(|session| !std::ptr::eq(&*session.served, served))
+    }
+
+    /// Opens the session of an index: its lists become resident if they fit beside those of the others.
+    pub fn open_session(&mut self, served: &Arc<Served>, usage: Usage) -> Result<usize, GpuError> {
+        self.forget_unwanted();
+        let session = Session::open(self.gpu.clone(), Arc::clone(served), usage)?;
+        served.uploads_lists.store(!session.has_resident_lists(), Ordering::Relaxed);
+        self.sessions.push(session);
+        Ok(self.sessions.len() - 1)
+    }
+
+    /// Frees what is resident of indexes over which no more queries come. Others may fit then.
+    pub fn forget_unwanted(&mut self) {
+        let is_wanted = |session: &Session| session.served.is_wanted.load(Ordering::Relaxed) || !session.is_idle();
+        if !self.sessions.iter().all(is_wanted) && self.stepwise.is_empty() {
+            self.sessions.retain(is_wanted);
+            self.next = 0;
+        }
+    }
+
+    /// Says that none of the indexes is on an open device any more.
+    pub fn say_closed(&self) {
+        for Session { served, .. } in &self.sessions {
+            served.is_open.store(false, Ordering::Release);
+        }
+    }
+
+    /// Takes a job for a session.
+    pub fn take(&mut self, number: usize, job: Job) {
+        if job.runs_in_batches() {
+            self.sessions[number].push(job);
+        } else if !can_have_hits(job.plan()) {
+            job.end(Ok(Answer::default()));
+        } else {
+            self.stepwise.push_back(job);
+        }
+    }
+
+    /// Takes a step with each session, in turns. Plans that run step by step take turns with batches: while one has its
+    /// turn, no batch is started, and it runs as soon as none is in flight.
+    pub fn advance(&mut self) -> Result<Progress, GpuError> {
+        let may_start = self.stepwise.is_empty() || !self.steps_are_next;
+        let mut progress = Progress::None;
+        for offset in 0..self.sessions.len() {
+            let number = (self.next + offset) % self.sessions.len();
+            let slots = self.free_beside(number).map(|is_free| is_free && may_start);
+            let OpenDevice { sessions, scratch, .. } = self;
+            match sessions[number].advance(slots, &mut || *scratch = StepScratch::default())? {
+                Progress::None => {}
+                // The others come first next time.
+                Progress::Started => {
+                    self.next = (number + 1) % self.sessions.len();
+                    progress = progress.max(Progress::Started);
+                }
+                Progress::Answered => progress = Progress::Answered,
+            }
+        }
+        if !self.sessions.iter().all(Session::has_free_slots) {
+            self.steps_are_next = true;
+        } else if (self.steps_are_next || self.sessions.iter().all(Session::is_idle))
+            && let Some(job) = self.stepwise.pop_front()
+        {
+            self.steps_are_next = false;
+            let number = self.session_of(job.served()).expect("a session is not forgotten while jobs wait");
+            self.answer_in_steps(number, job)?;
+            return Ok(Progress::Answered);
+        }
+        Ok(progress)
+    }
+
+    /// The slots in which no other session has a batch in flight: sessions share the two streams of the device, and a
+    /// stream reports the times of one batch.
+    fn free_beside(&self, number: usize) -> [bool; 2] {
+        let others = self.sessions.iter().enumerate().filter(|&(other, _)| other != number);
+        let both = |one: [bool; 2], other: [bool; 2]| [one[0] && other[0], one[1] && other[1]];
+        others.map(|(_, session)| session.free_slots()).fold([true; 2], both)
+    }
+
+    /// The jobs that sessions refused since the last call.
+    pub fn take_refusals(&mut self) -> impl Iterator<Item = Refusals> {
+        self.sessions.iter_mut().map(Session::take_refusals)
+    }
+
+    /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more.
+    fn answer_in_steps(&mut self, number: usize, job: Job) -> Result<(), GpuError> {
+        let mut answered = self.try_in_steps(number, &job);
+        if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
+            answered = self.try_in_steps(number, &job);
+        }
+        match answered {
+            Ok(answer) => job.end(Ok(answer)),
+            Err(Failure::Gpu(error)) if !error.is_out_of_memory() => {
+                self.stepwise.push_front(job);
+                return Err(error);
+            }
+            Err(failure) => self.sessions[number].refuse(job, failure),
+        }
+        Ok(())
+    }
+
+    fn try_in_steps(&mut self, number: usize, job: &Job) -> Result<Answer<Scored>, Failure> {
+        let answered = steps::answer(&self.sessions[number].context(), &mut self.scratch, job.plan());
+        if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
+            self.sessions.iter_mut().try_for_each(Session::release)?;
+            self.scratch = StepScratch::default();
+        }
+        answered
+    }
+}
