@@ -72,15 +72,30 @@ impl From<Plan> for Offer {
     }
 }
 
-/// What a device has been given and has not answered, and how long it took for the last submissions. A submission is
-/// subtracted when none of its outcomes is missing.
+/// What a device has been given and has not answered, and how much longer than predicted that took lately. A submission
+/// is subtracted when none of its outcomes is missing.
 #[derive(Debug, Default)]
 pub struct Backlog {
     /// The predicted time, in nanoseconds.
     nanoseconds: AtomicU64,
     jobs: AtomicUsize,
     /// An exponential average, in nanoseconds.
-    turnaround: AtomicU64,
+    excess: AtomicU64,
+}
+
+/// Submissions whose outcomes are all there, to be subtracted from the backlog.
+#[derive(Default)]
+struct Completed {
+    jobs: usize,
+    cost: u64,
+    /// By how much the last of them exceeded its predicted time.
+    excess: Duration,
+}
+
+impl Completed {
+    fn and(self, next: Completed) -> Completed {
+        Completed { jobs: self.jobs + next.jobs, cost: self.cost + next.cost, excess: next.excess }
+    }
 }
 
 impl Backlog {
@@ -94,19 +109,10 @@ impl Backlog {
         self.jobs.load(Ordering::Relaxed)
     }
 
-    /// How long the last submissions took from the moment when their rows were made until all outcomes were there. Beside
-    /// the time on the device, this has what nobody predicts: waiting for a slot, and what is paid for each batch.
-    pub fn turnaround(&self) -> Duration {
-        Duration::from_nanos(self.turnaround.load(Ordering::Relaxed))
-    }
-
-    /// Takes the time of a submission into the average, with a weight of 1/16. One that took less than half of the
-    /// average counts four times as much: after a stream, whose submissions wait in line on purpose, single queries
-    /// should soon be given to the device again. Threads may overwrite each other's update; it is an estimate.
-    fn average(&self, time: Duration) {
-        let (time, average) = (time.as_nanos() as u64, self.turnaround.load(Ordering::Relaxed));
-        let weight = if 2 * time < average { 4 } else { 16 };
-        self.turnaround.store(average - average / weight + time / weight, Ordering::Relaxed);
+    /// How much longer submissions took lately than the predicted time of all that was before them, until their outcomes
+    /// were there: waiting for a slot, and what is paid for each batch, which nobody predicts.
+    pub fn excess(&self) -> Duration {
+        Duration::from_nanos(self.excess.load(Ordering::Relaxed))
     }
 
     fn add(&self, jobs: usize, nanoseconds: u64) {
@@ -114,9 +120,13 @@ impl Backlog {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    fn subtract(&self, jobs: usize, nanoseconds: u64) {
+    /// Subtracts what is complete, and averages its excess with a weight of 1/16. Threads may overwrite each other's
+    /// average; it is an estimate.
+    fn subtract(&self, Completed { jobs, cost, excess }: Completed) {
         self.jobs.fetch_sub(jobs, Ordering::Relaxed);
-        self.nanoseconds.fetch_sub(nanoseconds, Ordering::Relaxed);
+        self.nanoseconds.fetch_sub(cost, Ordering::Relaxed);
+        let average = self.excess.load(Ordering::Relaxed);
+        self.excess.store(average - average / 16 + excess.as_nanos() as u64 / 16, Ordering::Relaxed);
     }
 }
 
@@ -139,6 +149,8 @@ pub struct Submission {
     jobs: usize,
     cost: u64,
     made: Instant,
+    /// The predicted time of the backlog and its own.
+    expected: Duration,
     state: Mutex<State>,
 }
 
@@ -253,8 +265,9 @@ impl Submission {
         backlog.add(jobs, cost);
         // Allocated here rather than by the device's thread; most submissions are answered by one batch or two.
         let state = Mutex::new(State { delivered: Vec::with_capacity(2), others, is_taken: false, waker: None });
-        let (served, backlog, made) = (Arc::clone(served), Arc::clone(backlog), Instant::now());
-        Arc::new(Submission { served, plans, prepared, rows, missing, backlog, jobs, cost, made, state })
+        let (served, backlog) = (Arc::clone(served), Arc::clone(backlog));
+        let (made, expected) = (Instant::now(), backlog.time());
+        Arc::new(Submission { served, plans, prepared, rows, missing, backlog, jobs, cost, made, expected, state })
     }
 
     /// The jobs of the plans that have no outcome yet, each to be ended once.
@@ -277,21 +290,22 @@ impl Submission {
         }
     }
 
-    /// Delivers `count` outcomes.
-    fn put(&self, count: usize, deliver: impl FnOnce(&mut State)) {
+    /// Delivers `count` outcomes. If none is missing any more, the caller subtracts what is returned from the backlog:
+    /// for a whole batch at once, since all threads change the backlog.
+    fn put(&self, count: usize, deliver: impl FnOnce(&mut State)) -> Completed {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         deliver(&mut state);
         // Within the lock: a task that registers a waker has either seen these outcomes, or is woken.
         if self.missing.0.fetch_sub(count, Ordering::Release) > count {
-            return;
+            return Completed::default();
         }
         let waker = state.waker.take();
         drop(state);
-        self.backlog.subtract(self.jobs, self.cost);
-        self.backlog.average(self.made.elapsed());
         if let Some(waker) = waker {
             waker.wake();
         }
+        let excess = self.made.elapsed().saturating_sub(self.expected);
+        Completed { jobs: self.jobs, cost: self.cost, excess }
     }
 
     /// Whether all outcomes are there.
@@ -445,19 +459,26 @@ impl Job {
     }
 
     fn put(&self, outcome: Outcome) {
-        self.submission.put(1, |state| state.others.push((self.position, outcome)));
+        let completed = self.submission.put(1, |state| state.others.push((self.position, outcome)));
+        if completed.jobs > 0 {
+            self.submission.backlog.subtract(completed);
+        }
     }
 
     /// Delivers the answers of a batch: `answers` has that of `jobs[i]` at position `i`. Those of consecutive plans are
     /// delivered together, since the memory of a submission is in the cache of another core.
     pub fn end_all(mut jobs: Vec<Job>, answers: &Arc<BatchAnswers>) {
-        let mut first = 0;
+        let (mut first, mut completed) = (0, Completed::default());
         for jobs in jobs.chunk_by_mut(Job::is_before) {
             let (start, count) = (jobs[0].position, jobs.len());
             let delivered = Delivered { plans: start..start + count, batch: Arc::clone(answers), first };
-            jobs[0].submission.put(count, |state| state.delivered.push(delivered));
+            let put = jobs[0].submission.put(count, |state| state.delivered.push(delivered));
+            completed = if put.jobs > 0 { completed.and(put) } else { completed };
             jobs.iter_mut().for_each(|job| job.is_ended = true);
             first += count;
+        }
+        if let Some(job) = jobs.first().filter(|_| completed.jobs > 0) {
+            job.submission.backlog.subtract(completed);
         }
     }
 }
@@ -552,15 +573,20 @@ mod tests {
     }
 
     #[test]
-    fn the_turnaround_follows_what_submissions_take_and_falls_faster_than_it_rises() {
+    fn the_backlog_follows_what_is_submitted_and_how_much_longer_than_predicted_it_took() {
         let backlog = Backlog::default();
         let after = |count: usize, micros: u64| {
-            (0..count).for_each(|_| backlog.average(Duration::from_micros(micros)));
-            backlog.turnaround().as_micros()
+            for _ in 0..count {
+                backlog.add(3, 500);
+                assert_eq!((backlog.jobs(), backlog.time()), (3, Duration::from_nanos(500)));
+                backlog.subtract(Completed { jobs: 3, cost: 500, excess: Duration::from_micros(micros) });
+            }
+            assert_eq!((backlog.jobs(), backlog.time()), (0, Duration::ZERO));
+            backlog.excess().as_micros()
         };
         assert_eq!(after(1, 1600), 100);
         assert!((3900..=4000).contains(&after(100, 4000)));
-        assert!(after(16, 50) < 100);
+        assert!((50..60).contains(&after(100, 50)));
     }
 
     #[test]

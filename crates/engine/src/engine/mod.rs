@@ -252,7 +252,7 @@ impl Engine {
     }
 
     /// Answers queries as they come from an iterator; the answers are in the order of the queries. The engine's threads
-    /// read the iterator, 16 queries at a time: one that blocks keeps one of them, and one that waits for an answer of
+    /// read the iterator, 32 queries at a time: one that blocks keeps one of them, and one that waits for an answer of
     /// this stream never ends. Dropping the stream ends it.
     pub fn stream<I>(&self, queries: I) -> Stream<Result<Answer, SearchError>>
     where

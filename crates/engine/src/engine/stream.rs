@@ -26,12 +26,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The queries of a group: planning them takes less than 100 us, so that the GPU starts early.
-const GROUP: usize = 16;
+const GROUP: usize = 32;
 /// The most groups that a thread has in flight on the GPU. Four threads keep two large batches running and a third
 /// waiting.
-const IN_FLIGHT: usize = 48;
+const IN_FLIGHT: usize = 24;
 /// The most groups that are taken ahead of the reader.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 2048;
 
 /// How long a thread waits for another that reads the source.
 const PATIENCE: Duration = Duration::from_micros(500);

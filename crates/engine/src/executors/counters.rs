@@ -47,6 +47,6 @@ pub struct GpuLoad {
     pub waiting: Duration,
     /// How many plans these are.
     pub waiting_jobs: usize,
-    /// How long the last submissions took until they were answered.
-    pub turnaround: Duration,
+    /// How much longer than predicted it took lately to answer what waited.
+    pub excess: Duration,
 }

@@ -105,7 +105,7 @@ impl GpuWorker {
             uploads_lists: self.served.uploads_lists.load(Ordering::Relaxed),
             waiting: backlog.time(),
             waiting_jobs: backlog.jobs(),
-            turnaround: backlog.turnaround(),
+            excess: backlog.excess(),
         }
     }
 

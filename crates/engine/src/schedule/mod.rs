@@ -89,6 +89,10 @@ pub fn is_surely_short(plan: &Plan) -> bool {
     cpu_time(plan) <= SURELY_SHORT
 }
 
+/// The CPU takes a plan of time t from a GPU that is busy anyway only if `CPU_SHARE_FACTOR` · t more of work waits there.
+/// So it takes first the plans that cost it least, and longer ones the more the GPU falls behind.
+const CPU_SHARE_FACTOR: u32 = 16;
+
 /// With more queries than this for each thread the engine is saturated. A thread takes 16 at once, so four times as
 /// many are no random burst; with a limit of one query for each thread, the p50 of delays at 80 % of capacity was 2.7
 /// times as long (docs/scheduling.md).
@@ -156,11 +160,14 @@ impl CpuLoad {
     /// How much longer a query takes because threads share cores, and how much more it costs because others may have to
     /// wait for its thread. The probability that a query waits for one of c threads, of which a share u is busy, is
     /// about u to the power of sqrt(2 (c + 1)) (Sakasegawa 1977): with 14 threads 2 % if half of them are busy, and
-    /// 56 % if nine tenths are.
+    /// 56 % if nine tenths are. If it waits, a thread's time is worth [`CPU_SHARE_FACTOR`] times as much, as for a
+    /// stream. With once as much, queries over 8.8 million documents piled up at half of the engine's capacity, since
+    /// the CPU kept those that it answers sooner than a busy GPU (docs/scheduling.md).
     fn slowdown(&self) -> f64 {
         let sharing = ((self.running + 1) as f64 / self.cores.max(1) as f64).max(1.0);
-        let (threads, running) = (self.threads.max(1) as f64, self.running as f64);
-        sharing * (1.0 + (running / threads).min(1.0).powf((2.0 * (threads + 1.0)).sqrt()))
+        let (threads, busy) = (self.threads.max(1) as f64, (self.running + self.queued) as f64);
+        let waits = (busy / threads).min(1.0).powf((2.0 * (threads + 1.0)).sqrt());
+        sharing * (1.0 + f64::from(CPU_SHARE_FACTOR) * waits)
     }
 
     /// Whether so few threads answer queries that copying lists, which takes all cores for a while, hardly delays them.
@@ -175,13 +182,12 @@ impl GpuLoad {
         costs.predict(features, if self.uploads_lists { Route::GpuUploadSingle } else { Route::GpuSingle })
     }
 
-    /// When a plan is predicted to be answered there: after everything that waits. While something does, no sooner than
-    /// the last submissions were. The sum of predicted times alone is too little, because batches wait for a slot, and
-    /// each has its own costs: with it the mean delay of ORs at medium load was 134 us, with the turnaround 93 us
-    /// (docs/scheduling.md).
+    /// When a plan is predicted to be answered there: after everything that waits, and with the excess of the last ones.
+    /// The sum of predicted times alone is too little, because batches wait for a slot, and each has its own costs: with
+    /// it the mean delay of ORs at medium load was 134 us, and with what was learnt 93 us (docs/scheduling.md).
     fn finishes_after(&self, costs: &Costs, features: &Features) -> Duration {
-        let predicted = self.waiting + self.time_of_single(costs, features);
-        if self.waiting_jobs == 0 { predicted } else { predicted.max(self.turnaround) }
+        let single = self.time_of_single(costs, features);
+        self.waiting + if self.waiting_jobs == 0 { single } else { single.max(self.excess) }
     }
 }
 
@@ -199,7 +205,7 @@ pub(crate) mod tests {
         pub is_open: bool,
         pub waiting_us: u64,
         pub waiting_jobs: usize,
-        pub turnaround_us: u64,
+        pub excess_us: u64,
         pub expected: Decision,
     }
 
@@ -212,7 +218,7 @@ pub(crate) mod tests {
                 uploads_lists: false,
                 waiting: Duration::from_micros(row.waiting_us),
                 waiting_jobs: row.waiting_jobs,
-                turnaround: Duration::from_micros(row.turnaround_us),
+                excess: Duration::from_micros(row.excess_us),
             };
             let view = View { costs: &costs, cpu, gpu, aim: row.aim };
             assert_eq!(policy.decide(&Features::of(&row.plan), &view), row.expected, "row {number}");

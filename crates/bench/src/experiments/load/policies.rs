@@ -23,7 +23,7 @@ const CELL: [&str; 5] = ["log", "mode", "lists", "load", "by"];
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let mut rows = Vec::new();
-    for lists in [Lists::Resident, Lists::Uploaded] {
+    for lists in setup.run.context.kept("lists", &[Lists::Resident, Lists::Uploaded]) {
         let engines = engines(setup, lists)?;
         for set in setup.first_log() {
             (setup.run.context.say)(&format!("{}, lists {lists}", set.set.questions.mode));
