@@ -97,7 +97,7 @@ struct RunArguments {
     /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, answer= (documents, ids), mode= or k=,
     /// with values separated by commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode),
     /// score=, mode= or k=. With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=,
-    /// mode= or policy=.
+    /// mode=, policy= or lists= (resident, uploaded).
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most this many queries from each log ([peers], [gpu] and [load]).

@@ -4,8 +4,21 @@ use crate::error::{BenchError, Result};
 use std::collections::BTreeMap;
 
 /// The keys of `--only`.
-const KEYS: [&str; 12] =
-    ["collection", "engine", "log", "answer", "part", "policy", "score", "mode", "k", "paper", "entry", "side"];
+const KEYS: [&str; 13] = [
+    "collection",
+    "engine",
+    "log",
+    "answer",
+    "part",
+    "policy",
+    "lists",
+    "score",
+    "mode",
+    "k",
+    "paper",
+    "entry",
+    "side",
+];
 
 /// Which parts of a suite to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

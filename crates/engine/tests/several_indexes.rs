@@ -166,7 +166,7 @@ fn bytes_uploaded(engine: &Engine) -> u64 {
 
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
-fn an_index_that_is_dropped_makes_room_for_another() {
+fn the_memory_of_an_index_that_is_dropped_is_free_for_another() {
     let ((_first, one), (_second, other)) = (index(300_000, [2, 3, 5, 7]), index(300_000, [7, 2, 3, 11]));
     let bytes = |index: &Index, section| index.segment().section(section).len() as u64;
     let lists = |index: &Index| bytes(index, Section::LongLists) + bytes(index, Section::ShortLists);

@@ -180,8 +180,8 @@ impl Integrator {
         Integrator { kept: Some(Arc::new(Kept { answers, flights: Mutex::default(), hits, misses, joined })), index: 0 }
     }
 
-    /// One for another index that shares the memory. What is kept for an index that nobody asks any more makes room for
-    /// other answers as these come.
+    /// One for another index that shares the memory. What is kept for an index that nobody asks any more is evicted as
+    /// other answers come.
     pub fn share(&self) -> Integrator {
         /// No two indexes of a process have the same number.
         static SHARED: AtomicU64 = AtomicU64::new(1);

@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 /// The default of [`Engine::queue`](super::Engine::queue).
 const QUEUE: usize = 65_536;
 
-/// What all threads share that answer queries over an index. Indexes that share an engine have one each.
+/// What all threads share that answer queries over an index. Indexes that share an engine have one each. On cache lines of
+/// its own: every submitted query counts a reference to it, and every query reads it.
+#[repr(align(128))]
 pub struct Shared {
     pub index: Arc<Index>,
     pub cpu: Cpu,

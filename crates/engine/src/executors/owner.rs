@@ -121,9 +121,16 @@ impl Owner {
         self.device.is_none() && self.again.is_some_and(|again| Instant::now() < again)
     }
 
+    /// The session of an index, if it is open.
+    fn session_of(&mut self, served: &Arc<Served>) -> Option<(&mut OpenDevice, usize)> {
+        let device = self.device.as_mut()?;
+        let number = device.session_of(served)?;
+        Some((device, number))
+    }
+
     /// The number of the session of an index, after opening the device and the session if need be.
     fn connect(&mut self, served: &Arc<Served>) -> Result<usize, GpuError> {
-        if let Some(number) = self.device.as_ref().and_then(|device| device.session_of(served)) {
+        if let Some((_, number)) = self.session_of(served) {
             return Ok(number);
         }
         let start = Instant::now();
@@ -183,6 +190,10 @@ impl Owner {
         let mut arrived = std::mem::take(&mut self.arrived);
         let mut jobs = arrived.drain(..);
         while let Some(job) = jobs.next() {
+            if let Some((device, number)) = self.session_of(job.served()) {
+                device.take(number, job);
+                continue;
+            }
             if job.served().is_refused.load(Ordering::Relaxed) {
                 job.end(Err(Unanswered::TooLarge));
                 continue;
