@@ -104,6 +104,10 @@ mod tests {
             // So much waits for the GPU that the CPU is done sooner; unless many threads share its cores.
             row(&long, Latency, (0, 0, true, 60_000_000), Cpu),
             row(&short, Latency, (100_000, 0, true, 0), Gpu),
+            // Others may have to wait for a thread: short queries go too, if all of the four are busy or needed.
+            row(&short, Latency, (1, 0, true, 0), Cpu),
+            row(&short, Latency, (4, 0, true, 0), Gpu),
+            row(&short, Latency, (0, 4, true, 0), Gpu),
             // Others wait for a thread: the GPU is fed first, until enough waits there.
             row(&short, Latency, (0, 100_000, true, 0), Gpu),
             row(&short, Latency, (0, 100_000, true, 15_000), Cpu),

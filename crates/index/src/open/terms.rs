@@ -10,8 +10,6 @@ use crate::format::list::UNIT;
 use crate::format::segment::{Section, u32_at};
 use crate::format::{IndexError, varint};
 
-/// Bytes of a cache line.
-
 /// Where a list lies: a range of bytes in one of the two sections of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListSpan {
