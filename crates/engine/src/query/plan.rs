@@ -17,7 +17,7 @@ pub struct Plan {
     /// The lists of the query's terms, in the order of the terms.
     pub lists: Arc<[PlannedList]>,
     /// Terms that are not in the index.
-    pub missing: Arc<[String]>,
+    pub missing: Vec<String>,
     /// Documents of the index.
     pub documents: u32,
     /// The documents that may be hits.
@@ -264,7 +264,7 @@ pub(crate) mod tests {
         let stages = [Operation::And, Operation::Or];
         Plan {
             lists: Arc::new([]),
-            missing: Arc::new([]),
+            missing: Vec::new(),
             documents: range.end,
             range,
             k: 10,

@@ -11,6 +11,7 @@ use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index, ListSpan, Summary};
 use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Why a query cannot be planned.
 #[derive(Debug, thiserror::Error)]
@@ -139,9 +140,13 @@ impl<'a> Planner<'a> {
             budget: query.budget,
             floor: 0,
             deadline: None,
-            stages: stages(query, &lists, largest).into_iter().filter(can_run).collect(),
+            stages: match stages(query, &lists, largest).map(|stage| stage.filter(can_run)) {
+                [Some(first), Some(second)] => Arc::new([first, second]),
+                [Some(only), None] | [None, Some(only)] => Arc::new([only]),
+                [None, None] => Arc::new([]),
+            },
             lists: lists.into(),
-            missing: missing.into(),
+            missing,
         })
     }
 
@@ -321,7 +326,7 @@ fn check_mode(query: &Query) -> Result<(), PlanError> {
 }
 
 /// Chooses the algorithm of each operation: the one named by the query where it applies, else the default.
-fn stages(query: &Query, lists: &[PlannedList], largest: u64) -> Vec<Stage> {
+fn stages(query: &Query, lists: &[PlannedList], largest: u64) -> [Option<Stage>; 2] {
     let stage = |operation, algorithm: Algorithm| Stage { operation, algorithm };
     let and = match query.algorithm {
         Algorithm::Exhaustive => Algorithm::Exhaustive,
@@ -338,9 +343,9 @@ fn stages(query: &Query, lists: &[PlannedList], largest: u64) -> Vec<Stage> {
     let or =
         if or == Algorithm::Scatter && !chunk_bounds_fit(largest, lists) { Algorithm::BlockMaxMaxscore } else { or };
     match query.mode {
-        Mode::And => vec![stage(Operation::And, and)],
-        Mode::Or => vec![stage(Operation::Or, or)],
-        Mode::AndOr => vec![stage(Operation::And, and), stage(Operation::Or, or)],
+        Mode::And => [Some(stage(Operation::And, and)), None],
+        Mode::Or => [Some(stage(Operation::Or, or)), None],
+        Mode::AndOr => [Some(stage(Operation::And, and)), Some(stage(Operation::Or, or))],
     }
 }
 
@@ -409,7 +414,7 @@ mod tests {
             let query = Query::new("").mode(mode).algorithm(algorithm);
             check_mode(&query)?;
             let stages = stages(&query, &[list([0; 3])], 1);
-            Ok(stages.into_iter().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
+            Ok(stages.into_iter().flatten().map(|stage| stage.algorithm.name()).collect::<Vec<_>>())
         };
         let message = |result: Result<Vec<&'static str>, PlanError>| result.map_err(|error| error.to_string());
         assert_eq!(message(names(Mode::And, Algorithm::Auto)), Ok(vec!["conjunction"]));

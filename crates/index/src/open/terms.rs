@@ -10,6 +10,15 @@ use crate::format::list::UNIT;
 use crate::format::segment::{Section, u32_at};
 use crate::format::{IndexError, varint};
 
+/// A term on its way through the lexicon.
+struct Lookup<'a> {
+    term: &'a [u8],
+    hash: u64,
+    /// The entries of its bucket, and the first whose bits of the hash match.
+    bucket: &'a [[u8; 4]],
+    candidate: Option<u64>,
+}
+
 /// Where a list lies: a range of bytes in one of the two sections of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListSpan {
@@ -99,30 +108,31 @@ impl Segment {
     /// link of the chain together, with prefetches, so that their cache misses overlap.
     pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(u64, ListSpan)>>, IndexError> {
         let lexicon = self.section(Section::Lexicon);
-        let hashes: Vec<u64> = terms.iter().map(|term| hash(term)).collect();
-        hashes.iter().for_each(|&hash| prefetch(lexicon, 4 * self.lexicon().bucket(hash)));
-        let mut buckets = Vec::with_capacity(hashes.len());
-        for &hash in &hashes {
-            let bucket = self.bucket(hash)?;
-            prefetch(bucket.as_flattened(), 0);
-            buckets.push(bucket);
+        // One allocation for all links: an allocation takes as long as a cache miss.
+        let mut lookups: Vec<Lookup<'_>> = Vec::with_capacity(terms.len());
+        for &term in terms {
+            let hash = hash(term);
+            prefetch(lexicon, 4 * self.lexicon().bucket(hash));
+            lookups.push(Lookup { term, hash, bucket: &[], candidate: None });
         }
-        let mut candidates = Vec::with_capacity(hashes.len());
-        for (&hash, &bucket) in hashes.iter().zip(&buckets) {
-            let candidate = self.numbers(bucket, hash).next();
-            if let Some(number) = candidate {
+        for lookup in &mut lookups {
+            lookup.bucket = self.bucket(lookup.hash)?;
+            prefetch(lookup.bucket.as_flattened(), 0);
+        }
+        for lookup in &mut lookups {
+            lookup.candidate = self.numbers(lookup.bucket, lookup.hash).next();
+            if let Some(number) = lookup.candidate {
                 prefetch(self.section(Section::Terms), (number / TERMS_IN_GROUP) as usize * GROUP_ROW_BYTES);
             }
-            candidates.push(candidate);
         }
-        for (group, _) in candidates.iter().filter_map(|&candidate| self.group(candidate?)) {
+        for (group, _) in lookups.iter().filter_map(|lookup| self.group(lookup.candidate?)) {
             prefetch(group.lengths, 0);
             prefetch(group.sizes, CACHE_LINE);
         }
         let mut found = Vec::with_capacity(terms.len());
-        for (at, &term) in terms.iter().enumerate() {
-            let term = match candidates[at] {
-                Some(_) => self.find_in_bucket(buckets[at], hashes[at], term)?,
+        for Lookup { term, hash, bucket, candidate } in lookups {
+            let term = match candidate {
+                Some(_) => self.find_in_bucket(bucket, hash, term)?,
                 None => None,
             };
             if let Some((_, span)) = term {
