@@ -161,8 +161,7 @@ impl CpuLoad {
     /// wait for its thread. The probability that a query waits for one of c threads, of which a share u is busy, is
     /// about u to the power of sqrt(2 (c + 1)) (Sakasegawa 1977): with 14 threads 2 % if half of them are busy, and
     /// 56 % if nine tenths are. If it waits, a thread's time is worth [`CPU_SHARE_FACTOR`] times as much, as for a
-    /// stream. With once as much, queries over 8.8 million documents piled up at half of the engine's capacity, since
-    /// the CPU kept those that it answers sooner than a busy GPU (docs/scheduling.md).
+    /// stream. With a factor of 1, queries piled up at half of the engine's capacity (docs/scheduling.md).
     fn slowdown(&self) -> f64 {
         let sharing = ((self.running + 1) as f64 / self.cores.max(1) as f64).max(1.0);
         let (threads, busy) = (self.threads.max(1) as f64, (self.running + self.queued) as f64);
