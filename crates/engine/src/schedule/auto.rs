@@ -28,6 +28,9 @@ const CHEAPER: u32 = 2;
 /// A plan that takes the CPU no longer than this costs its thread about as much as making rows for a GPU and its
 /// answer. An estimate from the time of a stream for each query; not measured separately.
 const OFFLOADING: Duration = Duration::from_micros(2);
+/// No GPU is predicted to answer a single query sooner: the fastest cells of an H200 have a median of 25 us. Up to this, the
+/// model of the GPU is not read, which takes a microsecond or two on a core whose caches are cold.
+const SOONEST: Duration = Duration::from_micros(20);
 
 pub fn decide(features: &Features, view: &View<'_>) -> Decision {
     let on_cpu = view.on_cpu(features);
@@ -41,7 +44,10 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
                 let on_gpu = view.gpu.finishes_after(view.costs, features);
                 !view.cpu.may_copy() || on_cpu <= on_gpu.mul_f64(SOONER)
             }
-            Aim::Latency => on_cpu.mul_f64(view.cpu.slowdown()) <= view.gpu.finishes_after(view.costs, features),
+            Aim::Latency => {
+                let expected = on_cpu.mul_f64(view.cpu.slowdown());
+                expected <= SOONEST || expected <= view.gpu.finishes_after(view.costs, features)
+            }
         };
     if stays { Decision::Cpu } else { Decision::Gpu }
 }
@@ -134,6 +140,24 @@ mod tests {
             Policy::Best,
             &[row(&short, Latency, (0, 0, false, 0), Cpu), row(&long, Latency, (0, 0, false, 1_000), Gpu)],
         );
+    }
+
+    #[test]
+    fn what_the_cpu_answers_sooner_than_any_gpu_stays_whatever_the_model_of_the_gpu_says() {
+        let plan = or(&[2_000, 3_000]);
+        let features = Features::of(&plan);
+        let costs = Costs::default();
+        let single = costs.modelled(&features, Route::GpuSingle);
+        (0..1_000).for_each(|_| costs.observe(single, Route::GpuSingle, Duration::from_micros(1)));
+        let on_cpu = costs.predict(&features, Route::Cpu);
+        assert!(costs.predict(&features, Route::GpuSingle) < on_cpu && on_cpu < SOONEST, "{on_cpu:?}");
+        let (waiting, excess) = (Duration::ZERO, Duration::ZERO);
+        let gpu = GpuLoad { is_open: true, uploads_lists: false, waiting, waiting_jobs: 0, excess };
+        let decide = |running: usize| {
+            let cpu = CpuLoad { cores: 4, threads: 4, running, queued: 0 };
+            decide(&features, &View { costs: &costs, cpu, gpu, aim: Aim::Latency })
+        };
+        assert_eq!([0, 4].map(decide), [Decision::Cpu, Decision::Gpu], "with all threads busy, its time is worth more");
     }
 
     #[test]
