@@ -40,8 +40,8 @@ pub fn intervals(load: &Load, seconds: f64) -> Vec<Interval> {
 
 /// How long after the begin of a phase, whose intervals these are, delays were back to normal: from then on, the 99th
 /// percentiles of three intervals in a row were at most twice the median of those in the second half of the phase, and
-/// shorter than an interval of `seconds`: delays that are longer in all of the phase are not normal. `None` if that
-/// never happened.
+/// shorter than an interval of `seconds`: delays that are longer in all of the phase are not normal. Nor had they been, if
+/// two intervals in a row were above that later in the first half. `None` if they never were back to normal.
 pub fn recovery(phase: &[Interval], seconds: f64) -> Option<f64> {
     let known: Vec<&Interval> = phase.iter().filter(|interval| interval.answered > 0).collect();
     let mut settled: Vec<f64> = known[known.len() / 2..].iter().map(|interval| interval.p99_us).collect();
@@ -49,6 +49,11 @@ pub fn recovery(phase: &[Interval], seconds: f64) -> Option<f64> {
     let limit = (LIMIT * settled.get(settled.len() / 2)?).min(seconds * 1e6);
     let is_settled = |from: &[&Interval]| from.iter().all(|interval| interval.p99_us <= limit);
     let first = known.windows(IN_A_ROW.min(known.len())).position(is_settled)?;
+    // Queries that were accepted before the step may delay others later. In the second half, from which the limit comes,
+    // delays have other causes.
+    let is_disturbed = |pair: &[&Interval]| pair.iter().all(|interval| interval.p99_us > limit);
+    let last = known[..known.len() / 2].windows(2).rposition(is_disturbed);
+    let first = last.map_or(first, |last| first.max(last + 2));
     Some(known[first].start_s - known[0].start_s)
 }
 
@@ -86,6 +91,11 @@ mod tests {
         // One good interval between bad ones is no recovery.
         assert_eq!(phase(&[500.0, 10.0, 90.0, 10.0, 10.0, 10.0, 10.0, 10.0]), Some(3.0));
         assert_eq!(phase(&[10.0, 100.0, 10.0, 100.0, 10.0, 100.0, 10.0, 10.0]), None);
+        // A burst that begins later, as in a queue that empties, counts; one interval does not, nor does the second half.
+        let late = [10.0, 11.0, 10.0, 900.0, 800.0, 10.0, 10.0, 10.0, 10.0, 11.0, 10.0, 10.0];
+        assert_eq!(phase(&late), Some(5.0));
+        assert_eq!(phase(&[10.0, 11.0, 10.0, 900.0, 10.0, 11.0, 10.0, 10.0, 11.0, 10.0]), Some(0.0));
+        assert_eq!(phase(&[10.0, 11.0, 10.0, 10.0, 11.0, 10.0, 900.0, 800.0, 10.0, 11.0]), Some(0.0));
         // Overloaded from begin to end.
         assert_eq!(phase(&[5000.0, 5100.0, 5000.0, 5200.0]), None);
         assert_eq!(phase(&[]), None);

@@ -31,8 +31,8 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let interval_ms = setup.run.part.interval_ms;
     let table = table("Load steps, as shares of the capacity", &steps, &labels, &figures).notes(&[&format!(
         "99th percentiles of the delays of queries that arrived within {interval_ms} ms. Settled: the median of the second \
-         half of a phase. Normal: three intervals in a row within twice that, and below {interval_ms} ms. A phase that does \
-         not get there shows its whole length."
+         half of a phase. Normal: three intervals in a row within twice that, and below {interval_ms} ms, with no two in a row \
+         above it later in the first half. A phase that does not get there shows its whole length."
     )]);
     let subtitle = format!("99th percentile of each {interval_ms} ms, microseconds from arrival to answer");
     let loads: Vec<String> = setup.run.part.steps.iter().map(|step| number(100.0 * step[0])).collect();
