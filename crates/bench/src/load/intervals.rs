@@ -40,8 +40,9 @@ pub fn intervals(load: &Load, seconds: f64) -> Vec<Interval> {
 
 /// How long after the begin of a phase, whose intervals these are, delays were back to normal: from then on, the 99th
 /// percentiles of three intervals in a row were at most twice the median of those in the second half of the phase, and
-/// shorter than an interval of `seconds`: delays that are longer in all of the phase are not normal. Nor had they been, if
-/// two intervals in a row were above that later in the first half. `None` if they never were back to normal.
+/// shorter than an interval of `seconds`: delays that are longer in all of the phase are not normal. A burst
+/// of two intervals in a row above that limit, later in the first half of the phase, still belongs to the step. `None` if
+/// delays never were back to normal.
 pub fn recovery(phase: &[Interval], seconds: f64) -> Option<f64> {
     let known: Vec<&Interval> = phase.iter().filter(|interval| interval.answered > 0).collect();
     let mut settled: Vec<f64> = known[known.len() / 2..].iter().map(|interval| interval.p99_us).collect();

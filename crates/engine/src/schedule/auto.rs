@@ -29,7 +29,7 @@ const CHEAPER: u32 = 2;
 /// answer. An estimate from the time of a stream for each query; not measured separately.
 const OFFLOADING: Duration = Duration::from_micros(2);
 /// No GPU is predicted to answer a single query sooner: the fastest cells of an H200 have a median of 25 us. Up to this, the
-/// model of the GPU is not read, which takes a microsecond or two on a core whose caches are cold.
+/// model of the GPU is not read, because its memory is not in the caches of an idle core.
 const SOONEST: Duration = Duration::from_micros(20);
 
 pub fn decide(features: &Features, view: &View<'_>) -> Decision {
