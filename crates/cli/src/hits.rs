@@ -201,9 +201,13 @@ struct HitLine {
 
 fn write_trace(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
     write_timeline(&answer.trace, out)?;
-    let Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, bytes_uploaded } = answer.work;
+    let Work { postings_decoded, blocks_decoded, blocks_skipped, documents_scored, .. } = answer.work;
+    let Work { bytes_uploaded, bytes_from_host, .. } = answer.work;
     if bytes_uploaded > 0 {
         writeln!(out, "  uploaded {} bytes", count(bytes_uploaded))?;
+    }
+    if bytes_from_host > 0 {
+        writeln!(out, "  read about {} bytes of lists in host memory", count(bytes_from_host))?;
     }
     let mut line =
         format!("  decoded {} in {}", counted(postings_decoded, "posting"), counted(blocks_decoded, "block"));

@@ -5,11 +5,12 @@ use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Answer, Engine, GpuOptions, Index, Mode, Plan, Policy, Query, ScoreModel, Searcher};
-use lanner_gpu::device::{Allocation, Command, Device, Properties, Side, Stream};
+use lanner_gpu::device::{Address, Allocation, Command, Device, Properties, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -63,6 +64,14 @@ impl Device for Held {
 
     fn free(&self, allocation: Allocation) {
         self.device.free(allocation);
+    }
+
+    fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError> {
+        self.device.register(host, bytes)
+    }
+
+    fn unregister(&self, host: NonNull<u8>) {
+        self.device.unregister(host);
     }
 
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {

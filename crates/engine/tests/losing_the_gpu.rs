@@ -5,13 +5,14 @@ use lanner::internals::executors::{Counters, Cpu, Executor, SmallBatches};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, DocId, DocumentSet, Engine, GpuOptions, Index, Mode, Plan, Query, ScoreModel};
-use lanner_gpu::device::{Allocation, Command, Device, Properties, STREAMS, Side, Stream};
+use lanner_gpu::device::{Address, Allocation, Command, Device, Properties, STREAMS, Side, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::faulty::{Fault, Faulty};
 use lanner_gpu::simulator::Simulator;
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::corpus::{Corpus, CorpusOptions};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ const KS: [usize; 3] = [1, 10, DOCUMENTS];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Allocate(Side),
+    Register,
     Launch(Stream),
     Submit(Stream),
     Wait(Stream),
@@ -82,6 +84,15 @@ impl Device for Recorder {
 
     fn free(&self, allocation: Allocation) {
         self.device.free(allocation);
+    }
+
+    fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError> {
+        self.note(Call::Register);
+        self.device.register(host, bytes)
+    }
+
+    fn unregister(&self, host: NonNull<u8>) {
+        self.device.unregister(host);
     }
 
     /// Records each command as a call of its own.
@@ -338,7 +349,7 @@ impl Recording {
             match **call {
                 Call::Launch(stream) => under_way[stream.0] = true,
                 Call::Wait(stream) | Call::Ask(stream) => under_way[stream.0] = false,
-                Call::Allocate(_) | Call::Submit(_) => {}
+                Call::Allocate(_) | Call::Register | Call::Submit(_) => {}
             }
             under_way.iter().all(|&is_under_way| is_under_way)
         };

@@ -276,6 +276,33 @@ impl Device for Cuda {
         }
     }
 
+    /// Not through `check`: whatever the driver says of this memory, the device goes on with other memory.
+    fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError> {
+        self.make_current()?;
+        let refused = |result| GpuError::Failed { at: "registering host memory", reason: explain(result) };
+        let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_READ_ONLY;
+        // SAFETY: the caller keeps the pages mapped until `unregister`; the flag says that nothing is written there.
+        let result = unsafe { sys::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
+        if result != CUresult::CUDA_SUCCESS {
+            return Err(refused(result));
+        }
+        let mut address = 0;
+        let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, host.as_ptr().cast(), 0) };
+        if found != CUresult::CUDA_SUCCESS {
+            self.unregister(host);
+            return Err(refused(found));
+        }
+        Ok(Address(address))
+    }
+
+    fn unregister(&self, host: NonNull<u8>) {
+        // A lost device lets go of it with its context.
+        if self.make_current().is_ok() {
+            // SAFETY: registered before, and the caller says that nothing uses it any more.
+            let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
+        }
+    }
+
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         self.make_current()?;
         let stream = self.state_of(stream)?;

@@ -52,7 +52,10 @@ pub struct Shape {
 pub struct Stream(pub usize);
 
 /// How many streams a device has.
-pub const STREAMS: usize = 2;
+pub const STREAMS: usize = 3;
+
+/// Memory is registered in pages of this many bytes.
+pub const PAGE: usize = 4096;
 
 /// Where memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +129,7 @@ pub enum Command<'a> {
     Mark,
 }
 
-/// A device. Every call but `free` can fail, and tests make each of them fail in turn.
+/// A device. Every call but `free` and `unregister` can fail, and tests make each of them fail in turn.
 pub trait Device: fmt::Debug + Send + Sync {
     /// Its properties.
     fn properties(&self) -> &Properties;
@@ -136,6 +139,14 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Frees memory. A lost device ignores it.
     fn free(&self, allocation: Allocation);
+
+    /// Lets kernels and copies read pages of host memory, which stay mapped and unchanged until
+    /// [`Device::unregister`]; returns their address. The first byte is that of a page, and so is the end. A device may
+    /// refuse it; then the memory has to be copied.
+    fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError>;
+
+    /// Ends what [`Device::register`] began. No stream uses the memory any more. A lost device ignores it.
+    fn unregister(&self, host: NonNull<u8>);
 
     /// Enqueues commands in order. A device may start several together, which costs less than one call for each. If one
     /// is refused, those before it may still be executed.

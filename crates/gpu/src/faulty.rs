@@ -1,7 +1,8 @@
 //! A device that fails on command, for tests of losing a device.
 
-use crate::device::{Allocation, Command, Device, Properties, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, Properties, Side, Stream};
 use crate::error::GpuError;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -94,6 +95,15 @@ impl Device for Faulty {
 
     fn free(&self, allocation: Allocation) {
         self.device.free(allocation);
+    }
+
+    fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError> {
+        self.count(|| GpuError::Failed { at: "registering memory", reason: "injected".to_owned() })?;
+        self.device.register(host, bytes)
+    }
+
+    fn unregister(&self, host: NonNull<u8>) {
+        self.device.unregister(host);
     }
 
     /// Every command counts as a call. Those before one that fails are forwarded.

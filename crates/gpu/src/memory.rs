@@ -1,9 +1,11 @@
 //! Device and pinned memory that is freed when dropped, within a budget.
 
-use crate::device::{Address, Allocation, Command, Device, Properties, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, PAGE, Properties, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::{Argument, TypedKernel};
-use std::ops::{Deref, DerefMut};
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -59,6 +61,19 @@ impl Gpu {
         Ok(Pinned { device: Arc::clone(&self.device), allocation: Some(allocation) })
     }
 
+    /// Lets kernels and copies read a range of host memory, extended to whole pages, for as long as what is returned
+    /// lives; nothing may change it meanwhile. It does not count against the budget.
+    pub fn register(&self, memory: &Arc<dyn HostBytes>, range: Range<usize>) -> Result<Registered, GpuError> {
+        let bytes = memory.bytes();
+        let first = bytes[range.clone()].as_ptr() as usize;
+        let (start, end) = (first / PAGE * PAGE, (first + range.len()).next_multiple_of(PAGE));
+        let host = NonNull::new(start as *mut u8).filter(|_| !range.is_empty());
+        let nothing = || GpuError::Failed { at: "registering memory", reason: "there are no bytes".to_owned() };
+        let host = host.ok_or_else(nothing)?;
+        let address = self.device.register(host, end - start)?.plus(first - start);
+        Ok(Registered { device: Arc::clone(&self.device), _memory: Arc::clone(memory), host: HostPage(host), address })
+    }
+
     /// Enqueues a command.
     pub fn submit(&self, stream: Stream, command: Command<'_>) -> Result<(), GpuError> {
         self.device.submit(stream, &[command])
@@ -106,6 +121,51 @@ impl Gpu {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Host memory whose bytes never change, such as a mapped file of an index.
+pub trait HostBytes: Send + Sync {
+    /// The same bytes at the same address, as long as it lives.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Host memory that kernels read. Its owner waits for all streams that use it before it is dropped.
+pub struct Registered {
+    device: Arc<dyn Device>,
+    /// Keeps the memory mapped.
+    _memory: Arc<dyn HostBytes>,
+    host: HostPage,
+    address: Address,
+}
+
+/// The first page of registered memory.
+#[derive(Clone, Copy, Debug)]
+struct HostPage(NonNull<u8>);
+
+// SAFETY: a number to whoever has it; nothing is read or written through it.
+#[allow(unsafe_code)]
+unsafe impl Send for HostPage {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for HostPage {}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Registered").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    /// The address of the first byte of the range, for kernels and commands.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.device.unregister(self.host.0);
     }
 }
 
@@ -167,7 +227,7 @@ impl Pinned {
 
     fn parts(&self) -> (*mut u8, usize) {
         let host = self.allocation.as_ref().and_then(|allocation| Some((allocation.host?.as_ptr(), allocation.bytes)));
-        host.unwrap_or((std::ptr::NonNull::dangling().as_ptr(), 0))
+        host.unwrap_or((NonNull::dangling().as_ptr(), 0))
     }
 }
 

@@ -188,6 +188,14 @@ impl Device for Simulator {
         }
     }
 
+    /// Kernels run in this process and reach all its memory.
+    fn register(&self, host: NonNull<u8>, _: usize) -> Result<Address, GpuError> {
+        self.check()?;
+        Ok(Address(host.as_ptr() as u64))
+    }
+
+    fn unregister(&self, _: NonNull<u8>) {}
+
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {
         let mut waiting = self.stream(stream)?;
         for command in commands {

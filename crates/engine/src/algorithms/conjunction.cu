@@ -261,7 +261,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
             }
             blocks[i] = low;
             if (list.is_short) continue;
-            PREFETCH(list.bytes + list.payload + uint64_t(UNIT) * min(number_in(list, list.offset, low), list.end));
+            PREFETCH(block_at(list, min(number_in(list, list.offset, low), list.end)));
         }
     }
 

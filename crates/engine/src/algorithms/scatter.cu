@@ -147,9 +147,10 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         const unsigned chunk = part.first / CHUNK, chunks = (part.end - part.first + CHUNK - 1) / CHUNK;
         for (unsigned list = 0; list < query.dense_count; list++) {
             const DenseRow &row = dense[list];
-            if (row.factor != 0) prefetch(row.bytes + row.chunk_bound + chunk, chunks);
-            prefetch(row.bytes + uint64_t(UNIT) * row.words + 8ull * chunk, 8 * chunks);
-            prefetch(row.bytes + row.chunk_rank + 2 * chunk, 2 * chunks);
+            if (!row.is_prefetched) continue;
+            if (row.factor != 0) prefetch(row.chunk_bound + chunk, chunks);
+            prefetch(reinterpret_cast<const uint8_t *>(row.words + chunk), 8 * chunks);
+            prefetch(reinterpret_cast<const uint8_t *>(row.chunk_rank + chunk), 2 * chunks);
         }
     }
 
@@ -215,7 +216,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             for (unsigned list = 0; list < query.dense_count; list++) {
                 const DenseRow &row = dense[list];
                 // Codes after the last chunk are undefined, and so are their bounds, which nobody reads.
-                const unsigned codes = row.factor == 0 ? 0 : word_from(row.bytes + row.chunk_bound + first + i);
+                const unsigned codes = row.factor == 0 ? 0 : word_from(row.chunk_bound + first + i);
                 for (unsigned j = 0; j < 4; j++) {
                     bounds[j] += row.factor == 0 ? row.bound : (codes >> 8 * j & 255) * row.factor;
                 }

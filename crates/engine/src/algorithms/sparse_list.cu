@@ -1,4 +1,4 @@
-// A sparse list in global memory: blocks of 128 postings. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
+// A sparse list in device memory, in host memory, or partly in both: blocks of 128 postings. A warp decodes a block: lane `l` holds postings 4 l to 4 l + 3.
 #pragma once
 #include "codec/codec.cu"
 #include "codec/constants.h"
@@ -8,7 +8,7 @@
 #include "ptx/kernels.h"
 
 __device__ inline unsigned number_in(const SparseRow &list, unsigned array, unsigned position) {
-    return __ldg(reinterpret_cast<const unsigned *>(list.bytes + array) + position);
+    return __ldg(reinterpret_cast<const unsigned *>(list.directory + array) + position);
 }
 
 // The last document of a block.
@@ -94,7 +94,7 @@ struct BlockRow {
 
 __device__ inline unsigned byte_in(const SparseRow &list, unsigned array, unsigned block) {
     if (array == NONE) return 0;
-    return list.is_short ? array : __ldg(list.bytes + array + block);
+    return list.is_short ? array : __ldg(list.directory + array + block);
 }
 
 __device__ inline BlockRow block_row(const SparseRow &list, unsigned number, unsigned block) {
@@ -111,9 +111,14 @@ __device__ inline BlockRow block_row(const SparseRow &list, unsigned number, uns
     return row;
 }
 
+// The block of a long list at an offset from the first block on, in units.
+__device__ inline const uint8_t *block_at(const SparseRow &list, unsigned offset) {
+    return (offset < list.split ? list.head : list.tail) + uint64_t(UNIT) * offset;
+}
+
 // Prefetches a block that is going to be decoded.
 __device__ inline void prefetch_block(const SparseRow &list, const BlockRow &row) {
-    const uint8_t *bytes = list.bytes + (list.is_short ? row.offset : list.payload + uint64_t(UNIT) * row.offset);
+    const uint8_t *bytes = list.is_short ? list.directory + row.offset : block_at(list, row.offset);
     PREFETCH(bytes);
     PREFETCH(bytes + 128);
 }
@@ -122,10 +127,10 @@ __device__ inline void prefetch_block(const SparseRow &list, const BlockRow &row
 __device__ inline void prefetch_directory(const SparseRow &list, unsigned block, unsigned lane) {
     if (list.is_short) return;
     const unsigned first = min(block, list.blocks - 1);
-    if (lane == 0) PREFETCH(list.bytes + list.offset + 4 * first);
-    if (lane == 1) PREFETCH(list.bytes + list.document_byte + first);
-    if (lane == 2 && list.weight_byte != NONE) PREFETCH(list.bytes + list.weight_byte + first);
-    if (lane == 3 && list.block_bound != 0) PREFETCH(list.bytes + list.block_bound + first);
+    if (lane == 0) PREFETCH(list.directory + list.offset + 4 * first);
+    if (lane == 1) PREFETCH(list.directory + list.document_byte + first);
+    if (lane == 2 && list.weight_byte != NONE) PREFETCH(list.directory + list.weight_byte + first);
+    if (lane == 3 && list.block_bound != 0) PREFETCH(list.directory + list.block_bound + first);
 }
 
 // A lower limit of the documents of a block.
@@ -136,7 +141,7 @@ __device__ inline unsigned first_document(const SparseRow &list, const BlockRow 
 __device__ inline Packed packed_of(const SparseRow &list, unsigned column, unsigned byte, unsigned block) {
     Packed packed;
     packed.bytes = nullptr;
-    packed.shared = list.shared[column] ? list.bytes + uint64_t(UNIT) * list.shared[column] : nullptr;
+    packed.shared = list.shared[column] ? list.tail + uint64_t(UNIT) * list.shared[column] : nullptr;
     packed.shared_bytes = list.shared_bytes[column];
     packed.byte = byte;
     packed.block = block;
@@ -152,10 +157,10 @@ __device__ inline BlockColumns columns_of(const SparseRow &list, const BlockRow 
     columns.weights = packed_of(list, 2, row.bytes >> 8 & 255, row.block);
     columns.skipped_byte = row.bytes >> 16;
     if (list.is_short) {
-        columns.documents.bytes = list.bytes + row.offset;
-        columns.weights.bytes = list.bytes + list.payload;
+        columns.documents.bytes = list.directory + row.offset;
+        columns.weights.bytes = list.directory + list.payload;
     } else {
-        columns.documents.bytes = list.bytes + list.payload + uint64_t(UNIT) * row.offset;
+        columns.documents.bytes = block_at(list, row.offset);
     }
     return columns;
 }

@@ -24,8 +24,8 @@ template <Column COLUMN> __device__ inline unsigned weigh(float multiplier, unsi
 // An upper bound of the weights of a block.
 template <Column COLUMN> __device__ inline unsigned block_bound(const SparseRow &list, unsigned block) {
     if (list.block_bound == 0) return list.bound;
-    if (COLUMN == IMPACT) return weigh<IMPACT>(list.multiplier, __ldg(list.bytes + list.block_bound + block), 0);
-    const uint8_t *code = list.bytes + list.block_bound + 2 * block;
+    if (COLUMN == IMPACT) return weigh<IMPACT>(list.multiplier, __ldg(list.directory + list.block_bound + block), 0);
+    const uint8_t *code = list.directory + list.block_bound + 2 * block;
     const unsigned number = __ldg(reinterpret_cast<const uint16_t *>(code));
     return units(list.multiplier, __fdiv_rn(__uint2float_rn(number), FULL_SATURATION));
 }

@@ -220,7 +220,7 @@ mod tests {
         let file = folder.save(&index, "NVIDIA H200, driver 580", &costs).unwrap();
         assert!(file.file_name().unwrap().to_str().unwrap().starts_with("nvidia-h200--driver-580-"), "{file:?}");
         let loaded = folder.load(&index, "NVIDIA H200, driver 580").unwrap().unwrap();
-        let model = |costs: &Costs| costs.model(Route::GpuUpload, Operation::Or).clone();
+        let model = |costs: &Costs| costs.model(Route::GpuHost, Operation::Or).clone();
         assert_eq!(model(&loaded), model(&costs));
         assert!(folder.load(&index, "cpu").unwrap().is_none());
         let (_other_place, other) = index_of(51);

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 const SHARES: [Share; 4] = [
     Share { route: Route::GpuSingle, weight: 0.35, wanted: 2000, enough: 6000 },
     Share { route: Route::GpuBatch, weight: 0.2, wanted: 300, enough: 2000 },
-    Share { route: Route::GpuUpload, weight: 0.25, wanted: 200, enough: 2000 },
-    Share { route: Route::GpuUploadSingle, weight: 0.2, wanted: 1000, enough: 4000 },
+    Share { route: Route::GpuHost, weight: 0.25, wanted: 200, enough: 2000 },
+    Share { route: Route::GpuHostSingle, weight: 0.2, wanted: 1000, enough: 4000 },
 ];
 /// Plans that are answered alone in turns.
 const IN_TURNS: usize = 64;
@@ -49,7 +49,7 @@ impl<'a> OnGpu<'a> {
         let has = |share: &Share| match share.route {
             Route::Cpu => false,
             Route::GpuSingle | Route::GpuBatch => calibration.resident.is_some(),
-            Route::GpuUpload | Route::GpuUploadSingle => calibration.uploading.is_some(),
+            Route::GpuHost | Route::GpuHostSingle => calibration.uploading.is_some(),
         };
         let shares: Vec<Share> = SHARES.into_iter().filter(has).collect();
         let shares = Shares::new(deadline.budget, &shares);
@@ -64,10 +64,10 @@ impl<'a> OnGpu<'a> {
         {
             let start = Instant::now();
             let samples = match (route, resident, uploading) {
-                (Route::GpuSingle, Some(engine), _) | (Route::GpuUploadSingle, _, Some(engine)) => {
+                (Route::GpuSingle, Some(engine), _) | (Route::GpuHostSingle, _, Some(engine)) => {
                     self.measure_singles(engine, route, operation)?
                 }
-                (Route::GpuBatch, Some(engine), _) | (Route::GpuUpload, _, Some(engine)) => {
+                (Route::GpuBatch, Some(engine), _) | (Route::GpuHost, _, Some(engine)) => {
                     self.measure_batch(engine, route, operation)?
                 }
                 _ => break,

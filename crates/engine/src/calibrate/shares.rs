@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn a_slow_route_does_not_take_the_time_of_a_fast_one() {
-        let shares = [share(Route::GpuBatch, 1.0, usize::MAX), share(Route::GpuUpload, 3.0, usize::MAX)];
+        let shares = [share(Route::GpuBatch, 1.0, usize::MAX), share(Route::GpuHost, 3.0, usize::MAX)];
         let time = |route, operation| match (route, operation) {
-            (Route::GpuUpload, _) => Duration::from_millis(10),
+            (Route::GpuHost, _) => Duration::from_millis(10),
             (_, Operation::And) => Duration::from_micros(100),
             (_, Operation::Or) => Duration::from_micros(400),
         };
@@ -123,9 +123,9 @@ mod tests {
     fn the_most_time_of_a_sample_follows_from_the_samples_wanted() {
         let shares = Shares::new(
             Duration::from_secs(24),
-            &[share(Route::GpuSingle, 1.0, 1000), share(Route::GpuUpload, 3.0, 1000)],
+            &[share(Route::GpuSingle, 1.0, 1000), share(Route::GpuHost, 3.0, 1000)],
         );
-        let most = [Route::GpuSingle, Route::GpuUpload, Route::Cpu].map(|route| shares.most(route).as_millis());
+        let most = [Route::GpuSingle, Route::GpuHost, Route::Cpu].map(|route| shares.most(route).as_millis());
         assert_eq!(most, [10, 30, 0]);
     }
 }

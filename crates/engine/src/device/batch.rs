@@ -6,14 +6,16 @@ use super::kernels::{
     AND_BLOCKS_PER_SM, AND_THREADS, DenseRow, NONE, OR_BLOCKS_PER_SM, OR_BLOCKS_PER_SM_ANY, QueryRow, SINGLE_LISTS,
     SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
-use super::plan_rows::{ListRows, PlanRows, StageRow};
+use super::plan_rows::{ListRows, Listed, PlanRows, StageRow};
+use super::residency::{Pin, Placing};
+use super::rows::{DensePlacement, SparsePlacement};
 use super::submission::Job;
 use super::upload::UploadPlan;
 use crate::query::plan::Operation;
 use lanner_gpu::device::Address;
 use lanner_index::codec::CodecName;
 use lanner_index::format::dense::CHUNK;
-use lanner_index::open::{Index, ListSpan};
+use lanner_index::open::Index;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -55,9 +57,23 @@ pub struct Batch {
     pub answer_keys: usize,
     /// Keys of the arena.
     pub arena_keys: u64,
-    /// The lists that are not resident.
+    /// The lists that are uploaded, and the rows of these.
     pub upload: UploadPlan,
+    uploaded: OfRows<u32>,
+    /// For each row of a list, the bytes that are predicted to be read in host memory.
+    from_host: OfRows<f32>,
+    /// `bytes_from_host[plan]`: the same for all lists of a plan.
+    pub bytes_from_host: Vec<u64>,
+    /// Keeps what the batch names where it is; to be dropped when the batch has ended.
+    pub pin: Option<Pin>,
     longest_first: Vec<JoinedJob>,
+}
+
+/// Numbers of, or for, the rows of sparse and of dense lists.
+#[derive(Debug, Default)]
+struct OfRows<T> {
+    sparse: Vec<T>,
+    dense: Vec<T>,
 }
 
 /// A job of a batch.
@@ -69,6 +85,14 @@ struct JoinedJob {
     /// Where the rows of its lists begin.
     sparse: u32,
     dense: u32,
+}
+
+impl OfRows<f32> {
+    /// The sum over consecutive rows of both kinds.
+    fn sum(&self, sparse: u32, sparse_count: usize, dense: u32, dense_count: usize) -> u64 {
+        let of = |bytes: &[f32], first: u32, count: usize| bytes[first as usize..][..count].iter().sum::<f32>();
+        (of(&self.sparse, sparse, sparse_count) + of(&self.dense, dense, dense_count)) as u64
+    }
 }
 
 /// The share of the device that a query gets.
@@ -133,12 +157,13 @@ impl Batch {
     /// memory.
     pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
         let mut batch = self.emptied(jobs.len());
+        let mut placing = context.residency.placing(jobs.len(), jobs[0].column());
         let (mut longest_first, mut work) = (std::mem::take(&mut batch.longest_first), BatchWork::default());
         // In the order of memory, since all of it is in the caches of other cores: the hardware prefetches.
         for jobs in jobs.chunk_by(Job::is_before) {
             let lists = Job::lists_of(jobs);
             let (sparse, dense) = (batch.sparse.len() as u32, batch.dense.len() as u32);
-            batch.add_lists(context, lists);
+            batch.add_lists(&mut placing, lists);
             for job in jobs {
                 let rows = job.rows();
                 for stage in rows.stages {
@@ -150,9 +175,12 @@ impl Batch {
                 let (sparse_start, dense_start) = lists.starts_of(job.row_ranges());
                 let (sparse, dense) = (sparse + sparse_start, dense + dense_start);
                 let number = longest_first.len() as u32;
+                let bytes = batch.from_host.sum(sparse, rows.sparse.len(), dense, rows.dense.len());
+                batch.bytes_from_host.push(bytes);
                 longest_first.push(JoinedJob { work: rows.work(), number, sparse, dense });
             }
         }
+        batch.pin = placing.finish();
         let division = Division::new(context, jobs.len(), &work);
         // Short queries fill the gaps at the end.
         longest_first.sort_unstable_by_key(|job| (Reverse(job.work), job.number));
@@ -187,27 +215,44 @@ impl Batch {
             or_parts: empty(self.or_parts),
             blocks: empty(self.blocks),
             longest_first: empty(self.longest_first),
+            bytes_from_host: empty(self.bytes_from_host),
+            uploaded: OfRows { sparse: empty(self.uploaded.sparse), dense: empty(self.uploaded.dense) },
+            from_host: OfRows { sparse: empty(self.from_host.sparse), dense: empty(self.from_host.dense) },
             stages,
             ..Batch::default()
         }
     }
 
     /// Adds rows of lists, with their addresses.
-    fn add_lists(&mut self, context: &Context<'_>, rows: ListRows<'_>) {
-        let Batch { sparse, dense, upload, .. } = self;
-        let mut address = |span: ListSpan| match context.resident.address(span) {
-            Some(address) => address,
-            None => Address(upload.add(span) as u64),
-        };
-        sparse.extend(rows.sparse.iter().map(|(span, row)| SparseRow { bytes: address(*span), ..*row }));
-        dense.extend(rows.dense.iter().map(|(span, row)| DenseRow { bytes: address(*span), ..*row }));
+    fn add_lists(&mut self, placing: &mut Placing<'_>, rows: ListRows<'_>) {
+        let Batch { sparse, dense, uploaded, upload, from_host, .. } = self;
+        for listed in rows.sparse {
+            let (row, bytes) = placing.sparse(listed).unwrap_or_else(|| {
+                uploaded.sparse.push(sparse.len() as u32);
+                (listed.row.placed(SparsePlacement::whole(Address(upload.add(listed.span) as u64))), 0.0)
+            });
+            sparse.push(row);
+            from_host.sparse.push(bytes);
+        }
+        for listed in rows.dense {
+            let (row, bytes) = placing.dense(listed).unwrap_or_else(|| {
+                uploaded.dense.push(dense.len() as u32);
+                (listed.row.placed(DensePlacement::whole(Address(upload.add(listed.span) as u64))), 0.0)
+            });
+            dense.push(row);
+            from_host.dense.push(bytes);
+        }
     }
 
     /// Says where on the device the uploaded lists will lie.
     pub fn place_upload(&mut self, address: Address) {
-        if self.upload.bytes() > 0 {
-            self.sparse.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
-            self.dense.iter_mut().for_each(|row| row.bytes = address.plus(row.bytes.0 as usize));
+        for &row in &self.uploaded.sparse {
+            let row = &mut self.sparse[row as usize];
+            *row = row.placed(SparsePlacement::whole(address));
+        }
+        for &row in &self.uploaded.dense {
+            let row = &mut self.dense[row as usize];
+            *row = row.placed(DensePlacement::whole(address));
         }
     }
 
@@ -279,7 +324,7 @@ struct Parts {
 impl Parts {
     fn new(stage: &StageRow, rows: PlanRows<'_>, share: Share) -> Parts {
         let (over, fewest, unit, slices) = match (stage.operation, rows.sparse.first()) {
-            (Operation::And, Some((_, shortest))) => {
+            (Operation::And, Some(Listed { row: shortest, .. })) => {
                 let slices = slices(shortest.blocks, share.concurrent).min(most_slices(rows));
                 (0..shortest.blocks << slices, FEWEST_SLICES, 1, slices)
             }
@@ -309,7 +354,7 @@ fn slices(blocks: u32, concurrent: u32) -> u32 {
 
 /// The binary logarithm of the most slices that pay: each slice should decode other blocks of the longest list.
 fn most_slices(rows: PlanRows<'_>) -> u32 {
-    let blocks = |row: Option<&(ListSpan, SparseRow)>| row.map_or(1, |(_, row)| row.blocks.max(1));
+    let blocks = |row: Option<&Listed<SparseRow>>| row.map_or(1, |it| it.row.blocks.max(1));
     let for_blocks = (blocks(rows.sparse.last()) / blocks(rows.sparse.first())).checked_ilog2().unwrap_or(0);
     let for_bitmaps = if rows.dense.is_empty() { 0 } else { SLICES_FOR_BITMAPS };
     for_blocks.max(for_bitmaps).min(MOST_SLICES)
@@ -346,10 +391,13 @@ mod tests {
 
     #[test]
     fn slices_have_blocks_of_their_own_in_another_list() {
-        let sparse = |&blocks: &u32| (ListSpan::default(), SparseRow { blocks, ..SparseRow::default() });
+        let sparse = |&blocks: &u32| {
+            let row = SparseRow { blocks, ..SparseRow::default() };
+            Listed { row, ..Listed::default() }
+        };
         let most_slices = |blocks: &[u32], bitmaps: usize| {
-            let sparse: Vec<(ListSpan, SparseRow)> = blocks.iter().map(sparse).collect();
-            let dense = vec![(ListSpan::default(), DenseRow::default()); bitmaps];
+            let sparse: Vec<Listed<SparseRow>> = blocks.iter().map(sparse).collect();
+            let dense = vec![Listed::<DenseRow>::default(); bitmaps];
             most_slices(PlanRows { sparse: &sparse, dense: &dense, ..PlanRows::default() })
         };
         assert_eq!([&[1][..], &[5, 9], &[5, 9, 20], &[1, 1000]].map(|blocks| most_slices(blocks, 0)), [0, 0, 2, 5]);

@@ -1,7 +1,7 @@
 //! The kernels that answer queries, and the rows that they read: a batch of plans in the form of the device.
 //!
-//! Lists have the same bytes on the device as in the file. A row says where the arrays of its list begin, so that no
-//! kernel has to read a header first. Kernels only read rows.
+//! Lists have the same bytes on the device as in the file, and kernels read the others in host memory. A row says where
+//! the arrays of its list begin, so that no kernel has to read a header first. Kernels only read rows.
 
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Module, TypedKernel};
@@ -59,11 +59,17 @@ lanner_gpu::shared! {
     /// The most lists of each kind of a single query whose rows are part of the argument.
     const SINGLE_LISTS: usize = 12;
 
-    /// A sparse list. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+    /// A sparse list. Its directory and its blocks may lie in different memory. Arrays of the directory are given by the
+    /// offset of their first byte in the list, in bytes unless noted.
     #[derive(Default, PartialEq)]
     struct SparseRow {
-        /// The list.
-        bytes: Address to "const uint8_t",
+        /// The directory, with which the list begins. Of a short list: the list.
+        directory: Address to "const uint8_t",
+        /// The first block, for blocks that begin before `split`.
+        head: Address to "const uint8_t",
+        /// The same for all other blocks, which may lie in other memory, and for what the codecs store once for all
+        /// blocks.
+        tail: Address to "const uint8_t",
         /// Values are multiplied by it.
         multiplier: f32,
         /// The largest weight.
@@ -72,6 +78,8 @@ lanner_gpu::shared! {
         postings: u32,
         /// Blocks of the list.
         blocks: u32,
+        /// The offset of the first block that `tail` is for, from the first block on, in units of 16 bytes.
+        split: u32,
         /// The largest offset that a block may have, from the first block on, in units of 16 bytes.
         end: u32,
         /// For each block its last document, a u32. Of a short list: its last document.
@@ -87,24 +95,36 @@ lanner_gpu::shared! {
         skipped_byte: u32,
         /// For each block the directory byte of the weights that the query uses; NONE where they are not stored.
         weight_byte: u32,
-        /// The first block. Of a short list: its weights.
+        /// The bytes of the directory. Of a short list: the offset of its weights.
         payload: u32,
         /// Of a short list: its first document, which is not packed.
         first: u32,
         /// 1 for a short list.
         is_short: u32,
-        /// What the codec stores once for all blocks, for each of the three columns, in units of 16 bytes; 0 for
-        /// nothing.
+        /// What the codec stores once for all blocks, for each of the three columns, from the first block on, in units
+        /// of 16 bytes; 0 for nothing.
         shared: [u32; 3],
         /// Bytes of each of these.
         shared_bytes: [u32; 3],
+        /// Unused.
+        reserved: u32,
     }
 
-    /// A bitmap with ranks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+    /// A bitmap with ranks. Its arrays may lie in different memory.
     #[derive(Default, PartialEq)]
     struct DenseRow {
-        /// The list.
-        bytes: Address to "const uint8_t",
+        /// For each window of 32,768 documents its rank.
+        window_rank: Address to "const unsigned",
+        /// For each chunk of 64 documents its rank within the window.
+        chunk_rank: Address to "const uint16_t",
+        /// For each chunk the code of its bound.
+        chunk_bound: Address to "const uint8_t",
+        /// For each chunk its bits.
+        words: Address to "const uint2",
+        /// Frequencies or impacts, in the order of documents.
+        values: Address to "const uint8_t",
+        /// Ranks of the frequencies that do not fit their bits, then these frequencies.
+        exception_rank: Address to "const unsigned",
         /// Values are multiplied by it.
         multiplier: f32,
         /// The largest weight.
@@ -113,22 +133,15 @@ lanner_gpu::shared! {
         factor: u32,
         /// Postings of the list.
         postings: u32,
-        /// For each window of 32,768 documents its rank, a u32.
-        window_rank: u32,
-        /// For each chunk of 64 documents its rank within the window, a u16.
-        chunk_rank: u32,
-        /// For each chunk the code of its bound, a u8.
-        chunk_bound: u32,
-        /// For each chunk its bits, a u64; in units of 16 bytes.
-        words: u32,
-        /// Frequencies or impacts, in the order of documents; in units of 16 bytes.
-        values: u32,
         /// Bits of a value: 2, 4 or 8; 0 where they are not stored.
         value_bits: u32,
-        /// Ranks of the frequencies that do not fit their bits, then these frequencies, u32 each; in units of 16 bytes.
-        exception_rank: u32,
-        /// How many such frequencies there are.
+        /// How many frequencies do not fit their bits.
         exceptions: u32,
+        /// 1 if bounds, words and ranks are in device memory, where a single query prefetches them. From host memory, it
+        /// reads no more than it needs.
+        is_prefetched: u32,
+        /// Unused.
+        reserved: u32,
     }
 
     /// One stage of a plan, and the parts that it is divided into, one thread block each. A part is a range of

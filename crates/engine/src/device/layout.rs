@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::batch::Batch;
-use super::resident::PADDING;
+use super::residency::PADDING;
 use crate::device::kernels::{self, BatchArguments, DenseRow, QueryRow, QueryState, SparseRow, Variant, WorkRow};
 use lanner_gpu::device::Address;
 use lanner_gpu::kernel::{Argument, TypedKernel};
@@ -86,8 +86,8 @@ impl Layout {
             sparse: rows.plus(self.sparse),
             dense: rows.plus(self.dense),
             parts: rows,
-            length_codes: context.resident.length_codes(),
-            norms: context.resident.norms(),
+            length_codes: context.residency.length_codes(),
+            norms: context.residency.norms(),
             states: scratch,
             arena: scratch.plus(self.arena),
             answers: answers.plus(self.answers_keys),

@@ -17,7 +17,8 @@
 //! | `layout.rs` | where everything lies in the buffers of a batch, and its launches |
 //! | `kernels.rs` | the kernels that answer queries, and the structs that they read; sources in `kernels/` |
 //! | `part.cu` | the part of a query that a thread block answers |
-//! | `resident.rs`, `upload.rs` | lists that stay on the device, and lists that are uploaded with a batch |
+//! | `residency/` | where lists lie: resident as a whole, in host memory, pieces of them in a cache on the device |
+//! | `upload.rs` | lists that are uploaded with a batch |
 //! | `decode.rs` | kernels that only decode blocks, for tests and benchmarks |
 
 pub(crate) mod answers;
@@ -28,7 +29,7 @@ pub mod kernels;
 pub(crate) mod layout;
 mod plan_rows;
 pub(crate) mod queue;
-pub(crate) mod resident;
+pub(crate) mod residency;
 pub(crate) mod rows;
 pub(crate) mod served;
 pub(crate) mod session;
@@ -41,12 +42,12 @@ pub use queue::SmallBatches;
 use crate::query::answer::Place;
 use lanner_gpu::memory::Gpu;
 use lanner_index::open::Index;
-use resident::Resident;
+use residency::Residency;
 
 /// A device and the index whose plans it answers.
 pub(crate) struct Context<'a> {
     pub gpu: &'a Gpu,
-    pub resident: &'a Resident,
+    pub residency: &'a Residency,
     pub index: &'a Index,
     /// How the trace names the device.
     pub place: Place,

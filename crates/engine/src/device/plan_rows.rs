@@ -3,9 +3,8 @@
 
 use super::kernels::{AND_THREADS, DenseRow, OR_THREADS, SCORE_BINS, SHARED_KEYS, SparseRow};
 use super::rows::ListRow;
-use crate::query::cost::device_stage_work;
+use crate::query::cost::{PlanTraffic, Traffic, device_stage_work};
 use crate::query::plan::{Operation, Plan, PlannedList, Stage};
-use lanner_gpu::device::Address;
 use lanner_index::format::IndexError;
 use lanner_index::open::{Index, ListSpan, prefetch_all};
 use std::cmp::Reverse;
@@ -14,9 +13,18 @@ use std::ops::Range;
 /// The rows of several plans; those of lists have no addresses yet.
 #[derive(Debug, Default)]
 pub struct SubmittedRows {
-    sparse: Vec<(ListSpan, SparseRow)>,
-    dense: Vec<(ListSpan, DenseRow)>,
+    sparse: Vec<Listed<SparseRow>>,
+    dense: Vec<Listed<DenseRow>>,
     stages: Vec<StageRow>,
+}
+
+/// The row of a list, relative to the list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Listed<R> {
+    pub span: ListSpan,
+    /// The bytes that the plan is predicted to read of it; zeros if all lists are resident.
+    pub traffic: Traffic,
+    pub row: R,
 }
 
 /// A stage of a plan.
@@ -54,8 +62,8 @@ pub struct RowRanges {
 /// The rows of a plan; those of lists are sorted as kernels need them. [`RowRanges`] describes the other fields.
 #[derive(Clone, Copy, Default)]
 pub struct PlanRows<'a> {
-    pub sparse: &'a [(ListSpan, SparseRow)],
-    pub dense: &'a [(ListSpan, DenseRow)],
+    pub sparse: &'a [Listed<SparseRow>],
+    pub dense: &'a [Listed<DenseRow>],
     pub stages: &'a [StageRow],
     pub blocks: u64,
     pub postings: u64,
@@ -67,8 +75,8 @@ pub struct PlanRows<'a> {
 /// The rows of the lists of consecutive plans, and their positions among those of all plans.
 #[derive(Clone, Copy)]
 pub struct ListRows<'a> {
-    pub sparse: &'a [(ListSpan, SparseRow)],
-    pub dense: &'a [(ListSpan, DenseRow)],
+    pub sparse: &'a [Listed<SparseRow>],
+    pub dense: &'a [Listed<DenseRow>],
     first_sparse: u32,
     first_dense: u32,
 }
@@ -103,7 +111,8 @@ impl PlanRows<'_> {
 
 impl SubmittedRows {
     /// Adds the rows of a plan with stages, a k above 0 and documents.
-    pub fn add(&mut self, index: &Index, plan: &Plan) -> Result<RowRanges, IndexError> {
+    /// `has_traffic`: whether lists may lie in host memory, so that it matters which bytes are read.
+    pub fn add(&mut self, index: &Index, plan: &Plan, has_traffic: bool) -> Result<RowRanges, IndexError> {
         // Sorted before the rows are made, which are larger.
         let mut lists: Vec<&PlannedList> = plan.lists.iter().collect();
         lists.sort_by_key(
@@ -111,15 +120,17 @@ impl SubmittedRows {
         );
         let (sparse, dense, stages) = (self.sparse.len() as u32, self.dense.len() as u32, self.stages.len() as u32);
         let (mut blocks, mut postings, mut bounds) = (0, 0, 0u32);
+        let plan_traffic = has_traffic.then(|| PlanTraffic::of(plan));
         for list in lists {
-            match ListRow::new(index, plan, list, Address::NULL)? {
+            let traffic = plan_traffic.map_or_else(Traffic::default, |plan| plan.of_list(list));
+            match ListRow::new(index, plan, list)? {
                 ListRow::Sparse(row) => {
                     blocks += blocks_within(index, plan, list, row.blocks)?;
                     postings += u64::from(row.postings);
                     bounds = bounds.saturating_add(row.bound);
-                    self.sparse.push((list.span, row));
+                    self.sparse.push(Listed { span: list.span, traffic, row });
                 }
-                ListRow::Dense(row) => self.dense.push((list.span, row)),
+                ListRow::Dense(row) => self.dense.push(Listed { span: list.span, traffic, row }),
             }
         }
         self.stages.extend(plan.stages.iter().map(|stage| StageRow::new(plan, stage)));

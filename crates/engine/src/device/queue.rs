@@ -8,7 +8,7 @@ use super::upload;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
 use crate::query::plan::Plan;
-use lanner_index::open::Column;
+use lanner_index::open::{Column, ListSpan};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub enum SmallBatches {
     /// [`SmallBatches::SingleQueries`] for few plans, else [`SmallBatches::Graph`].
     #[default]
     Auto,
-    /// Each plan as a single query, two at a time, one in each stream, if the lists are resident.
+    /// Each plan as a single query, two at a time, one in each stream, if no list has to be uploaded.
     SingleQueries,
     /// All commands together, which the driver runs as a CUDA graph.
     Graph,
@@ -47,10 +47,10 @@ pub struct Request {
 }
 
 /// The rules by which jobs become batches.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// Whether lists are resident; if not, each batch uploads those of its plans.
-    pub lists_are_resident: bool,
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// Which lists batches upload; `None` if none.
+    pub uploads: Option<&'a dyn Fn(ListSpan) -> bool>,
     pub small_batches: SmallBatches,
     /// The most bytes of lists that a batch uploads, unless a single plan needs more.
     pub upload_limit: usize,
@@ -81,7 +81,7 @@ impl Queue {
 
     /// Takes the next request: those that come first, else the jobs of the column whose first job has waited longest,
     /// as many as the rules allow. Cancelled jobs end here.
-    pub fn pop(&mut self, rules: &Rules) -> Option<Request> {
+    pub fn pop(&mut self, rules: &Rules<'_>) -> Option<Request> {
         loop {
             if let Some(request) = self.first.pop() {
                 return Some(request);
@@ -131,7 +131,7 @@ impl Queue {
     }
 }
 
-impl Rules {
+impl Rules<'_> {
     /// Whether the next job is answered as a single query, a stage at a time: where few jobs wait.
     fn answers_single_query(&self, jobs: &VecDeque<(u64, Job)>) -> bool {
         let most_launches = match self.small_batches {
@@ -140,16 +140,18 @@ impl Rules {
             SmallBatches::Graph | SmallBatches::Commands | SmallBatches::TimedCommands => 1,
         };
         let launches = || jobs.iter().map(|(_, job)| job.launches()).sum::<usize>();
-        jobs.len() <= SMALL_BATCH && self.lists_are_resident && launches() <= most_launches
+        jobs.len() <= SMALL_BATCH && self.uploads.is_none() && launches() <= most_launches
     }
 
     /// How many jobs the next batch takes.
     fn size_of_batch(&self, jobs: &VecDeque<(u64, Job)>) -> usize {
         let most = size_within(jobs.iter().map(|(_, job)| job.cost()), LONGEST_BATCH).min(LARGEST_BATCH);
-        if self.lists_are_resident {
+        let Some(uploads) = self.uploads else {
             return most;
-        }
-        let lists = jobs.iter().take(most).map(|(_, job)| job.plan().lists.iter().map(|list| list.span));
+        };
+        let is_uploaded = |span: &ListSpan| uploads(*span);
+        let lists = |(_, job): &(u64, Job)| job.spans().filter(is_uploaded).collect::<Vec<_>>().into_iter();
+        let lists = jobs.iter().take(most).map(lists);
         upload::first_within(lists, self.upload_limit)
     }
 }
@@ -206,11 +208,11 @@ mod tests {
         request.jobs.iter().map(|job| job.plan().k - 1).collect()
     }
 
-    fn batches(mut queue: Queue, rules: Rules) -> Vec<(Vec<usize>, Range<usize>)> {
+    fn batches(mut queue: Queue, rules: Rules<'_>) -> Vec<(Vec<usize>, Range<usize>)> {
         std::iter::from_fn(|| queue.pop(&rules)).map(|request| (numbers(&request), request.stages.clone())).collect()
     }
 
-    const RESIDENT: Rules = Rules { lists_are_resident: true, small_batches: SmallBatches::Auto, upload_limit: 0 };
+    const RESIDENT: Rules<'_> = Rules { uploads: None, small_batches: SmallBatches::Auto, upload_limit: 0 };
 
     #[test]
     fn a_batch_has_one_column_and_few_jobs_are_single_queries() {
@@ -218,7 +220,7 @@ mod tests {
         let together = Rules { small_batches: SmallBatches::Graph, ..RESIDENT };
         let all = 0..usize::MAX;
         assert_eq!(batches(queue(3), together), [(vec![0, 2], all.clone()), (vec![1], all.clone())]);
-        let uploading = Rules { lists_are_resident: false, ..RESIDENT };
+        let uploading = Rules { uploads: Some(&|_| true), ..RESIDENT };
         assert_eq!(batches(queue(2), uploading), [(vec![0], all.clone()), (vec![1], all.clone())]);
         let sizes: Vec<usize> = batches(queue(4096), RESIDENT).iter().map(|(jobs, _)| jobs.len()).collect();
         assert_eq!(sizes, [LARGEST_BATCH; 4]);

@@ -1,4 +1,7 @@
 //! Turns planned lists into the rows that kernels read: where each array of a list begins.
+//!
+//! The threads that plan make rows whose addresses are offsets in the list; the thread of the device, which knows where
+//! the pieces of the list lie at that moment, adds their addresses.
 
 use crate::algorithms::weigher::{impact_factor, saturation_factor};
 use crate::device::kernels::{DenseRow, NONE, SparseRow};
@@ -11,7 +14,7 @@ use lanner_index::format::list::{LongLayout, UNIT};
 use lanner_index::open::{Column, ColumnPart, Index, ListLayout};
 use std::ops::Range;
 
-/// The row of a list.
+/// The row of a list, relative to the first byte of the list, or where the list lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ListRow {
     /// A sparse list.
@@ -20,25 +23,88 @@ pub enum ListRow {
     Dense(DenseRow),
 }
 
+/// Where the pieces of a sparse list lie: for each, the address of the first byte of a list that would lie there as a
+/// whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SparsePlacement {
+    pub directory: Address,
+    /// Of blocks before `split`, which counts units from the first block on.
+    pub head: Address,
+    pub tail: Address,
+    pub split: u32,
+}
+
+impl SparsePlacement {
+    /// A list that lies at an address as a whole.
+    pub fn whole(list: Address) -> SparsePlacement {
+        SparsePlacement { directory: list, head: list, tail: list, split: 0 }
+    }
+}
+
+/// The same for a bitmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DensePlacement {
+    pub ranks: Address,
+    pub bounds: Address,
+    pub words: Address,
+    pub values: Address,
+    pub exceptions: Address,
+    /// Whether bounds, words and ranks are in device memory: a single query prefetches them then.
+    pub is_resident: bool,
+}
+
+impl DensePlacement {
+    /// A bitmap that lies in device memory as a whole.
+    pub fn whole(list: Address) -> DensePlacement {
+        DensePlacement { ranks: list, bounds: list, words: list, values: list, exceptions: list, is_resident: true }
+    }
+}
+
+impl SparseRow {
+    /// A row that is relative to its list, with addresses.
+    pub fn placed(self, at: SparsePlacement) -> SparseRow {
+        SparseRow {
+            directory: moved(self.directory, at.directory),
+            head: moved(self.head, at.head),
+            tail: moved(self.tail, at.tail),
+            split: at.split,
+            ..self
+        }
+    }
+}
+
+impl DenseRow {
+    /// A row that is relative to its list, with addresses.
+    pub fn placed(self, at: DensePlacement) -> DenseRow {
+        DenseRow {
+            window_rank: moved(self.window_rank, at.ranks),
+            chunk_rank: moved(self.chunk_rank, at.ranks),
+            chunk_bound: moved(self.chunk_bound, at.bounds),
+            words: moved(self.words, at.words),
+            values: moved(self.values, at.values),
+            exception_rank: moved(self.exception_rank, at.exceptions),
+            is_prefetched: u32::from(at.is_resident),
+            ..self
+        }
+    }
+}
+
+/// An offset in a list as an address. Lists in parts have bases that may lie before the first address.
+fn moved(offset: Address, list: Address) -> Address {
+    Address(offset.0.wrapping_add(list.0))
+}
+
 impl ListRow {
-    /// The address of its bytes.
-    pub fn bytes(&self) -> Address {
+    /// A row that is relative to its list, with the addresses of a list that lies in device memory as a whole.
+    pub fn at(self, list: Address) -> ListRow {
         match self {
-            ListRow::Sparse(row) => row.bytes,
-            ListRow::Dense(row) => row.bytes,
+            ListRow::Sparse(row) => ListRow::Sparse(row.placed(SparsePlacement::whole(list))),
+            ListRow::Dense(row) => ListRow::Dense(row.placed(DensePlacement::whole(list))),
         }
     }
 
-    /// The same list at another address.
-    pub fn at(self, bytes: Address) -> ListRow {
-        match self {
-            ListRow::Sparse(row) => ListRow::Sparse(SparseRow { bytes, ..row }),
-            ListRow::Dense(row) => ListRow::Dense(DenseRow { bytes, ..row }),
-        }
-    }
-
-    /// The row of a planned list whose bytes are at an address.
-    pub fn new(index: &Index, plan: &Plan, list: &PlannedList, bytes: Address) -> Result<ListRow, IndexError> {
+    /// The row of a planned list, relative to the list.
+    pub fn new(index: &Index, plan: &Plan, list: &PlannedList) -> Result<ListRow, IndexError> {
         let column = plan.score.column();
         let values = Values { column, bounds_hold: column == Column::Impact || plan.block_bounds_hold };
         let PlannedList { multiplier, bound, postings, span, .. } = *list;
@@ -46,16 +112,21 @@ impl ListRow {
             ListLayout::Short { first, documents, frequencies, impacts } => {
                 let weights = if column == Column::Impact { impacts } else { frequencies };
                 let last = last_of_short(index, list)?;
-                let row = SparseRow { bytes, multiplier, bound, postings, last, first, ..SparseRow::default() };
+                let row = SparseRow { multiplier, bound, postings, last, first, ..SparseRow::default() };
                 ListRow::Sparse(short_row(row, documents, weights))
             }
             ListLayout::Long { layout, shared } => {
+                // What blocks share follows the blocks, unless the list is damaged.
+                if shared.iter().any(|part| !part.is_empty() && part.start <= layout.payload()) {
+                    let what = format!("the list at byte {} has blocks after what they share", span.start);
+                    return Err(index.segment().damaged(span.section(), what));
+                }
                 let end = units(span.end - span.start - layout.payload());
-                let row = SparseRow { bytes, multiplier, bound, postings, end, ..SparseRow::default() };
+                let row = SparseRow { multiplier, bound, postings, end, ..SparseRow::default() };
                 ListRow::Sparse(long_row(row, values, &layout, &shared))
             }
             ListLayout::Dense { layout } => {
-                let row = DenseRow { bytes, multiplier, bound, postings, ..DenseRow::default() };
+                let row = DenseRow { multiplier, bound, postings, ..DenseRow::default() };
                 ListRow::Dense(dense_row(row, values, &layout))
             }
         })
@@ -101,7 +172,10 @@ fn long_row(row: SparseRow, values: Values, layout: &LongLayout, shared: &[Range
     };
     let is_skipped = column == Column::Impact && layout.has_frequencies;
     let shared = [&shared[0], &shared[1], &shared[weights]];
+    let blocks = Address(layout.payload() as u64);
     SparseRow {
+        head: blocks,
+        tail: blocks,
         blocks: layout.blocks as u32,
         last: layout.last() as u32,
         offset: layout.offset() as u32,
@@ -110,7 +184,7 @@ fn long_row(row: SparseRow, values: Values, layout: &LongLayout, shared: &[Range
         skipped_byte: if_there(is_skipped, layout.frequency_byte()),
         weight_byte: if_there(has_weights, weight_byte),
         payload: layout.payload() as u32,
-        shared: shared.map(|part| if part.is_empty() { 0 } else { units(part.start) }),
+        shared: shared.map(|part| if part.is_empty() { 0 } else { units(part.start - layout.payload()) }),
         shared_bytes: shared.map(|part| part.len() as u32),
         ..row
     }
@@ -131,15 +205,16 @@ fn dense_row(row: DenseRow, values: Values, layout: &DenseLayout) -> DenseRow {
             (layout.chunk_impact(), layout.impacts(), bits, 0, impact_factor(row.multiplier))
         }
     };
+    let offset = |array: usize| Address(array as u64);
     DenseRow {
         factor: if value_bits > 0 && bounds_hold { factor } else { 0 },
-        window_rank: layout.window_rank() as u32,
-        chunk_rank: layout.chunk_rank() as u32,
-        chunk_bound: chunk_bound as u32,
-        words: units(layout.words()),
-        values: units(values),
+        window_rank: offset(layout.window_rank()),
+        chunk_rank: offset(layout.chunk_rank()),
+        chunk_bound: offset(chunk_bound),
+        words: offset(layout.words()),
+        values: offset(values),
         value_bits: value_bits as u32,
-        exception_rank: units(layout.exception_rank()),
+        exception_rank: offset(layout.exception_rank()),
         exceptions: exceptions as u32,
         ..row
     }

@@ -1,10 +1,14 @@
 //! An index as a device serves it. Several can share a device; what is kept for each is keyed by this.
 
+use super::residency::ResidencyReport;
+use super::residency::list_map::ListMap;
 use crate::query::cost::Costs;
+use crate::query::plan::Plan;
+use lanner_index::format::segment::Section;
 use lanner_index::open::Index;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// An index that a device serves, and what other threads see of it there. On cache lines of its own: every submission
 /// counts a reference to it, and every query reads it.
@@ -15,8 +19,12 @@ pub struct Served {
     pub costs: Arc<Costs>,
     /// Whether the device is open and has the index.
     pub is_open: AtomicBool,
-    /// Whether lists are uploaded with each batch.
+    /// Whether lists are uploaded with batches, all or some.
     pub uploads_lists: AtomicBool,
+    /// Which pieces of lists are resident.
+    pub list_map: ListMap,
+    /// Where lists lie, as of the last batch.
+    pub residency: Mutex<ResidencyReport>,
     /// Whether the device has no memory for it.
     pub is_refused: AtomicBool,
     /// Whether there may be queries over it. If not, the device frees what it holds for it.
@@ -32,7 +40,16 @@ impl fmt::Debug for Served {
 impl Served {
     pub fn new(index: Arc<Index>, costs: Arc<Costs>) -> Served {
         let [is_open, uploads_lists, is_refused] = [const { AtomicBool::new(false) }; 3];
-        Served { index, costs, is_open, uploads_lists, is_refused, is_wanted: AtomicBool::new(true) }
+        let list_map = ListMap::new(index.segment().section(Section::LongLists).len());
+        let (residency, is_wanted) = (Mutex::default(), AtomicBool::new(true));
+        Served { index, costs, is_open, uploads_lists, list_map, residency, is_refused, is_wanted }
+    }
+}
+
+impl Served {
+    /// The share of what a plan is predicted to read that a device would read in host memory, or upload.
+    pub fn missing_share(&self, plan: &Plan) -> f64 {
+        if self.uploads_lists.load(Ordering::Relaxed) { 1.0 } else { self.list_map.missing_share(plan) }
     }
 }
 

@@ -9,28 +9,30 @@ use super::Context;
 use super::batch::is_bitpack;
 use super::kernels::Variant;
 use super::queue::{Queue, Request, Rules, SmallBatches};
-use super::resident::Resident;
+use super::residency::{DeviceLists, Holding, Residency};
 use super::served::Served;
 use super::slot::{Rejected, Slot};
 use super::submission::{Job, Unanswered};
 use crate::query::answer::Place;
-use crate::query::cost::{Features, Route};
+use crate::query::cost::{Features, Together};
 use lanner_gpu::device::{Command, Stream};
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use lanner_index::format::IndexError;
-use lanner_index::open::{Column, Index};
-use std::sync::Arc;
+use lanner_index::open::{Column, Index, ListSpan};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-/// Bytes of device memory that are left to the buffers of batches before lists become resident.
-const RESERVE_BYTES: u64 = 64 << 20;
+/// Bytes of device memory that are left to the buffers of batches before lists become resident: an eighth, but within
+/// these limits, and never more than a quarter. Two batches of 1,024 plans take 12 MiB for a k of 10, and 400 MiB for a k
+/// of 1000; with less memory they are halved.
+const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
 
 /// How a device is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// Whether each batch uploads its lists, even if all lists would fit on the device.
-    pub uploads_lists: bool,
+    pub holding: Holding,
     pub small_batches: SmallBatches,
     /// Threads of the host that copy lists into pinned memory.
     pub threads: usize,
@@ -43,7 +45,7 @@ pub struct Usage {
 pub struct Session {
     pub served: Arc<Served>,
     gpu: Gpu,
-    resident: Resident,
+    residency: Residency,
     usage: Usage,
     place: Place,
     slots: [Slot; 2],
@@ -60,6 +62,8 @@ pub struct Session {
 pub enum Progress {
     /// Nothing.
     None,
+    /// Lists were loaded.
+    Loaded,
     /// A batch was started, or its jobs were refused.
     Started,
     /// A batch was answered.
@@ -94,21 +98,19 @@ impl Failure {
 }
 
 impl Session {
-    /// Loads the kernels that answer by default, and uploads the resident data: lengths and norms, and the lists if they
-    /// fit and batches are not to upload them.
-    pub fn open(gpu: Gpu, served: Arc<Served>, usage: Usage) -> Result<Session, GpuError> {
+    /// Loads the kernels that answer by default, and uploads lengths and norms. The lists come while queries are answered.
+    pub fn open(gpu: Gpu, served: Arc<Served>, usage: Usage, lists: &Arc<DeviceLists>) -> Result<Session, GpuError> {
         let index = &served.index;
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
         load_kernels(&gpu, index)?;
-        let reserve = if usage.uploads_lists { u64::MAX } else { RESERVE_BYTES.min(gpu.left() / 4) };
-        let resident = Resident::upload(&gpu, index, reserve)?;
+        let residency = Residency::open(&gpu, &served, usage.holding, lists, reserve(&gpu))?;
         // Two batches have to fit, each with its other buffers.
         let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
         let slots = [0, 1].map(|number| Slot::new(Stream(number), usage));
-        Ok(Session {
+        let session = Session {
             served,
             gpu,
-            resident,
+            residency,
             usage,
             place,
             slots,
@@ -116,18 +118,36 @@ impl Session {
             queue: Queue::default(),
             last_answered: Instant::now(),
             refusals: Refusals::default(),
-        })
+        };
+        session.tell();
+        Ok(session)
+    }
+
+    /// Tells other threads where lists lie.
+    fn tell(&self) {
+        let Session { served, residency, .. } = self;
+        served.uploads_lists.store(residency.uploads_lists(), Ordering::Relaxed);
+        *served.residency.lock().unwrap_or_else(PoisonError::into_inner) = residency.report(&served.index);
     }
 
     /// The device, its resident data and the index, for plans that run step by step.
     pub fn context(&self) -> Context<'_> {
-        let Session { gpu, resident, served, place, .. } = self;
-        Context { gpu, resident, index: &served.index, place: *place }
+        let Session { gpu, residency, served, place, .. } = self;
+        Context { gpu, residency, index: &served.index, place: *place }
     }
 
-    /// Whether all lists are resident; if not, each batch uploads those of its plans.
-    pub fn has_resident_lists(&self) -> bool {
-        self.resident.has_lists()
+    /// Whether all lists are where they are going to be, but for what the cache changes.
+    pub fn is_loaded(&self) -> bool {
+        self.residency.is_loaded()
+    }
+
+    /// Loads or registers some more lists; returns whether there were any left.
+    pub fn load(&mut self) -> Result<bool, GpuError> {
+        let is_more = self.residency.step(&self.gpu, &self.served.index)?;
+        if is_more {
+            self.tell();
+        }
+        Ok(is_more)
     }
 
     /// Takes a job whose plan runs in batches.
@@ -154,8 +174,9 @@ impl Session {
     /// `may_start` are used. Before a plan is refused, `free_more` frees the device memory that the caller holds. After a
     /// failure of the device, the session is of no further use; dropping it ends its jobs.
     pub fn advance(&mut self, may_start: [bool; 2], free_more: &mut dyn FnMut()) -> Result<Progress, GpuError> {
+        let uploads = |span: ListSpan| self.residency.uploads(span);
         let rules = Rules {
-            lists_are_resident: self.resident.has_lists(),
+            uploads: if self.residency.uploads_lists() { Some(&uploads) } else { None },
             small_batches: self.usage.small_batches,
             upload_limit: self.usage.upload_limit,
         };
@@ -222,8 +243,8 @@ impl Session {
     }
 
     fn try_start(&mut self, slot: usize, request: Request) -> Result<(), Box<Rejected>> {
-        let Session { gpu, resident, served, place, slots, .. } = self;
-        slots[slot].start(&Context { gpu, resident, index: &served.index, place: *place }, request)
+        let Session { gpu, residency, served, place, slots, .. } = self;
+        slots[slot].start(&Context { gpu, residency, index: &served.index, place: *place }, request)
     }
 
     /// Halves a request that could not be started; a single job is refused. Fails if the device did: then the jobs wait
@@ -246,25 +267,34 @@ impl Session {
     /// Waits for the batch of a slot, if there is one.
     fn collect(&mut self, slot: usize) -> Result<(), GpuError> {
         let is_alone = self.slots[1 - slot].is_free();
-        let Session { gpu, resident, served, place, slots, last_answered, .. } = self;
+        let Session { gpu, residency, served, place, slots, last_answered, .. } = self;
         let (index, costs) = (&*served.index, &served.costs);
-        let route = if resident.has_lists() { Route::GpuBatch } else { Route::GpuUpload };
         // The device works on batches one after the other, whenever they were submitted.
         let observe = |request: &Request, started: Instant| {
             let time = started.max(std::mem::replace(last_answered, Instant::now())).elapsed();
             match &request.jobs[..] {
                 [job] if is_alone && job.plan().stages.len() == 1 => {
-                    let single = if route == Route::GpuBatch { Route::GpuSingle } else { Route::GpuUploadSingle };
-                    costs.observe(costs.modelled(&Features::of(job.plan()), single), single, time);
+                    let (plan, missing) = (job.plan(), served.missing_share(job.plan()));
+                    let (modelled, route) = costs.modelled_on_gpu(&Features::of(plan), missing, Together::Alone);
+                    costs.observe(modelled, route, time);
                 }
                 [_] => {}
-                jobs => costs.observe_batch(jobs.iter().map(Job::modelled), route, time),
+                jobs => costs.observe_batch(jobs.iter().map(Job::modelled), jobs[0].route(), time),
             }
         };
-        let next_stage = slots[slot].collect(&Context { gpu, resident, index, place: *place }, observe)?;
+        let next_stage = slots[slot].collect(&Context { gpu, residency, index, place: *place }, observe)?;
         self.queue.put_first(next_stage);
+        if served.list_map.is_partial() {
+            self.tell();
+        }
         Ok(())
     }
+}
+
+/// Bytes of device memory that lists leave to the buffers of batches.
+pub fn reserve(gpu: &Gpu) -> u64 {
+    let left = gpu.left();
+    (left / 8).clamp(*RESERVE_BYTES.start(), *RESERVE_BYTES.end()).min(left / 4)
 }
 
 /// Loads the kernels for the index's default score model. The first queries would otherwise wait for it, and more would
@@ -284,5 +314,6 @@ impl Drop for Session {
     /// Waits until the device has stopped using the buffers.
     fn drop(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.forget(&self.gpu));
+        self.residency.forget(&self.gpu);
     }
 }

@@ -10,6 +10,7 @@ use super::buffers::{Buffers, address, grow};
 use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant};
 use super::layout::{Launch, Layout};
 use super::queue::{Request, SmallBatches};
+use super::residency::Pin;
 use super::session::{Failure, Usage};
 use super::submission::Job;
 use super::upload::UploadPlan;
@@ -36,6 +37,8 @@ pub struct Slot {
     /// Counts, work and keys of the answers.
     answers: Buffers,
     in_flight: Option<InFlight>,
+    /// Keeps what the batch in flight names where it is.
+    pin: Option<Pin>,
     /// The last batch, whose memory the next one uses, and answers of earlier ones.
     batch: Batch,
     answer_memory: AnswerMemory,
@@ -80,6 +83,7 @@ impl Slot {
             single_state: None,
             answers,
             in_flight: None,
+            pin: None,
             batch: Batch::default(),
             answer_memory: AnswerMemory::default(),
             polls: 0,
@@ -98,6 +102,7 @@ impl Slot {
     pub fn forget(&mut self, gpu: &Gpu) {
         self.in_flight = None;
         _ = gpu.wait(self.stream);
+        self.pin = None;
     }
 
     /// Whether no batch is in flight.
@@ -114,6 +119,7 @@ impl Slot {
             }
             Err(failure) => {
                 let failure = context.gpu.wait(self.stream).err().map_or(failure, Failure::Gpu);
+                self.pin = None;
                 Err(Box::new(Rejected { failure, request }))
             }
         }
@@ -122,6 +128,7 @@ impl Slot {
     fn submit(&mut self, context: &Context<'_>, request: &Request) -> Result<Submitted, Failure> {
         let (jobs, first) = (&request.jobs, request.jobs[0].plan());
         let mut batch = std::mem::take(&mut self.batch).join(context, jobs, request.stages.clone());
+        self.pin = batch.pin.take();
         let layout = Layout::new(&batch);
         let (single, start) = (batch.single(), Instant::now());
         let arguments = match single {
@@ -273,6 +280,7 @@ impl Slot {
         let Submitted { batch, layout, bytes_uploaded, .. } = submitted;
         let mut answers = self.answer_memory.take().filled(batch, layout, self.answers.host(), *bytes_uploaded)?;
         let InFlight { request, submitted } = self.in_flight.take().expect("it was there");
+        self.pin = None;
         observe(&request, submitted.start);
         (answers.steps, answers.before) = (steps, request.before);
         self.batch = submitted.batch;

@@ -15,9 +15,9 @@ use super::queue::runs_in_batches;
 use super::served;
 use super::served::Served;
 use crate::query::answer::{Answer, Scored};
-use crate::query::cost::Modelled;
+use crate::query::cost::{Modelled, Route};
 use crate::query::plan::Plan;
-use lanner_index::open::{Column, prefetch_all};
+use lanner_index::open::{Column, ListSpan, prefetch_all};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -60,15 +60,17 @@ pub struct Offer {
     pub plan: Plan,
     /// Its predicted time on the device.
     pub cost: Duration,
-    /// The same without correction, to learn from the time that it takes.
+    /// The same without correction, to learn from the time that it takes, and whose correction that is.
     pub modelled: Modelled,
+    pub route: Route,
     /// Set when nobody wants the answer any more.
     pub is_cancelled: Option<Arc<AtomicBool>>,
 }
 
 impl From<Plan> for Offer {
     fn from(plan: Plan) -> Offer {
-        Offer { plan, cost: Duration::ZERO, modelled: Modelled::default(), is_cancelled: None }
+        let (cost, modelled, route) = (Duration::ZERO, Modelled::default(), Route::GpuBatch);
+        Offer { plan, cost, modelled, route, is_cancelled: None }
     }
 }
 
@@ -163,15 +165,17 @@ struct Prepared {
     launches: u32,
     cost_ns: u64,
     modelled: Modelled,
+    route: Route,
     deadline: Option<Instant>,
     is_cancelled: Option<Arc<AtomicBool>>,
 }
 
 impl Prepared {
     fn new(offer: Offer, rows: Result<RowRanges, Unanswered>) -> (Plan, Prepared) {
-        let Offer { plan, cost, modelled, is_cancelled } = offer;
+        let Offer { plan, cost, modelled, route, is_cancelled } = offer;
         let (column, launches, deadline) = (plan.score.column(), plan.stages.len() as u32, plan.deadline);
-        (plan, Prepared { rows, column, launches, cost_ns: cost.as_nanos() as u64, modelled, deadline, is_cancelled })
+        let cost_ns = cost.as_nanos() as u64;
+        (plan, Prepared { rows, column, launches, cost_ns, modelled, route, deadline, is_cancelled })
     }
 }
 
@@ -229,7 +233,9 @@ impl Submission {
     ) -> Arc<Submission> {
         let mut rows = SubmittedRows::default();
         let mut ranges_of = |plan: &Plan| match supports(plan) {
-            true if runs_in_batches(plan) => rows.add(&served.index, plan).map_err(|_| Unanswered::Unreadable),
+            true if runs_in_batches(plan) => {
+                rows.add(&served.index, plan, served.list_map.is_partial()).map_err(|_| Unanswered::Unreadable)
+            }
             true => Ok(RowRanges::default()),
             false => Err(Unanswered::Unsupported),
         };
@@ -399,6 +405,11 @@ impl Job {
         self.submission.plan(self.position)
     }
 
+    /// Where the lists of its plan lie in the file.
+    pub fn spans(&self) -> impl Iterator<Item = ListSpan> {
+        self.plan().lists.iter().map(|list| list.span)
+    }
+
     /// Which rows are its own.
     pub fn row_ranges(&self) -> &RowRanges {
         self.prepared().rows.as_ref().expect("a job has rows")
@@ -443,6 +454,11 @@ impl Job {
     /// The same without correction.
     pub fn modelled(&self) -> Modelled {
         self.prepared().modelled
+    }
+
+    /// The route whose correction learns from its time in a batch.
+    pub fn route(&self) -> Route {
+        self.prepared().route
     }
 
     /// Whether nobody wants the answer any more, or could still get it in time.

@@ -19,6 +19,7 @@ pub use integrator::CacheCounters;
 pub use pending::Pending;
 pub use stream::Stream;
 
+use crate::device::residency::ResidencyReport;
 use crate::device::submission::Offer;
 use crate::executors::{Counters, Cpu, Executor, GpuOptions, GpuWorker};
 use crate::query::Query;
@@ -36,7 +37,7 @@ use pending::Ticket;
 use pool::Pool;
 use shared::Shared;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
 use stream::Callbacks;
 
@@ -195,6 +196,14 @@ impl Engine {
     #[doc(hidden)]
     pub fn counters(&self) -> Option<&Counters> {
         self.shared.gpu.as_ref().map(GpuWorker::counters)
+    }
+
+    /// Where the lists of the index lie on the GPU, as of the last batch; `None` without a GPU or before it is open.
+    #[doc(hidden)]
+    pub fn residency(&self) -> Option<ResidencyReport> {
+        let served = self.shared.gpu.as_ref()?.served();
+        let is_open = served.is_open.load(Ordering::Relaxed);
+        is_open.then(|| *served.residency.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How many plans the CPU has answered. Not counted without a GPU, because there is nothing to compare it with.

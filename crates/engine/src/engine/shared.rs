@@ -8,7 +8,7 @@ use crate::device::submission::{Offer, Outcome, Submission, Unanswered};
 use crate::executors::{Cpu, Executor, GpuWorker};
 use crate::query::Query;
 use crate::query::answer::{Answer, Hit, Scored};
-use crate::query::cost::{Costs, Features, Modelled, Route};
+use crate::query::cost::{Costs, Features, Modelled, Route, Together};
 use crate::query::plan::Plan;
 use crate::query::planner::{PlanError, Planner};
 use crate::schedule::{Aim, CpuLoad, Decision, Policy, View, is_surely_short};
@@ -140,7 +140,8 @@ impl Shared {
         }
         let load = gpu.load();
         let features = Features::of(plan);
-        let view = View { costs: &self.costs, cpu, gpu: load, aim };
+        let missing = gpu.served().missing_share(plan);
+        let view = View { costs: &self.costs, cpu, gpu: load, missing, aim };
         match self.policy.decide(&features, &view) {
             Decision::Cpu => {
                 if !load.is_open {
@@ -149,9 +150,8 @@ impl Shared {
                 None
             }
             Decision::Gpu => {
-                let route = if load.uploads_lists { Route::GpuUpload } else { Route::GpuBatch };
-                let modelled = self.costs.modelled(&features, route);
-                Some((gpu, Predicted { cost: self.costs.corrected(modelled, route), modelled }))
+                let (modelled, route) = self.costs.modelled_on_gpu(&features, missing, Together::InBatch);
+                Some((gpu, Predicted { cost: self.costs.corrected(modelled, route), modelled, route }))
             }
         }
     }
@@ -275,11 +275,13 @@ impl Shared {
 pub struct Predicted {
     cost: Duration,
     modelled: Modelled,
+    route: Route,
 }
 
 impl Predicted {
     pub fn into_offer(self, plan: Plan) -> Offer {
-        Offer { plan, cost: self.cost, modelled: self.modelled, is_cancelled: None }
+        let Predicted { cost, modelled, route } = self;
+        Offer { plan, cost, modelled, route, is_cancelled: None }
     }
 }
 

@@ -1,6 +1,8 @@
 //! How a GPU is opened and used: part of the public interface.
 
 use crate::device::SmallBatches;
+use crate::device::residency::Holding;
+use crate::device::residency::cache::Keep;
 use crate::device::session::Usage;
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::Device;
@@ -40,7 +42,8 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn new(open: Open) -> GpuOptions {
         let small_batches = SmallBatches::default();
-        let usage = Usage { uploads_lists: false, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
+        let holding = Holding { uploads_lists: false, keep: Keep::All, registered: half_of_memory() };
+        let usage = Usage { holding, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
         GpuOptions { open, memory: None, usage, report: Box::new(|_| {}), pause: FIRST_PAUSE }
     }
 
@@ -54,14 +57,33 @@ impl GpuOptions {
         cfg!(simulator).then(|| GpuOptions::new(Box::new(|| Ok(Arc::new(Simulator::new(SEED))))))
     }
 
-    /// Limits the device memory that is used, in bytes; the default is all of it.
+    /// Limits the device memory that is used, in bytes; the default is all of it. If an index does not fit, its lists stay
+    /// in host memory, where the GPU reads them, and the parts that are read most are kept in device memory.
     pub fn memory(self, bytes: u64) -> GpuOptions {
         GpuOptions { memory: Some(bytes), ..self }
     }
 
-    /// Uploads the lists of each batch with it, as if none fitted in device memory.
+    /// Limits the host memory that the GPU may read lists in, in bytes for each index: these pages of the index cannot be
+    /// swapped out. Other lists are copied through pinned memory with the queries that need them. The default is half of
+    /// the memory of the machine.
+    pub fn registered(self, bytes: u64) -> GpuOptions {
+        self.holding(|holding| Holding { registered: bytes.try_into().unwrap_or(usize::MAX), ..holding })
+    }
+
+    /// Uploads the lists of each batch with it, as if the GPU could not read host memory; for tests and measurements.
+    #[doc(hidden)]
     pub fn upload_lists(self) -> GpuOptions {
-        GpuOptions { usage: Usage { uploads_lists: true, ..self.usage }, ..self }
+        self.holding(|holding| Holding { uploads_lists: true, ..holding })
+    }
+
+    /// Restricts what is kept in device memory, for tests and measurements.
+    #[doc(hidden)]
+    pub fn keep(self, keep: Keep) -> GpuOptions {
+        self.holding(|holding| Holding { keep, ..holding })
+    }
+
+    fn holding(self, change: impl FnOnce(Holding) -> Holding) -> GpuOptions {
+        GpuOptions { usage: Usage { holding: change(self.usage.holding), ..self.usage }, ..self }
     }
 
     /// Limits the bytes of lists that a batch uploads, unless a single plan needs more. Twice as many bytes of host
@@ -90,4 +112,14 @@ impl GpuOptions {
     pub fn pause(self, pause: Duration) -> GpuOptions {
         GpuOptions { pause, ..self }
     }
+}
+
+/// Half of the memory of the machine, in bytes.
+fn half_of_memory() -> usize {
+    // As Linux says it, in kilobytes; elsewhere there is no driver to register anything.
+    let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().trim_end_matches("kB").trim().parse::<usize>().ok()
+    });
+    kilobytes.map_or(usize::MAX, |kilobytes| kilobytes / 2 << 10)
 }

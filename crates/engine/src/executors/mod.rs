@@ -10,6 +10,8 @@ mod owner;
 mod threads;
 
 pub use crate::device::SmallBatches;
+pub use crate::device::residency::ResidencyReport;
+pub use crate::device::residency::cache::{CacheReport, Keep};
 pub use counters::{Counters, GpuLoad};
 pub use cpu::Cpu;
 pub use gpu::GpuWorker;

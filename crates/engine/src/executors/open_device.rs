@@ -1,8 +1,9 @@
 //! A device while it is open: the sessions of the indexes that it serves, in turns, and plans that run step by step.
 
 use crate::device::queue::can_have_hits;
+use crate::device::residency::DeviceLists;
 use crate::device::served::Served;
-use crate::device::session::{Failure, Progress, Refusals, Session, Usage};
+use crate::device::session::{Failure, Progress, Refusals, Session, Usage, reserve};
 use crate::device::submission::Job;
 use crate::papers::steps::{self, StepScratch};
 use crate::query::answer::{Answer, Scored};
@@ -15,6 +16,8 @@ use std::sync::atomic::Ordering;
 /// An open device.
 pub struct OpenDevice {
     gpu: Gpu,
+    /// Pieces of lists in device memory, of all indexes that do not fit as a whole.
+    lists: Arc<DeviceLists>,
     /// One for each index.
     sessions: Vec<Session>,
     /// The session that is asked first for the next batch.
@@ -27,17 +30,24 @@ pub struct OpenDevice {
 }
 
 impl OpenDevice {
-    pub fn new(gpu: Gpu) -> OpenDevice {
+    pub fn new(gpu: Gpu, usage: Usage) -> OpenDevice {
         let (stepwise, scratch) = (VecDeque::new(), StepScratch::default());
-        OpenDevice { gpu, sessions: Vec::new(), next: 0, stepwise, scratch, steps_are_next: false }
+        let lists = DeviceLists::new(usage.holding.keep);
+        OpenDevice { gpu, lists, sessions: Vec::new(), next: 0, stepwise, scratch, steps_are_next: false }
     }
 
     pub fn name(&self) -> &str {
         &self.gpu.properties().name
     }
 
+    /// Whether there is nothing to do: no job, and no list to load. The cache works only while there are jobs.
     pub fn is_idle(&self) -> bool {
-        self.sessions.iter().all(Session::is_idle) && self.stepwise.is_empty()
+        self.sessions.iter().all(|session| session.is_idle() && session.is_loaded()) && self.stepwise.is_empty()
+    }
+
+    /// Whether the lists of a session are loaded.
+    pub fn is_loaded(&self, number: usize) -> bool {
+        self.sessions[number].is_loaded()
     }
 
     /// The number of the session of an index, if it has one, until another is opened or forgotten.
@@ -53,8 +63,7 @@ impl OpenDevice {
     /// Opens the session of an index: its lists become resident if they fit beside those of the others.
     pub fn open_session(&mut self, served: &Arc<Served>, usage: Usage) -> Result<usize, GpuError> {
         self.forget_unwanted();
-        let session = Session::open(self.gpu.clone(), Arc::clone(served), usage)?;
-        served.uploads_lists.store(!session.has_resident_lists(), Ordering::Relaxed);
+        let session = Session::open(self.gpu.clone(), Arc::clone(served), usage, &self.lists)?;
         self.sessions.push(session);
         Ok(self.sessions.len() - 1)
     }
@@ -65,6 +74,8 @@ impl OpenDevice {
         if !self.sessions.iter().all(is_wanted) && self.stepwise.is_empty() {
             self.sessions.retain(is_wanted);
             self.next = 0;
+            // What is free now is for the lists of the others. Where it cannot be had, they are read in host memory.
+            _ = self.lists.grow(&self.gpu, reserve(&self.gpu));
         }
     }
 
@@ -98,12 +109,15 @@ impl OpenDevice {
             match sessions[number].advance(slots, &mut || *scratch = StepScratch::default())? {
                 Progress::None => {}
                 // The others come first next time.
-                Progress::Started => {
+                Progress::Started | Progress::Loaded => {
                     self.next = (number + 1) % self.sessions.len();
                     progress = progress.max(Progress::Started);
                 }
                 Progress::Answered => progress = Progress::Answered,
             }
+        }
+        if matches!(progress, Progress::None | Progress::Answered) {
+            progress = progress.max(self.load(progress)?);
         }
         if !self.sessions.iter().all(Session::has_free_slots) {
             self.steps_are_next = true;
@@ -116,6 +130,15 @@ impl OpenDevice {
             return Ok(Progress::Answered);
         }
         Ok(progress)
+    }
+
+    /// Moves lists: pieces after every batch, and while the device answers or has nothing to answer, what is left to load.
+    fn load(&mut self, progress: Progress) -> Result<Progress, GpuError> {
+        let mut is_any = self.lists.step(&self.gpu)?;
+        for session in self.sessions.iter_mut().filter(|_| progress == Progress::None) {
+            is_any = is_any || session.load()?;
+        }
+        Ok(if is_any { Progress::Loaded } else { Progress::None })
     }
 
     /// The slots in which no other session has a batch in flight: sessions share the two streams of the device, and a

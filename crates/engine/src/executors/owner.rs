@@ -46,6 +46,8 @@ pub struct Owner {
     pause: Duration,
     /// Jobs that the device has not taken yet.
     pub arrived: Vec<Job>,
+    /// Who waits until the lists of an index are loaded.
+    connecting: Vec<(Arc<Served>, Sender<Result<(), GpuError>>)>,
     /// How many turns in a row have made no progress.
     idle_turns: u32,
 }
@@ -53,7 +55,8 @@ pub struct Owner {
 impl Owner {
     pub fn new(options: GpuOptions, counters: Arc<Counters>) -> Owner {
         let pause = options.pause;
-        Owner { counters, options, device: None, again: None, pause, arrived: Vec::new(), idle_turns: 0 }
+        let (arrived, connecting) = (Vec::new(), Vec::new());
+        Owner { counters, options, device: None, again: None, pause, arrived, connecting, idle_turns: 0 }
     }
 
     /// Takes what has arrived, and takes a step with the device. No panic passes on.
@@ -94,17 +97,39 @@ impl Owner {
                 {
                     self.fail(&served, error);
                 }
-                if let Some(reply) = reply {
-                    _ = reply.send(connected);
+                match (reply, connected) {
+                    (Some(reply), Ok(())) => self.connecting.push((served, reply)),
+                    (Some(reply), failed) => _ = reply.send(failed),
+                    (None, _) => {}
                 }
             }
             self.forget_unwanted();
         }
-        self.advance() || has_mail
+        let has_advanced = self.advance();
+        self.reply_when_loaded();
+        has_advanced || has_mail
+    }
+
+    /// Tells those who wait for an index that its lists are loaded. If the device fails before, they are told that, too.
+    fn reply_when_loaded(&mut self) {
+        let mut waiting = std::mem::take(&mut self.connecting);
+        waiting.retain(|(served, reply)| match self.session_of(served) {
+            Some((device, number)) if !device.is_loaded(number) => true,
+            Some(_) => {
+                _ = reply.send(Ok(()));
+                false
+            }
+            None => {
+                let reason = "it failed while lists were loaded".to_owned();
+                _ = reply.send(Err(GpuError::Failed { at: "opening a device", reason }));
+                false
+            }
+        });
+        self.connecting = waiting;
     }
 
     pub fn is_idle(&self) -> bool {
-        self.arrived.is_empty() && self.device.as_ref().is_none_or(OpenDevice::is_idle)
+        self.arrived.is_empty() && self.connecting.is_empty() && self.device.as_ref().is_none_or(OpenDevice::is_idle)
     }
 
     /// Frees what the device holds for indexes over which no more queries come.
@@ -140,7 +165,7 @@ impl Owner {
                 let opened = (self.options.open)()?;
                 let memory = opened.properties().memory;
                 let gpu = Gpu::new(opened, self.options.memory.unwrap_or(memory).min(memory));
-                let mut device = OpenDevice::new(gpu);
+                let mut device = OpenDevice::new(gpu, self.options.usage);
                 let number = device.open_session(served, self.options.usage)?;
                 self.counters.opened.fetch_add(1, Ordering::Relaxed);
                 self.device = Some(device);

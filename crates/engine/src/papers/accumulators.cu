@@ -74,7 +74,7 @@ template <Column COLUMN> struct Accumulation {
 
 template <Column COLUMN> __device__ inline void accumulate(StepShared &shared, const AccumulateArguments &arguments) {
     const Accumulation<COLUMN> accumulation(arguments);
-    if (arguments.dense.bytes) {
+    if (arguments.dense.words) {
         accumulation.add_chunks();
     } else {
         accumulation.add_blocks(shared.scratch[threadIdx.x / 32]);

@@ -27,8 +27,8 @@ impl StepRun<'_> {
         self.end("clear")?;
         let arguments = AccumulateArguments {
             accumulators,
-            length_codes: self.context.resident.length_codes(),
-            norms: self.context.resident.norms(),
+            length_codes: self.context.residency.length_codes(),
+            norms: self.context.residency.norms(),
             first: range.start,
             end: range.end,
             codecs: self.context.index.segment().list_context().codecs.into(),

@@ -71,7 +71,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
 
     /// The documents of the first list, and its row.
     fn start(&mut self, list: &StepList<'_>) -> Result<(ListRow, Candidates), GpuError> {
-        let list = list.row.at(self.run.upload_whole(list)?);
+        let list = self.run.upload_whole(list)?;
         let candidates = match list {
             ListRow::Sparse(row) => {
                 let decoded = self.decode_all(&row)?;
@@ -86,17 +86,18 @@ impl<'a, 'b> Intersections<'a, 'b> {
 
     /// The candidates that a further list holds, and its row.
     fn intersect(&mut self, list: &StepList<'_>, candidates: DeviceList) -> Result<(ListRow, Candidates), GpuError> {
-        let row = match list.row {
-            ListRow::Sparse(row) => row,
-            ListRow::Dense(row) => {
-                let row = DenseRow { bytes: self.run.upload_whole(list)?, ..row };
-                return Ok((ListRow::Dense(row), self.filter(row, candidates, "intersect")?));
-            }
+        let postings = match list.row {
+            ListRow::Sparse(row) => row.postings,
+            ListRow::Dense(row) => row.postings,
         };
-        let way = Intersection::choose(self.algorithm, candidates.length, row.postings);
-        let row = match way {
-            Intersection::SkipSearch => self.run.upload_directory(row, list)?,
-            _ => SparseRow { bytes: self.run.upload_whole(list)?, ..row },
+        let way = Intersection::choose(self.algorithm, candidates.length, postings);
+        let uploaded = match (way, list.row) {
+            (Intersection::SkipSearch, ListRow::Sparse(_)) => self.run.upload_directory(list)?,
+            _ => self.run.upload_whole(list)?,
+        };
+        let row = match uploaded {
+            ListRow::Sparse(row) => row,
+            ListRow::Dense(row) => return Ok((uploaded, self.filter(row, candidates, "intersect")?)),
         };
         let candidates = match way {
             Intersection::MergePath => self.merge(&row, candidates)?,
@@ -227,7 +228,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             ListRow::Sparse(row) => (row, DenseRow::default()),
             ListRow::Dense(row) => (SparseRow::default(), row),
         };
-        let resident = self.run.context.resident;
+        let residency = self.run.context.residency;
         let arguments = WeighArguments {
             sparse,
             dense,
@@ -237,8 +238,8 @@ impl<'a, 'b> Intersections<'a, 'b> {
             before: before.unwrap_or(Address::NULL),
             scores: candidates.scores,
             keys,
-            length_codes: resident.length_codes(),
-            norms: resident.norms(),
+            length_codes: residency.length_codes(),
+            norms: residency.norms(),
             count: candidates.list.length,
             weights_codec: self.codecs.weights,
         };

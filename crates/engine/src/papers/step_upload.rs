@@ -6,7 +6,7 @@
 
 use super::steps::{STREAM, StepRun};
 use crate::device::kernels::SparseRow;
-use crate::device::resident::PADDING;
+use crate::device::residency::PADDING;
 use crate::device::rows::ListRow;
 use crate::device::session::Failure;
 use crate::papers::compaction::ScratchLayout;
@@ -21,7 +21,7 @@ use std::ops::Range;
 /// A list of a plan.
 #[derive(Clone, Copy)]
 pub struct StepList<'a> {
-    /// Its row; the address is null until the list is uploaded.
+    /// Its row; relative to the list until that is uploaded.
     pub row: ListRow,
     on_host: Option<HostList<'a>>,
 }
@@ -47,7 +47,7 @@ impl<'a> StepRun<'a> {
         let mut lists: Vec<_> = plan.lists.iter().collect();
         lists.sort_by_key(|list| list.postings);
         let step_list = |list: &PlannedList| {
-            let address = context.resident.address(list.span);
+            let address = context.residency.list(list.span);
             let on_host = match address {
                 Some(_) => None,
                 None => Some(HostList {
@@ -55,8 +55,8 @@ impl<'a> StepRun<'a> {
                     list: context.index.list_at(list.span)?,
                 }),
             };
-            let row = ListRow::new(context.index, plan, list, address.unwrap_or(Address::NULL))?;
-            Ok(StepList { row, on_host })
+            let row = ListRow::new(context.index, plan, list)?;
+            Ok(StepList { row: address.map_or(row, |address| row.at(address)), on_host })
         };
         lists.into_iter().map(step_list).collect()
     }
@@ -72,27 +72,34 @@ impl<'a> StepRun<'a> {
         Ok(lists.iter().map(row).collect())
     }
 
-    /// Uploads one list if it is not resident, and returns its address.
-    pub fn upload_whole(&mut self, list: &StepList<'_>) -> Result<Address, GpuError> {
+    /// Uploads one list if it is not resident, and returns its row.
+    pub fn upload_whole(&mut self, list: &StepList<'_>) -> Result<ListRow, GpuError> {
         match list.on_host {
-            Some(HostList { bytes, .. }) => Ok(self.write(&[bytes])?[0]),
-            None => Ok(list.row.bytes()),
+            Some(HostList { bytes, .. }) => Ok(list.row.at(self.write(&[bytes])?[0])),
+            None => Ok(list.row),
         }
     }
 
     /// Uploads the directory of a list and the data that its blocks share: enough to find blocks, and to decode them
     /// once they are uploaded too.
-    pub fn upload_directory(&mut self, row: SparseRow, list: &StepList<'_>) -> Result<SparseRow, GpuError> {
-        let Some(HostList { bytes, .. }) = list.long() else {
-            return Ok(SparseRow { bytes: self.upload_whole(list)?, ..row });
+    pub fn upload_directory(&mut self, list: &StepList<'_>) -> Result<ListRow, GpuError> {
+        let (Some(HostList { bytes, .. }), ListRow::Sparse(row)) = (list.long(), list.row) else {
+            return self.upload_whole(list);
         };
-        let shared = shared_units(&row);
         // Both lie within the list, or its parts would not have been found.
-        let directory = &bytes[..row.payload as usize];
-        let addresses = self.write(&[directory, &bytes[UNIT * shared.start as usize..UNIT * shared.end as usize]])?;
-        // The shared parts follow the directory, which ends with a whole unit.
-        let moved = |start: u32| if start > 0 { start - shared.start + row.payload / UNIT as u32 } else { 0 };
-        Ok(SparseRow { bytes: addresses[0], shared: row.shared.map(moved), ..row })
+        let (directory, blocks) = bytes.split_at(row.payload as usize);
+        let shared = shared_units(&row);
+        let shared_bytes = &blocks[UNIT * shared.start as usize..UNIT * shared.end as usize];
+        let addresses = self.write(&[directory, shared_bytes])?;
+        let moved = |start: u32| if start > 0 { start - shared.start + 1 } else { 0 };
+        let row = SparseRow {
+            directory: addresses[0],
+            // An offset of 0 would mean that there is nothing.
+            tail: Address(addresses[1].0 - UNIT as u64),
+            shared: row.shared.map(moved),
+            ..row
+        };
+        Ok(ListRow::Sparse(row))
     }
 
     /// Uploads the blocks that a search has found, unless the list is on the device as a whole.

@@ -79,7 +79,7 @@ BOUNDED_KERNEL(term_at_a_time_find_blocks, THREADS, 4, BlocksArguments, argument
         blocks[i] = list.is_short && targets[i] > list.last;
         length[i] = i < count && !list.is_short ? list.blocks : 0;
     }
-    find(reinterpret_cast<const unsigned *>(list.bytes + list.last), targets, blocks, length);
+    find(reinterpret_cast<const unsigned *>(list.directory + list.last), targets, blocks, length);
     // A candidate opens its block, unless the candidate before it is in the same block.
     unsigned opened = 0;
 #pragma unroll
@@ -142,7 +142,7 @@ BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
     for (unsigned i = 0; i < SEARCHED; i++) {
         const unsigned document = targets[i];
         bool is_kept = i < count && document >= arguments.first && document < arguments.end;
-        if (is_kept && list.bytes) is_kept = has_bit(word_of(list, document / CHUNK), document % CHUNK);
+        if (is_kept && list.words) is_kept = has_bit(word_of(list, document / CHUNK), document % CHUNK);
         matches |= static_cast<unsigned>(is_kept) << i;
         positions[i] = position + i;
     }
@@ -193,7 +193,7 @@ template <Column COLUMN> __device__ inline void weigh_candidates(const WeighArgu
         const unsigned document = arguments.candidates[i], chunk = document / CHUNK;
         const float norm = COLUMN == IMPACT ? 0.0f : __ldg(arguments.norms + __ldg(arguments.length_codes + document));
         unsigned weight;
-        if (arguments.dense.bytes) {
+        if (arguments.dense.words) {
             const uint2 word = word_of(arguments.dense, chunk);
             weight = weigh_dense<COLUMN>(arguments.dense, chunk, word, document % CHUNK, norm);
         } else {

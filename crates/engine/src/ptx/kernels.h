@@ -58,10 +58,16 @@ constexpr unsigned SCORE_GROUPS = SCORE_BINS / 32;
 // The most lists of each kind of a single query whose rows are part of the argument.
 constexpr unsigned SINGLE_LISTS = 12;
 
-// A sparse list. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+// A sparse list. Its directory and its blocks may lie in different memory. Arrays of the directory are given by the
+// offset of their first byte in the list, in bytes unless noted.
 struct SparseRow {
-    // The list.
-    const uint8_t *bytes;
+    // The directory, with which the list begins. Of a short list: the list.
+    const uint8_t *directory;
+    // The first block, for blocks that begin before `split`.
+    const uint8_t *head;
+    // The same for all other blocks, which may lie in other memory, and for what the codecs store once for all
+    // blocks.
+    const uint8_t *tail;
     // Values are multiplied by it.
     float multiplier;
     // The largest weight.
@@ -70,6 +76,8 @@ struct SparseRow {
     unsigned postings;
     // Blocks of the list.
     unsigned blocks;
+    // The offset of the first block that `tail` is for, from the first block on, in units of 16 bytes.
+    unsigned split;
     // The largest offset that a block may have, from the first block on, in units of 16 bytes.
     unsigned end;
     // For each block its last document, a u32. Of a short list: its last document.
@@ -85,23 +93,35 @@ struct SparseRow {
     unsigned skipped_byte;
     // For each block the directory byte of the weights that the query uses; NONE where they are not stored.
     unsigned weight_byte;
-    // The first block. Of a short list: its weights.
+    // The bytes of the directory. Of a short list: the offset of its weights.
     unsigned payload;
     // Of a short list: its first document, which is not packed.
     unsigned first;
     // 1 for a short list.
     unsigned is_short;
-    // What the codec stores once for all blocks, for each of the three columns, in units of 16 bytes; 0 for
-    // nothing.
+    // What the codec stores once for all blocks, for each of the three columns, from the first block on, in units
+    // of 16 bytes; 0 for nothing.
     unsigned shared[3];
     // Bytes of each of these.
     unsigned shared_bytes[3];
+    // Unused.
+    unsigned reserved;
 };
 
-// A bitmap with ranks. Arrays are given by the offset of their first byte in the list, in bytes unless noted.
+// A bitmap with ranks. Its arrays may lie in different memory.
 struct DenseRow {
-    // The list.
-    const uint8_t *bytes;
+    // For each window of 32,768 documents its rank.
+    const unsigned *window_rank;
+    // For each chunk of 64 documents its rank within the window.
+    const uint16_t *chunk_rank;
+    // For each chunk the code of its bound.
+    const uint8_t *chunk_bound;
+    // For each chunk its bits.
+    const uint2 *words;
+    // Frequencies or impacts, in the order of documents.
+    const uint8_t *values;
+    // Ranks of the frequencies that do not fit their bits, then these frequencies.
+    const unsigned *exception_rank;
     // Values are multiplied by it.
     float multiplier;
     // The largest weight.
@@ -110,22 +130,15 @@ struct DenseRow {
     unsigned factor;
     // Postings of the list.
     unsigned postings;
-    // For each window of 32,768 documents its rank, a u32.
-    unsigned window_rank;
-    // For each chunk of 64 documents its rank within the window, a u16.
-    unsigned chunk_rank;
-    // For each chunk the code of its bound, a u8.
-    unsigned chunk_bound;
-    // For each chunk its bits, a u64; in units of 16 bytes.
-    unsigned words;
-    // Frequencies or impacts, in the order of documents; in units of 16 bytes.
-    unsigned values;
     // Bits of a value: 2, 4 or 8; 0 where they are not stored.
     unsigned value_bits;
-    // Ranks of the frequencies that do not fit their bits, then these frequencies, u32 each; in units of 16 bytes.
-    unsigned exception_rank;
-    // How many such frequencies there are.
+    // How many frequencies do not fit their bits.
     unsigned exceptions;
+    // 1 if bounds, words and ranks are in device memory, where a single query prefetches them. From host memory, it
+    // reads no more than it needs.
+    unsigned is_prefetched;
+    // Unused.
+    unsigned reserved;
 };
 
 // One stage of a plan, and the parts that it is divided into, one thread block each. A part is a range of

@@ -92,6 +92,8 @@ pub struct Work {
     pub documents_scored: u64,
     /// Bytes sent to a device.
     pub bytes_uploaded: u64,
+    /// Bytes of lists that a GPU was predicted to read in host memory, because they were not resident.
+    pub bytes_from_host: u64,
 }
 
 impl AddAssign for Work {
@@ -101,6 +103,7 @@ impl AddAssign for Work {
         self.blocks_skipped += other.blocks_skipped;
         self.documents_scored += other.documents_scored;
         self.bytes_uploaded += other.bytes_uploaded;
+        self.bytes_from_host += other.bytes_from_host;
     }
 }
 
@@ -198,7 +201,7 @@ mod tests {
         let json = serde_json::to_string(&answer.into_hits(ScoreModel::Bm25)).unwrap();
         let expected = "{\"hits\":[{\"document\":3,\"units\":98304,\"score\":1.5}],\"exact\":true,\"coverage\":1.0,\
                         \"work\":{\"postings_decoded\":0,\
-                        \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0},\
+                        \"blocks_decoded\":0,\"blocks_skipped\":0,\"documents_scored\":0,\"bytes_uploaded\":0,\"bytes_from_host\":0},\
                         \"trace\":[{\"name\":\"maxscore\",\"place\":\"cpu\",\"start\":2.0,\"microseconds\":1.5}]}";
         assert_eq!(json, expected);
         let impact = Answer { hits: vec![Scored { document: DocId(3), units: 7 }], ..Answer::default() };

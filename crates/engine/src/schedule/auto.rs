@@ -41,12 +41,11 @@ pub fn decide(features: &Features, view: &View<'_>) -> Decision {
             Aim::Latency if view.cpu.is_saturated() => helps_throughput(on_cpu, features, view),
             // Copying lists takes cores as well, so that a busy CPU is no reason to do it.
             Aim::Latency if view.gpu.uploads_lists => {
-                let on_gpu = view.gpu.finishes_after(view.costs, features);
-                !view.cpu.may_copy() || on_cpu <= on_gpu.mul_f64(SOONER)
+                !view.cpu.may_copy() || on_cpu <= view.gpu_finishes_after(features).mul_f64(SOONER)
             }
             Aim::Latency => {
                 let expected = on_cpu.mul_f64(view.cpu.slowdown());
-                expected <= SOONEST || expected <= view.gpu.finishes_after(view.costs, features)
+                expected <= SOONEST || expected <= view.gpu_finishes_after(features)
             }
         };
     if stays { Decision::Cpu } else { Decision::Gpu }
@@ -61,7 +60,7 @@ fn helps_throughput(on_cpu: Duration, features: &Features, view: &View<'_>) -> b
 /// Whether the threads of the CPU answer such plans in the time that they would take to copy the lists for the GPU: all
 /// of them copy the lists that a batch uploads.
 fn is_answered_while_copying(on_cpu: Duration, features: &Features, view: &View<'_>) -> bool {
-    on_cpu <= CHEAPER * view.cpu.threads as u32 * view.costs.predict(features, Route::GpuUpload)
+    on_cpu <= CHEAPER * view.cpu.threads as u32 * view.costs.predict(features, Route::GpuHost)
 }
 
 /// The time of what is to wait for the GPU so that it does not run dry.
@@ -155,7 +154,7 @@ mod tests {
         let gpu = GpuLoad { is_open: true, uploads_lists: false, waiting, waiting_jobs: 0, excess };
         let decide = |running: usize| {
             let cpu = CpuLoad { cores: 4, threads: 4, running, queued: 0 };
-            decide(&features, &View { costs: &costs, cpu, gpu, aim: Aim::Latency })
+            decide(&features, &View { costs: &costs, cpu, gpu, missing: 0.0, aim: Aim::Latency })
         };
         assert_eq!([0, 4].map(decide), [Decision::Cpu, Decision::Gpu], "with all threads busy, its time is worth more");
     }
@@ -170,12 +169,13 @@ mod tests {
         let gpu = GpuLoad { is_open: true, uploads_lists: true, waiting, waiting_jobs: 0, excess };
         let decide = |bytes: f64, threads: usize| {
             let cpu = CpuLoad { cores: threads, threads, running: 0, queued: 0 };
-            let view = View { costs: &costs, cpu, gpu, aim: Aim::Throughput };
+            let view = View { costs: &costs, cpu, gpu, missing: 1.0, aim: Aim::Throughput };
             decide(&Features { bytes, ..features }, &view)
         };
         let one_beside = |running: usize| {
             let cpu = CpuLoad { cores: 8, threads: 8, running, queued: 0 };
-            super::decide(&Features { bytes: 1e5, ..features }, &View { costs: &costs, cpu, gpu, aim: Aim::Latency })
+            let view = View { costs: &costs, cpu, gpu, missing: 1.0, aim: Aim::Latency };
+            super::decide(&Features { bytes: 1e5, ..features }, &view)
         };
         assert_eq!([0, 2, 3].map(one_beside), [Decision::Gpu, Decision::Gpu, Decision::Cpu], "a few may run meanwhile");
         let on_cpu = costs.predict(&features, Route::Cpu);

@@ -5,7 +5,7 @@ use super::{Decision, View};
 use crate::query::cost::Features;
 
 pub fn decide(features: &Features, view: &View<'_>) -> Decision {
-    match view.on_cpu(features) <= view.gpu.time_of_single(view.costs, features) {
+    match view.on_cpu(features) <= view.alone_on_gpu(features) {
         true => Decision::Cpu,
         false => Decision::Gpu,
     }

@@ -7,7 +7,7 @@ mod auto;
 mod best;
 
 use crate::executors::GpuLoad;
-use crate::query::cost::{Costs, Features, Route, cpu_time};
+use crate::query::cost::{Costs, Features, Together, cpu_time};
 use crate::query::plan::Plan;
 use crate::query::{UnknownName, parse_name};
 use std::fmt;
@@ -114,6 +114,8 @@ pub struct View<'a> {
     pub costs: &'a Costs,
     pub cpu: CpuLoad,
     pub gpu: GpuLoad,
+    /// The share of what the plan is predicted to read that the GPU would read in host memory, or upload.
+    pub missing: f64,
     pub aim: Aim,
 }
 
@@ -143,6 +145,21 @@ impl View<'_> {
     /// The predicted time of a plan on the thread that asks.
     fn on_cpu(&self, features: &Features) -> Duration {
         self.costs.predict_on_cpu(features, self.cpu.is_busy())
+    }
+
+    /// The predicted time of a plan on the GPU if it is alone.
+    fn alone_on_gpu(&self, features: &Features) -> Duration {
+        let (modelled, route) = self.costs.modelled_on_gpu(features, self.missing, Together::Alone);
+        self.costs.corrected(modelled, route)
+    }
+
+    /// When a plan is predicted to be answered there: after everything that waits, and with the excess of the last ones.
+    /// The sum of predicted times alone is too little, because batches wait for a slot, and each has its own costs: with
+    /// it the mean delay of ORs at medium load was 134 us, and with what was learnt 93 us (docs/scheduling.md).
+    fn gpu_finishes_after(&self, features: &Features) -> Duration {
+        let GpuLoad { waiting, waiting_jobs, excess, .. } = self.gpu;
+        let alone = self.alone_on_gpu(features);
+        waiting + if waiting_jobs == 0 { alone } else { alone.max(excess) }
     }
 }
 
@@ -175,21 +192,6 @@ impl CpuLoad {
     }
 }
 
-impl GpuLoad {
-    /// The predicted time of a plan there if it is alone.
-    fn time_of_single(&self, costs: &Costs, features: &Features) -> Duration {
-        costs.predict(features, if self.uploads_lists { Route::GpuUploadSingle } else { Route::GpuSingle })
-    }
-
-    /// When a plan is predicted to be answered there: after everything that waits, and with the excess of the last ones.
-    /// The sum of predicted times alone is too little, because batches wait for a slot, and each has its own costs: with
-    /// it the mean delay of ORs at medium load was 134 us, and with what was learnt 93 us (docs/scheduling.md).
-    fn finishes_after(&self, costs: &Costs, features: &Features) -> Duration {
-        let single = self.time_of_single(costs, features);
-        self.waiting + if self.waiting_jobs == 0 { single } else { single.max(self.excess) }
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -219,7 +221,7 @@ pub(crate) mod tests {
                 waiting_jobs: row.waiting_jobs,
                 excess: Duration::from_micros(row.excess_us),
             };
-            let view = View { costs: &costs, cpu, gpu, aim: row.aim };
+            let view = View { costs: &costs, cpu, gpu, missing: 0.0, aim: row.aim };
             assert_eq!(policy.decide(&Features::of(&row.plan), &view), row.expected, "row {number}");
         }
     }

@@ -5,7 +5,7 @@ use crate::device;
 use lanner::internals::algorithms::lanes::SimdLevel;
 use lanner::internals::algorithms::topk::TopK;
 use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
-use lanner::internals::executors::{Cpu, Executor};
+use lanner::internals::executors::{Cpu, Executor, Keep};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Engine as LannerEngine, GpuOptions, Index, Mode, Plan, Query, ScoreModel};
@@ -31,6 +31,10 @@ pub enum Runs {
     Device,
     /// On the same device, with the lists uploaded in each batch.
     Uploading,
+    /// On the same device, which reads the lists in host memory.
+    Host,
+    /// On the same device, with memory for some pieces of lists: kernels read the others in host memory.
+    Cached,
 }
 
 impl Runs {
@@ -94,6 +98,8 @@ impl Engine {
             Runs::Threads(_) => "_threads",
             Runs::Device => "_device",
             Runs::Uploading => "_uploading_device",
+            Runs::Host => "_host_device",
+            Runs::Cached => "_cached_device",
         };
         format!("{}_{lists}{runs}", self.algorithm).replace('-', "_")
     }
@@ -142,6 +148,8 @@ impl Engine {
             Runs::Device => on(device()),
             // A limit so low that lists of all but the smallest collections go in several batches and slabs.
             Runs::Uploading => on(device().upload_lists().upload_limit(16 << 10).threads(2)),
+            Runs::Host => on(device().keep(Keep::Nothing)),
+            Runs::Cached => on(device().keep(Keep::Pieces).memory(u64::from(index.documents()) + (320 << 10))),
         };
         Answering { executor }
     }
@@ -192,7 +200,7 @@ impl Engine {
                 let cpu = Cpu::new(Arc::clone(&index), threads.max(2)).split_from(Duration::ZERO);
                 Answering { executor: Answerer::Cpu(cpu) }
             }
-            Runs::Device | Runs::Uploading => self.executor(&index),
+            Runs::Device | Runs::Uploading | Runs::Host | Runs::Cached => self.executor(&index),
         };
         for case in self.cases(collection, ks) {
             let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();

@@ -19,7 +19,7 @@ const QMX: Lists = Lists::Sparse(CodecName::Qmx);
 
 /// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets
 /// its rows here; a codec that is in no row gets its rows from [`engines`].
-const ENGINES: [(Algorithm, Lists, Runs); 29] = [
+const ENGINES: [(Algorithm, Lists, Runs); 34] = [
     (Algorithm::Exhaustive, BITPACK, Runs::Threads(1)),
     (Algorithm::Exhaustive, DENSE, Runs::Threads(2)),
     (Algorithm::Conjunction, BITPACK, Runs::Threads(1)),
@@ -42,6 +42,11 @@ const ENGINES: [(Algorithm, Lists, Runs); 29] = [
     (Algorithm::Auto, ELIAS_FANO, Runs::Device),
     (Algorithm::Auto, PFOR, Runs::Uploading),
     (Algorithm::Auto, RICE, Runs::Device),
+    (Algorithm::Auto, DENSE, Runs::Host),
+    (Algorithm::Auto, PFOR, Runs::Host),
+    (Algorithm::Auto, DENSE, Runs::Cached),
+    (Algorithm::Auto, BITPACK, Runs::Cached),
+    (Algorithm::TermAtATime, DENSE, Runs::Cached),
     (Algorithm::TermAtATime, DENSE, Runs::Device),
     (Algorithm::TermAtATime, BITPACK, Runs::Uploading),
     (Algorithm::MergePath, ELIAS_FANO, Runs::Device),

@@ -7,6 +7,7 @@ use super::terms::ListSpan;
 use crate::format::IndexError;
 use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP};
 use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A memory-mapped segment. Opening it reads only the header.
@@ -92,6 +93,13 @@ impl Segment {
     /// The bytes of a section; empty if the segment lacks it.
     pub fn section(&self, section: Section) -> &[u8] {
         &self.sections[section as usize - 1]
+    }
+
+    /// The bytes of the file that a section has; empty if the segment lacks it.
+    pub fn section_range(&self, section: Section) -> Range<usize> {
+        let entry = self.header.entry(section).map(|entry| (entry.offset as usize, entry.length as usize));
+        let (start, length) = entry.unwrap_or((0, 0));
+        start..start + length
     }
 
     /// An error about a section of this file.

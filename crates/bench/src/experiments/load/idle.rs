@@ -5,6 +5,7 @@ use lanner_gpu::device::{Address, Allocation, Command, Device, Properties, Side,
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
 use std::mem::offset_of;
+use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -60,6 +61,14 @@ impl Device for Idle {
     fn free(&self, allocation: Allocation) {
         self.lock().retain(|&(start, _)| start != allocation.address.0);
         self.memory.free(allocation);
+    }
+
+    fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError> {
+        self.memory.register(host, bytes)
+    }
+
+    fn unregister(&self, host: NonNull<u8>) {
+        self.memory.unregister(host);
     }
 
     fn submit(&self, stream: Stream, commands: &[Command<'_>]) -> Result<(), GpuError> {

@@ -16,16 +16,15 @@ pub enum Route {
     GpuSingle,
     /// In a large batch on the GPU, with resident lists: its share of the time of the batch.
     GpuBatch,
-    /// In a large batch on the GPU that uploads its lists: its share of the time of the batch.
-    GpuUpload,
-    /// Alone on the GPU, with its lists uploaded for it.
-    GpuUploadSingle,
+    /// In a large batch on the GPU that reads its lists in host memory, or uploads them: its share of the time of the batch.
+    GpuHost,
+    /// Alone on the GPU, with its lists in host memory.
+    GpuHostSingle,
 }
 
 impl Route {
     /// Every route.
-    pub const ALL: [Route; 5] =
-        [Route::Cpu, Route::GpuSingle, Route::GpuBatch, Route::GpuUpload, Route::GpuUploadSingle];
+    pub const ALL: [Route; 5] = [Route::Cpu, Route::GpuSingle, Route::GpuBatch, Route::GpuHost, Route::GpuHostSingle];
 
     /// Its name in files and tables.
     pub fn name(self) -> &'static str {
@@ -33,8 +32,8 @@ impl Route {
             Route::Cpu => "cpu",
             Route::GpuSingle => "gpu-single",
             Route::GpuBatch => "gpu-batch",
-            Route::GpuUpload => "gpu-upload",
-            Route::GpuUploadSingle => "gpu-upload-single",
+            Route::GpuHost => "gpu-host",
+            Route::GpuHostSingle => "gpu-host-single",
         }
     }
 }
@@ -43,6 +42,15 @@ impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// Whether a GPU answers a plan alone or with many others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// Alone.
+    Alone,
+    /// In a large batch.
+    InBatch,
 }
 
 /// Both operations, in the order of [`Costs`]'s tables.
@@ -116,6 +124,24 @@ impl Costs {
             modelled.nanoseconds[index_of(operation)] = self.model_ns(features, route, operation) as f32;
         }
         modelled
+    }
+
+    /// The prediction without correction for a plan on the GPU that reads a share of its bytes in host memory: between
+    /// those of the routes with all lists resident and with none. The nearer of both learns from the time that it takes.
+    pub fn modelled_on_gpu(&self, features: &Features, missing: f64, together: Together) -> (Modelled, Route) {
+        let [resident, host] = match together {
+            Together::Alone => [Route::GpuSingle, Route::GpuHostSingle],
+            Together::InBatch => [Route::GpuBatch, Route::GpuHost],
+        };
+        let route = if missing > 0.5 { host } else { resident };
+        // Both models only where both count: an idle core has neither in its caches.
+        if missing <= 0.0 || missing >= 1.0 {
+            return (self.modelled(features, route), route);
+        }
+        let [one, other] = [resident, host].map(|route| self.modelled(features, route).nanoseconds);
+        let between = |(one, other): (f32, f32)| one + (other - one) * missing as f32;
+        let nanoseconds = [between((one[0], other[0])), between((one[1], other[1]))];
+        (Modelled { nanoseconds }, route)
     }
 
     /// A prediction with what was learnt meanwhile.

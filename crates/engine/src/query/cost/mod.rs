@@ -17,14 +17,16 @@ mod fit;
 mod model;
 mod quality;
 mod stored;
+mod traffic;
 
 pub use coarse::{cpu_time, device_stage_work};
-pub use costs::{Costs, Modelled, Route};
+pub use costs::{Costs, Modelled, Route, Together};
 pub use features::Features;
 pub use fit::Sample;
 pub use model::Model;
 pub use quality::{Metric, mean_relative_error, r_squared};
 pub use stored::{CostsError, FORMAT};
+pub use traffic::{PlanTraffic, Traffic};
 
 use std::time::Duration;
 

@@ -90,13 +90,13 @@ impl Model {
                 weights[work] = per_work;
                 700.0
             }
-            Route::GpuUpload => {
+            Route::GpuHost => {
                 weights[work] = per_work;
                 weights[bytes] = 1.0 / 18.0;
                 700.0
             }
             // A few threads copy one query's lists, and no other query shares them.
-            Route::GpuUploadSingle => {
+            Route::GpuHostSingle => {
                 weights[work] = 0.002;
                 weights[bytes] = 1.0 / 6.0;
                 100_000.0
@@ -161,7 +161,7 @@ mod tests {
         for operation in [Operation::And, Operation::Or] {
             assert_eq!(predicted(Route::Cpu, operation), 7000.0, "the coarse prediction");
             assert!((25_000.0..35_000.0).contains(&predicted(Route::GpuSingle, operation)));
-            assert!((200_000.0..250_000.0).contains(&predicted(Route::GpuUpload, operation)));
+            assert!((200_000.0..250_000.0).contains(&predicted(Route::GpuHost, operation)));
         }
         assert!((3000.0..4000.0).contains(&predicted(Route::GpuBatch, Operation::Or)));
     }

@@ -1,0 +1,761 @@
+//! Which pieces of lists are in device memory: a cache that learns from what batches read. Pure: it decides, and
+//! `transfer.rs` copies; so it can be tested from tables and replay a recorded log.
+//!
+//! **What a piece is worth.** Every visit of a list adds the bytes that the plan is predicted to read of each of its
+//! pieces (`query/cost/traffic.rs`): that is what crosses the bus while the piece is in host memory. The sum is the
+//! piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`] plans: frequencies as in TinyLFU, without its reset
+//! and without sketches, because a list that is visited has an entry here anyway.
+//!
+//! **Admission.** Directories and bounds of chunks are wanted with their first visit, other pieces with the second, since
+//! most lists of a log are visited once and copying them would take the bus as long as reading them. While there is
+//! free memory, what is wanted is admitted. Later it has to be worth more than the pieces in its place (`arena.rs`), by
+//! a factor of [`ADVANTAGE`], which keeps equals from replacing each other. Most visits of pieces that are not resident do
+//! not get as far: after a piece was not admitted, those that are worth less for their length are not wanted either, for
+//! a while.
+//!
+//! **What a batch names stays.** A batch is numbered when its rows get addresses. A piece that is evicted is named by no
+//! later batch, and its memory is written only after all earlier ones have ended. A piece that is copied is named by
+//! batches from when the copy has ended.
+
+use super::arena::{Arena, Place};
+use super::piece::Piece;
+use crate::device::rows::{DensePlacement, SparsePlacement};
+use crate::query::cost::Traffic;
+use lanner_gpu::device::Address;
+use lanner_index::format::list::UNIT;
+use lanner_index::open::{Column, ListSpan};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+/// Plans after which a visit counts half.
+pub const HALF_LIFE: u32 = 8192;
+/// Heat is aged in steps of this many plans.
+const EPOCH: u64 = 64;
+/// How much more a piece must be worth than those that it replaces.
+const ADVANTAGE: f32 = 1.2;
+/// A piece that had this share of a visit's traffic as heat before was visited not long ago.
+const SECOND_VISIT: f32 = 0.2;
+/// By how much the bar falls with each epoch.
+const BAR_FALLS: f32 = 0.95;
+/// The most pieces that are wanted at a time.
+const MOST_WANTED: usize = 1024;
+/// The most pieces that are considered in one round.
+const MOST_CONSIDERED: usize = 128;
+/// A piece has at most this share of the memory; of longer ones, the first blocks are admitted.
+const LARGEST_SHARE: usize = 8;
+/// Entries without heat are forgotten when there are this many more lists than at the last time.
+const FORGOTTEN_EVERY: usize = 1 << 16;
+
+/// What may be in device memory, for tests and measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Everything, and lists as a whole if all of them fit.
+    #[default]
+    All,
+    /// Every piece, but no list as a whole, even if all fit.
+    Pieces,
+    /// Directories and bounds of chunks.
+    Directories,
+    /// Nothing: lists are read in host memory.
+    Nothing,
+}
+
+/// The index that a list belongs to, as the cache numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SegmentNumber(pub u32);
+
+/// A long list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListKey {
+    pub segment: SegmentNumber,
+    pub start: usize,
+}
+
+/// A piece of a list.
+pub type PieceKey = (ListKey, Piece);
+
+/// A piece that is to be copied to the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    pub key: PieceKey,
+    pub span: ListSpan,
+    /// The bytes of the list.
+    pub range: Range<usize>,
+    pub place: Place,
+    /// No batch with a smaller number may be in flight when the copy begins.
+    after: u64,
+}
+
+/// What the cache has done, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CacheReport {
+    /// Pieces that batches named while they were resident.
+    pub hits: u64,
+    /// Pieces that batches named while they were not.
+    pub misses: u64,
+    /// Bytes that batches were predicted to read in host memory.
+    pub bytes_across_bus: f64,
+    /// Pieces that became resident.
+    pub admitted: u64,
+    /// Pieces that were evicted.
+    pub evictions: u64,
+    /// Device memory of the cache.
+    pub memory_bytes: u64,
+    /// How much of it is in use.
+    pub resident_bytes: u64,
+}
+
+type Lists = HashMap<ListKey, Entry, BuildHasherDefault<KeyHasher>>;
+
+/// Where a list was when a batch named it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Visited<P> {
+    pub placement: P,
+    /// Bytes that are predicted to be read in host memory.
+    pub bytes: f32,
+    /// Whether nothing is: all that the batch reads is in device memory.
+    pub is_resident: bool,
+}
+
+/// The pieces of all lists of all indexes on a device.
+#[derive(Debug)]
+pub struct Cache {
+    keep: Keep,
+    arena: Arena<PieceKey>,
+    /// The address of each extent of the arena.
+    extents: Vec<Address>,
+    lists: Lists,
+    forget_from: usize,
+    /// Plans so far.
+    plans: u64,
+    /// By how much heat shrinks in a number of epochs.
+    aging: [f32; 256],
+    /// Pieces that are worth less for each byte are not wanted.
+    bar: f32,
+    bar_epoch: u32,
+    wanted: Vec<PieceKey>,
+    /// Moves that wait until their memory is not read any more.
+    waiting: Vec<Move>,
+    next_batch: u64,
+    in_flight: BTreeSet<u64>,
+    /// Memory that was in use may be read by batches with smaller numbers.
+    evicted_before: u64,
+    report: CacheReport,
+}
+
+#[derive(Debug)]
+struct Entry {
+    span: ListSpan,
+    items: Items,
+}
+
+#[derive(Debug)]
+enum Items {
+    Sparse([Item; Piece::SPARSE]),
+    Dense(Box<[Item; Piece::DENSE]>),
+}
+
+/// What is known of a piece.
+#[derive(Clone, Copy, Debug, Default)]
+struct Item {
+    heat: f32,
+    /// When the heat was last aged.
+    epoch: u32,
+    /// How many bytes it has; 0 while that is not known.
+    bytes: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    #[default]
+    Absent,
+    Wanted,
+    Coming,
+    Resident(Resident),
+    /// The list has no such piece: nothing is read of it.
+    Empty,
+    /// It is longer than the memory allows, or cannot be read.
+    Refused,
+}
+
+/// A piece in device memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Resident {
+    place: Place,
+    /// The address of the first byte of a list that would lie there as a whole.
+    list: Address,
+    /// Of blocks: the units that are resident, from the first block on.
+    split: u32,
+}
+
+impl Cache {
+    pub fn new(keep: Keep) -> Cache {
+        let halved = |epochs: usize| 0.5f32.powf((epochs as u64 * EPOCH) as f32 / HALF_LIFE as f32);
+        Cache {
+            keep,
+            arena: Arena::default(),
+            extents: Vec::new(),
+            lists: HashMap::default(),
+            forget_from: FORGOTTEN_EVERY,
+            plans: 0,
+            aging: std::array::from_fn(halved),
+            bar: 0.0,
+            bar_epoch: 0,
+            wanted: Vec::new(),
+            waiting: Vec::new(),
+            next_batch: 0,
+            in_flight: BTreeSet::new(),
+            evicted_before: 0,
+            report: CacheReport::default(),
+        }
+    }
+
+    /// Adds device memory, which the caller keeps until [`Cache::drop_free`] returns its number.
+    pub fn add_memory(&mut self, address: Address, bytes: usize) {
+        self.arena.add(bytes);
+        self.extents.push(address);
+    }
+
+    /// The numbers of the extents of memory that hold nothing, and are not used any more.
+    pub fn drop_free(&mut self) -> Vec<usize> {
+        self.arena.drop_free()
+    }
+
+    /// The bytes of device memory that it has.
+    pub fn memory(&self) -> usize {
+        self.arena.bytes()
+    }
+
+    pub fn report(&self) -> CacheReport {
+        let (memory_bytes, resident_bytes) = (self.arena.bytes() as u64, self.arena.used() as u64);
+        CacheReport { memory_bytes, resident_bytes, ..self.report }
+    }
+
+    /// Whether nothing is wanted, and nothing waits to be copied.
+    pub fn is_settled(&self) -> bool {
+        self.wanted.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Begins a batch of this many plans, and returns its number.
+    pub fn begin_batch(&mut self, plans: usize) -> u64 {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        self.in_flight.insert(number);
+        self.plans += plans as u64;
+        number
+    }
+
+    /// A batch has ended: it reads no piece any more.
+    pub fn end_batch(&mut self, number: u64) {
+        self.in_flight.remove(&number);
+    }
+
+    /// Where the pieces of a sparse list are now: those that are not resident, in the list at `host`. Counts the visit.
+    pub fn visit_sparse(
+        &mut self,
+        key: ListKey,
+        span: ListSpan,
+        traffic: &Traffic,
+        host: Address,
+    ) -> Visited<SparsePlacement> {
+        let (lists, mut visit) = self.visit(key);
+        let entry = lists.entry(key).or_insert_with(|| Entry { span, items: Items::Sparse(Default::default()) });
+        let Items::Sparse([directory, blocks]) = &mut entry.items else {
+            unreachable!("a list is sparse or dense for as long as its index is open");
+        };
+        let directory = visit.item(directory, Piece::Directory, traffic.directory);
+        let blocks = visit.item(blocks, Piece::Blocks, traffic.blocks);
+        let placement = SparsePlacement {
+            directory: directory.map_or(host, |it| it.list),
+            head: blocks.map_or(host, |it| it.list),
+            tail: blocks.filter(|it| it.split == u32::MAX).map_or(host, |it| it.list),
+            split: blocks.map_or(0, |it| it.split),
+        };
+        let is_resident = visit.is_resident && placement.split == u32::MAX;
+        Visited { placement, bytes: visit.bytes, is_resident }
+    }
+
+    /// The same for a dense list, of which the values of a column are read.
+    pub fn visit_dense(
+        &mut self,
+        key: ListKey,
+        span: ListSpan,
+        column: Column,
+        traffic: &Traffic,
+        host: Address,
+    ) -> Visited<DensePlacement> {
+        let (lists, mut visit) = self.visit(key);
+        let entry = lists.entry(key).or_insert_with(|| Entry { span, items: Items::Dense(Box::default()) });
+        let Items::Dense(items) = &mut entry.items else {
+            unreachable!("a list is sparse or dense for as long as its index is open");
+        };
+        let mut place = |piece: Piece, traffic: f32| {
+            visit.item(&mut items[piece as usize - Piece::SPARSE], piece, traffic).map(|it| it.list)
+        };
+        let [ranks, bounds, words] = [
+            place(Piece::Ranks, traffic.ranks),
+            place(Piece::bounds(column), traffic.bounds),
+            place(Piece::Words, traffic.words),
+        ];
+        let placement = DensePlacement {
+            is_resident: ranks.is_some() && bounds.is_some() && words.is_some(),
+            ranks: ranks.unwrap_or(host),
+            bounds: bounds.unwrap_or(host),
+            words: words.unwrap_or(host),
+            values: place(Piece::values(column), traffic.values).unwrap_or(host),
+            exceptions: place(Piece::Exceptions, traffic.values / 16.0).unwrap_or(host),
+        };
+        Visited { placement, bytes: visit.bytes, is_resident: visit.is_resident }
+    }
+
+    /// The lists, and what a visit changes beside them.
+    fn visit(&mut self, list: ListKey) -> (&mut Lists, Visit<'_>) {
+        let Cache { lists, aging, wanted, report, keep, bar, plans, .. } = self;
+        let (now, keep, bar) = (epoch_of(*plans), *keep, *bar);
+        (lists, Visit { list, now, aging, keep, bar, wanted, report, bytes: 0.0, is_resident: true })
+    }
+
+    /// Decides which of the wanted pieces are copied, and returns those that are evicted for them. `range_of` says which
+    /// bytes of its list a piece has, of a long one no more than it is told; `None` if it cannot be kept.
+    pub fn decide(&mut self, range_of: impl Fn(&PieceKey, ListSpan, usize) -> Option<Range<usize>>) -> Vec<PieceKey> {
+        let (mut wanted, mut evicted) = (std::mem::take(&mut self.wanted), Vec::new());
+        self.lower_bar();
+        // The hottest for their length come first.
+        wanted.sort_by(|one, other| self.density(other).total_cmp(&self.density(one)));
+        let later = wanted.split_off(wanted.len().min(MOST_CONSIDERED));
+        for key in wanted {
+            let Some(span) = self.lists.get(&key.0).map(|entry| entry.span) else {
+                continue;
+            };
+            let state = match range_of(&key, span, self.arena.bytes() / LARGEST_SHARE) {
+                None => State::Refused,
+                Some(range) if range.is_empty() => State::Empty,
+                Some(range) => {
+                    if let Some(item) = self.item_mut(&key) {
+                        item.bytes = range.len() as u32;
+                    }
+                    match self.admit(key, span, range, &mut evicted) {
+                        true => State::Coming,
+                        false => State::Absent,
+                    }
+                }
+            };
+            self.set_state(&key, state);
+        }
+        // There will be other visits of the rest.
+        later.iter().for_each(|key| self.set_state(key, State::Absent));
+        self.forget_cold();
+        evicted
+    }
+
+    /// What a piece is worth for each byte.
+    fn density(&self, key: &PieceKey) -> f32 {
+        let bytes = self.lists.get(&key.0).map_or(0, |entry| match entry.item(key.1).bytes {
+            0 => entry.span.bytes(),
+            known => known as usize,
+        });
+        self.heat(key) / bytes.max(1) as f32
+    }
+
+    /// Finds memory for a piece, if it is worth more than those whose memory it needs.
+    fn admit(&mut self, key: PieceKey, span: ListSpan, range: Range<usize>, evicted: &mut Vec<PieceKey>) -> bool {
+        let (heat, bytes) = (self.heat(&key), range.len());
+        let place = self.arena.take(bytes).or_else(|| {
+            let Cache { arena, lists, aging, plans, .. } = self;
+            let now = epoch_of(*plans);
+            let worth = |key: &PieceKey| lists.get(&key.0).map_or(0.0, |entry| entry.item(key.1).aged(now, aging));
+            let eviction = arena.cheapest(bytes, heat / ADVANTAGE, worth)?;
+            arena.evict(eviction.place);
+            self.evicted_before = self.next_batch;
+            self.report.evictions += eviction.pieces.len() as u64;
+            eviction.pieces.iter().for_each(|piece| self.set_state(piece, State::Absent));
+            evicted.extend(eviction.pieces);
+            Some(eviction.place)
+        });
+        let Some(place) = place else {
+            self.bar = self.bar.max(heat / bytes as f32);
+            return false;
+        };
+        // Free memory may have been in use a moment ago.
+        let after = self.evicted_before;
+        self.waiting.push(Move { key, span, range, place, after });
+        true
+    }
+
+    /// The moves whose memory no batch in flight reads, of at most this many bytes unless the first has more.
+    pub fn take_moves(&mut self, most_bytes: usize) -> Vec<Move> {
+        let oldest = self.in_flight.first().copied().unwrap_or(u64::MAX);
+        let (mut bytes, mut taken) = (0, Vec::new());
+        self.waiting.retain(|it| {
+            let is_taken = it.after <= oldest && (bytes == 0 || bytes + it.range.len() <= most_bytes);
+            if is_taken {
+                bytes += it.range.len();
+                taken.push(it.clone());
+            }
+            !is_taken
+        });
+        taken
+    }
+
+    /// Where a piece is copied to.
+    pub fn address(&self, place: &Place) -> Address {
+        self.extents[place.start.extent].plus(place.start.byte)
+    }
+
+    /// A piece was copied: batches from now on read it in device memory.
+    pub fn publish(&mut self, it: &Move) {
+        let list = Address(self.address(&it.place).0.wrapping_sub(it.range.start as u64));
+        let has_end = it.range.end >= it.span.bytes();
+        let split = if has_end || it.key.1 != Piece::Blocks { u32::MAX } else { (it.range.len() / UNIT) as u32 };
+        let Some(item) = self.item_mut(&it.key) else {
+            return self.arena.free(it.place);
+        };
+        item.state = State::Resident(Resident { place: it.place, list, split });
+        self.arena.own(it.place, it.key);
+        self.report.admitted += 1;
+    }
+
+    /// A piece was not copied.
+    pub fn abandon(&mut self, it: &Move) {
+        self.arena.free(it.place);
+        self.set_state(&it.key, State::Absent);
+    }
+
+    /// Forgets an index. None of its batches is in flight.
+    pub fn forget(&mut self, segment: SegmentNumber) {
+        let Cache { arena, lists, wanted, waiting, .. } = self;
+        lists.retain(|key, entry| {
+            let is_kept = key.segment != segment;
+            if !is_kept {
+                entry.resident().for_each(|resident| arena.free(resident.place));
+            }
+            is_kept
+        });
+        wanted.retain(|key| key.0.segment != segment);
+        waiting.retain(|it| {
+            let is_kept = it.key.0.segment != segment;
+            if !is_kept {
+                arena.free(it.place);
+            }
+            is_kept
+        });
+    }
+
+    /// Whether a piece is resident.
+    #[cfg(test)]
+    fn is_resident(&self, key: &PieceKey) -> bool {
+        self.lists.get(&key.0).is_some_and(|entry| matches!(entry.item(key.1).state, State::Resident(_)))
+    }
+
+    fn heat(&self, key: &PieceKey) -> f32 {
+        self.lists.get(&key.0).map_or(0.0, |entry| entry.item(key.1).aged(epoch_of(self.plans), &self.aging))
+    }
+
+    fn item_mut(&mut self, (list, piece): &PieceKey) -> Option<&mut Item> {
+        self.lists.get_mut(list).map(|entry| entry.item_mut(*piece))
+    }
+
+    fn set_state(&mut self, key: &PieceKey, state: State) {
+        if let Some(item) = self.item_mut(key) {
+            item.state = state;
+        }
+    }
+
+    fn lower_bar(&mut self) {
+        let now = epoch_of(self.plans);
+        self.bar *= BAR_FALLS.powi(now.saturating_sub(self.bar_epoch).min(1000) as i32);
+        self.bar_epoch = now;
+    }
+
+    /// Forgets lists that were not visited for long, once there are many more than before.
+    fn forget_cold(&mut self) {
+        if self.lists.len() < self.forget_from {
+            return;
+        }
+        let (now, aging) = (epoch_of(self.plans), self.aging);
+        let is_kept = |item: &Item| {
+            !matches!(item.state, State::Absent | State::Empty | State::Refused) || item.aged(now, &aging) > 0.0
+        };
+        self.lists.retain(|_, entry| entry.items().iter().any(is_kept));
+        self.forget_from = self.lists.len() + FORGOTTEN_EVERY;
+    }
+}
+
+/// A visit of a list: what it changes beside the entry of the list.
+struct Visit<'a> {
+    list: ListKey,
+    now: u32,
+    aging: &'a [f32; 256],
+    keep: Keep,
+    bar: f32,
+    wanted: &'a mut Vec<PieceKey>,
+    report: &'a mut CacheReport,
+    /// Bytes that are predicted to be read in host memory.
+    bytes: f32,
+    /// Whether all pieces so far are in device memory.
+    is_resident: bool,
+}
+
+impl Visit<'_> {
+    /// Counts a visit of a piece of which this many bytes are read; returns where it is resident, if it is.
+    fn item(&mut self, item: &mut Item, piece: Piece, traffic: f32) -> Option<Resident> {
+        let before = item.aged(self.now, self.aging);
+        (item.heat, item.epoch) = (before + traffic, self.now);
+        if let State::Resident(resident) = item.state {
+            self.report.hits += 1;
+            return Some(resident);
+        }
+        if item.state == State::Empty {
+            return None;
+        }
+        self.is_resident = false;
+        self.report.misses += 1;
+        self.bytes += traffic;
+        self.report.bytes_across_bus += f64::from(traffic);
+        let may_be_kept = match self.keep {
+            Keep::All | Keep::Pieces => true,
+            Keep::Directories => piece.is_directory(),
+            Keep::Nothing => false,
+        };
+        let is_known = piece.is_directory() || before >= SECOND_VISIT * traffic;
+        let is_worth_it = is_known && item.heat > self.bar * item.bytes as f32;
+        let may_be_wanted = traffic > 0.0 && item.state == State::Absent && self.wanted.len() < MOST_WANTED;
+        if may_be_kept && may_be_wanted && is_worth_it {
+            item.state = State::Wanted;
+            self.wanted.push((self.list, piece));
+        }
+        None
+    }
+}
+
+impl Item {
+    /// Its heat now.
+    fn aged(&self, now: u32, aging: &[f32; 256]) -> f32 {
+        self.heat * aging.get((now - self.epoch) as usize).copied().unwrap_or(0.0)
+    }
+}
+
+impl Entry {
+    fn items(&self) -> &[Item] {
+        match &self.items {
+            Items::Sparse(items) => items,
+            Items::Dense(items) => &items[..],
+        }
+    }
+
+    /// The item of a piece that its kind of list has.
+    fn item(&self, piece: Piece) -> &Item {
+        match &self.items {
+            Items::Sparse(items) => &items[piece as usize],
+            Items::Dense(items) => &items[piece as usize - Piece::SPARSE],
+        }
+    }
+
+    fn item_mut(&mut self, piece: Piece) -> &mut Item {
+        match &mut self.items {
+            Items::Sparse(items) => &mut items[piece as usize],
+            Items::Dense(items) => &mut items[piece as usize - Piece::SPARSE],
+        }
+    }
+
+    fn resident(&self) -> impl Iterator<Item = Resident> {
+        self.items().iter().filter_map(|item| match item.state {
+            State::Resident(resident) => Some(resident),
+            _ => None,
+        })
+    }
+}
+
+fn epoch_of(plans: u64) -> u32 {
+    (plans / EPOCH) as u32
+}
+
+/// Keys are multiples of 16 with a small number: one multiplication spreads them.
+#[derive(Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers");
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = self.0.wrapping_add(u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        let product = (self.0 ^ number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = product ^ product >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 1 << 20;
+
+    fn key(list: usize) -> ListKey {
+        ListKey { segment: SegmentNumber(0), start: 16 * list }
+    }
+
+    /// A list of 4,096 bytes, of which 128 are the directory.
+    fn span(list: usize) -> ListSpan {
+        ListSpan { is_long: true, start: 16 * list, end: 16 * list + 4096 }
+    }
+
+    fn range_of(key: &PieceKey, _: ListSpan, most: usize) -> Option<Range<usize>> {
+        Some(match key.1 {
+            Piece::Directory => 0..128,
+            _ => 128..4096.min(128 + most),
+        })
+    }
+
+    fn cache(bytes: usize) -> Cache {
+        let mut cache = Cache::new(Keep::All);
+        cache.add_memory(Address(1 << 40), bytes);
+        cache
+    }
+
+    /// A batch of one plan that reads a list as a whole; then all that was decided is copied.
+    fn visit(cache: &mut Cache, list: usize) -> (SparsePlacement, f32) {
+        let number = cache.begin_batch(1);
+        let traffic = Traffic { directory: 128.0, blocks: 3968.0, ..Traffic::default() };
+        let visited = cache.visit_sparse(key(list), span(list), &traffic, Address(4096 + 16 * list as u64));
+        cache.end_batch(number);
+        settle(cache);
+        (visited.placement, visited.bytes)
+    }
+
+    fn visit_times(cache: &mut Cache, list: usize, times: usize) {
+        for _ in 0..times {
+            visit(cache, list);
+        }
+    }
+
+    fn settle(cache: &mut Cache) {
+        cache.decide(range_of);
+        cache.take_moves(usize::MAX).iter().for_each(|it| cache.publish(it));
+    }
+
+    #[test]
+    fn a_directory_becomes_resident_with_the_first_visit_and_blocks_with_the_second() {
+        let mut cache = cache(BYTES);
+        let host = Address(4096 + 16);
+        let absent = SparsePlacement { directory: host, head: host, tail: host, split: 0 };
+        assert_eq!(visit(&mut cache, 1), (absent, 4096.0));
+        let (second, bytes) = visit(&mut cache, 1);
+        assert!(second.directory != host && second.head == host && second.split == 0 && bytes == 3968.0);
+        let (third, bytes) = visit(&mut cache, 1);
+        assert!(third.head != host && third.tail == third.head && third.split == u32::MAX && bytes == 0.0);
+        let report = cache.report();
+        assert_eq!((report.hits, report.misses, report.admitted, report.resident_bytes), (3, 3, 2, 4096));
+        assert_eq!(report.bytes_across_bus, 4096.0 + 3968.0);
+        // A piece lies where its list would.
+        assert_eq!(third.head.plus(128).0 % 128, 0);
+    }
+
+    #[test]
+    fn what_is_read_most_replaces_what_is_read_least_and_nothing_replaces_its_equal() {
+        // Memory for the blocks of eight lists, and directories.
+        let mut cache = cache(9 * 4096);
+        for round in 0..40 {
+            (0..8).for_each(|list| visit_times(&mut cache, list, 1));
+            if round > 2 {
+                assert_eq!(cache.report().evictions, 0, "all fit");
+            }
+        }
+        // Another one that is read as often comes and goes; the eight stay.
+        let resident = |cache: &Cache, list: usize| cache.is_resident(&(key(list), Piece::Blocks));
+        for _ in 0..3 {
+            (0..9).for_each(|list| visit_times(&mut cache, list, 1));
+        }
+        assert_eq!((0..8).filter(|&list| resident(&cache, list)).count(), 8);
+        // One that is read far more often comes in.
+        for _ in 0..200 {
+            visit(&mut cache, 20);
+            visit(&mut cache, 3);
+        }
+        assert!(resident(&cache, 20) && resident(&cache, 3));
+    }
+
+    #[test]
+    fn after_the_hot_lists_change_the_new_ones_are_resident_within_two_half_lives() {
+        let mut cache = cache(64 * 4096);
+        let read = |cache: &mut Cache, from: usize| {
+            let before = cache.report();
+            for number in 0..HALF_LIFE as usize {
+                visit(cache, from + number * 7919 % 56);
+            }
+            let after = cache.report();
+            (after.hits - before.hits) as f64 / (after.hits + after.misses - before.hits - before.misses) as f64
+        };
+        assert!((read(&mut cache, 0), read(&mut cache, 0)).1 > 0.99);
+        read(&mut cache, 1000);
+        read(&mut cache, 1000);
+        assert!(read(&mut cache, 1000) > 0.95);
+    }
+
+    #[test]
+    fn memory_that_a_batch_in_flight_may_read_is_not_written() {
+        let mut cache = cache(9 * 4096);
+        (0..9).for_each(|list| visit_times(&mut cache, list, 3));
+        let batch = cache.begin_batch(1);
+        // While it runs, another list becomes much hotter.
+        let traffic = Traffic { directory: 128.0, blocks: 40_000.0, ..Traffic::default() };
+        for _ in 0..3 {
+            let number = cache.begin_batch(1);
+            cache.visit_sparse(key(20), span(20), &traffic, Address(1));
+            cache.end_batch(number);
+        }
+        let evicted = cache.decide(range_of);
+        let (list, _) = evicted[0];
+        let read = cache.visit_sparse(list, span(list.start / 16), &Traffic::default(), Address(2)).placement;
+        assert!(read.directory == Address(2) || read.head == Address(2), "later batches read it in host memory");
+        assert!(cache.take_moves(usize::MAX).is_empty());
+        cache.end_batch(batch);
+        let moves = cache.take_moves(usize::MAX);
+        assert!(moves.iter().any(|it| it.key == (key(20), Piece::Blocks)));
+        moves.iter().for_each(|it| cache.abandon(it));
+        assert!(!cache.is_resident(&(key(20), Piece::Blocks)));
+    }
+
+    #[test]
+    fn of_a_piece_that_is_too_long_the_first_blocks_are_resident() {
+        let mut cache = cache(8 * 1024);
+        visit_times(&mut cache, 1, 3);
+        let (placement, _) = visit(&mut cache, 1);
+        assert_eq!((placement.split, placement.tail), (1024 / 16, Address(4096 + 16)));
+        assert!(placement.head != placement.tail);
+    }
+
+    #[test]
+    fn an_index_that_is_forgotten_leaves_its_memory() {
+        let mut cache = cache(BYTES);
+        (0..9).for_each(|list| visit_times(&mut cache, list, 3));
+        assert!(cache.report().resident_bytes > 9 * 4000);
+        cache.forget(SegmentNumber(1));
+        assert!(cache.report().resident_bytes > 0);
+        let number = cache.begin_batch(1);
+        cache.visit_sparse(key(10), span(10), &Traffic { directory: 1.0, ..Traffic::default() }, Address(0));
+        cache.end_batch(number);
+        cache.decide(range_of);
+        cache.forget(SegmentNumber(0));
+        assert_eq!((cache.report().resident_bytes, cache.is_settled(), cache.drop_free()), (0, true, vec![0]));
+    }
+
+    #[test]
+    fn pieces_of_the_other_kinds_are_kept_only_if_they_may_be() {
+        for (keep, expected) in [(Keep::All, 2), (Keep::Directories, 1), (Keep::Nothing, 0)] {
+            let mut cache = Cache { keep, ..cache(BYTES) };
+            visit_times(&mut cache, 1, 4);
+            assert_eq!(cache.report().admitted, expected, "{keep:?}");
+        }
+    }
+}

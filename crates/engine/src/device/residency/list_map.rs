@@ -1,0 +1,115 @@
+//! Which pieces of lists are resident, as the threads that plan see it: a hint for predicted costs, never for answers.
+
+use super::piece::Piece;
+use crate::query::cost::{PlanTraffic, Traffic};
+use crate::query::plan::{Plan, PlannedList};
+use lanner_index::open::Column;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Lists that begin in the same bytes of the file share a number: those are so short that it matters little.
+const GRANULE: usize = 1024;
+
+/// A bit for each piece of a list.
+#[derive(Debug, Default)]
+pub struct ListMap {
+    /// Whether pieces are cached; if not, either all lists are resident or none is.
+    is_partial: AtomicBool,
+    /// By where lists begin; made when the first piece is resident.
+    granules: OnceLock<Box<[AtomicU8]>>,
+    bytes: usize,
+}
+
+impl ListMap {
+    /// For an index whose long lists have this many bytes.
+    pub fn new(bytes: usize) -> ListMap {
+        ListMap { bytes, ..ListMap::default() }
+    }
+
+    pub fn set_partial(&self, is_partial: bool) {
+        self.is_partial.store(is_partial, Ordering::Relaxed);
+    }
+
+    /// Whether pieces are cached.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether a piece of the list that begins at a byte is resident.
+    pub fn set(&self, start: usize, piece: Piece, is_resident: bool) {
+        let granules = self.granules.get_or_init(|| (0..self.bytes / GRANULE + 1).map(|_| AtomicU8::new(0)).collect());
+        if let Some(granule) = granules.get(start / GRANULE) {
+            match is_resident {
+                true => granule.fetch_or(bit(piece), Ordering::Relaxed),
+                false => granule.fetch_and(!bit(piece), Ordering::Relaxed),
+            };
+        }
+    }
+
+    /// The share of what a plan is predicted to read that lies in host memory.
+    pub fn missing_share(&self, plan: &Plan) -> f64 {
+        if !self.is_partial() {
+            return 0.0;
+        }
+        let (traffic, column) = (PlanTraffic::of(plan), plan.score.column());
+        let (mut missing, mut all) = (0.0, 0.0);
+        for list in plan.lists.iter() {
+            let of_list = traffic.of_list(list);
+            all += of_list.sum();
+            missing += self.missing(list, column, &of_list);
+        }
+        f64::from(if all > 0.0 { missing / all } else { 0.0 })
+    }
+
+    /// The bytes of a list that are read in host memory.
+    fn missing(&self, list: &PlannedList, column: Column, traffic: &Traffic) -> f32 {
+        let granule = self.granules.get().filter(|_| list.span.is_long);
+        let bits = granule.and_then(|granules| granules.get(list.span.start / GRANULE));
+        let bits = bits.map_or(0, |bits| bits.load(Ordering::Relaxed));
+        let absent = |piece: Piece, bytes: f32| if bits & bit(piece) == 0 { bytes } else { 0.0 };
+        match list.is_dense {
+            false => absent(Piece::Directory, traffic.directory) + absent(Piece::Blocks, traffic.blocks),
+            true => {
+                absent(Piece::bounds(column), traffic.bounds)
+                    + absent(Piece::Words, traffic.words)
+                    + absent(Piece::Ranks, traffic.ranks)
+                    + absent(Piece::values(column), traffic.values)
+            }
+        }
+    }
+}
+
+/// Pieces of sparse and of dense lists have the same bits.
+fn bit(piece: Piece) -> u8 {
+    let number = piece as usize;
+    1 << if number < Piece::SPARSE { number } else { number - Piece::SPARSE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::plan::tests::plan_of_lists;
+    use lanner_index::open::ListSpan;
+
+    #[test]
+    fn a_plan_misses_what_is_not_resident_of_its_lists() {
+        let plan = plan_of_lists(&[12_800, 12_800]);
+        let place = |(number, list): (usize, &PlannedList)| {
+            let start = number * 100 * GRANULE;
+            PlannedList { span: ListSpan { is_long: true, start, end: start + 25_600 }, ..list.clone() }
+        };
+        let plan = Plan { lists: plan.lists.iter().enumerate().map(place).collect(), ..plan };
+        let map = ListMap::new(1 << 20);
+        assert_eq!(map.missing_share(&plan), 0.0, "nothing is said to be cached");
+        map.set_partial(true);
+        assert_eq!(map.missing_share(&plan), 1.0);
+        map.set(0, Piece::Directory, true);
+        map.set(0, Piece::Blocks, true);
+        assert!((map.missing_share(&plan) - 0.5).abs() < 1e-6);
+        map.set(100 * GRANULE, Piece::Blocks, true);
+        assert!((0.01..0.1).contains(&map.missing_share(&plan)));
+        map.set(0, Piece::Blocks, false);
+        assert!((0.45..0.6).contains(&map.missing_share(&plan)));
+        map.set(usize::MAX, Piece::Blocks, true);
+    }
+}

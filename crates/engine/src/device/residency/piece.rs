@@ -1,0 +1,93 @@
+//! The pieces of a list: what becomes resident by itself.
+
+use lanner_index::format::list::UNIT;
+use lanner_index::open::{Column, ListLayout};
+use std::ops::Range;
+
+/// A piece of a long list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Piece {
+    /// Of a sparse list: everything before its first block.
+    Directory,
+    /// Of a sparse list: its blocks, with what they share.
+    Blocks,
+    /// Of a dense list: the ranks of windows and chunks.
+    Ranks,
+    /// Of a dense list: its words.
+    Words,
+    /// Of a dense list: the bounds of chunks for frequencies.
+    FrequencyBounds,
+    /// Of a dense list: the bounds of chunks for impacts.
+    ImpactBounds,
+    /// Of a dense list: its frequencies.
+    Frequencies,
+    /// Of a dense list: its impacts.
+    Impacts,
+    /// Of a dense list: its frequencies that do not fit their bits.
+    Exceptions,
+}
+
+impl Piece {
+    pub const ALL: [Piece; 9] = [
+        Piece::Directory,
+        Piece::Blocks,
+        Piece::Ranks,
+        Piece::Words,
+        Piece::FrequencyBounds,
+        Piece::ImpactBounds,
+        Piece::Frequencies,
+        Piece::Impacts,
+        Piece::Exceptions,
+    ];
+
+    /// The pieces of a sparse list.
+    pub const SPARSE: usize = 2;
+    /// The pieces of a dense list, which come after those of a sparse one.
+    pub const DENSE: usize = Piece::ALL.len() - Piece::SPARSE;
+
+    /// The bounds of chunks for a column.
+    pub fn bounds(column: Column) -> Piece {
+        match column {
+            Column::Frequency => Piece::FrequencyBounds,
+            Column::Impact => Piece::ImpactBounds,
+        }
+    }
+
+    /// The values of a column.
+    pub fn values(column: Column) -> Piece {
+        match column {
+            Column::Frequency => Piece::Frequencies,
+            Column::Impact => Piece::Impacts,
+        }
+    }
+
+    /// Whether the piece says which others have to be read: those are small, and every search begins with them.
+    pub fn is_directory(self) -> bool {
+        matches!(self, Piece::Directory | Piece::FrequencyBounds | Piece::ImpactBounds)
+    }
+
+    /// The bytes of the piece in a list of `length` bytes, from a multiple of 16 to one, so that they can be copied in
+    /// units; empty if the list has no such piece.
+    pub fn range(self, layout: &ListLayout, length: usize) -> Range<usize> {
+        let range = match (layout, self) {
+            (ListLayout::Long { layout, .. }, Piece::Directory) => 0..layout.payload(),
+            (ListLayout::Long { layout, .. }, Piece::Blocks) => layout.payload()..length,
+            (ListLayout::Dense { layout }, piece) => match piece {
+                Piece::Ranks => layout.window_rank()..layout.window_saturation(),
+                Piece::Words => layout.words()..layout.frequencies(),
+                Piece::FrequencyBounds => layout.chunk_saturation()..layout.chunk_impact(),
+                Piece::ImpactBounds => layout.chunk_impact()..layout.window_impact(),
+                Piece::Frequencies => layout.frequencies()..layout.impacts(),
+                Piece::Impacts => layout.impacts()..layout.exception_rank(),
+                Piece::Exceptions => layout.exception_rank()..layout.end(),
+                Piece::Directory | Piece::Blocks => 0..0,
+            },
+            _ => 0..0,
+        };
+        if range.is_empty() {
+            return 0..0;
+        }
+        let end = range.end.next_multiple_of(UNIT).min(length.next_multiple_of(UNIT));
+        range.start / UNIT * UNIT..end
+    }
+}
