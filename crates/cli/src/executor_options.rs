@@ -18,9 +18,14 @@ pub struct ExecutorOptions {
     /// predicted to be faster, whatever waits there), `cpu` or `gpu`
     #[arg(long, value_name = "NAME")]
     policy: Option<Policy>,
-    /// The GPU memory that may be used, such as 8GiB [default: all]
+    /// The GPU memory that may be used, such as 8GiB; of an index that does not fit, the GPU keeps what is read most and
+    /// reads the rest in host memory [default: all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     gpu_memory: Option<usize>,
+    /// The host memory in which the GPU may read lists, such as 16GiB: these pages of the index stay in memory. Lists
+    /// beyond it are copied for each query that needs them [default: half of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    gpu_host_memory: Option<usize>,
 }
 
 /// An executor by name.
@@ -49,8 +54,8 @@ impl ExecutorOptions {
             GpuOptions::simulator().ok_or_else(no_simulator)?
         } else if self.has(ExecutorName::Gpu) {
             GpuOptions::driver()
-        } else if self.gpu_memory.is_some() {
-            return Err(Failure::new("--gpu-memory needs --executor gpu; leave it out or choose that executor"));
+        } else if let Some(option) = self.gpu_option() {
+            return Err(Failure::new(format!("{option} needs --executor gpu; leave it out or choose that executor")));
         } else if matches!(self.policy, Some(Policy::Gpu | Policy::Best)) {
             return Err(Failure::new("the policy needs a GPU, and --executor names none; add gpu to it"));
         } else {
@@ -62,10 +67,25 @@ impl ExecutorOptions {
             false => gpu,
         };
         let gpu = gpu.threads(threads);
-        Ok(Some(match self.gpu_memory {
+        let gpu = match self.gpu_memory {
             Some(bytes) => gpu.memory(bytes as u64),
             None => gpu,
+        };
+        Ok(Some(match self.gpu_host_memory {
+            Some(bytes) => gpu.registered(bytes as u64),
+            None => gpu,
         }))
+    }
+
+    /// An option that is only for GPUs, if one was given.
+    fn gpu_option(&self) -> Option<&'static str> {
+        let options = [(self.gpu_memory, "--gpu-memory"), (self.gpu_host_memory, "--gpu-host-memory")];
+        options.iter().find_map(|(given, name)| given.map(|_| *name))
+    }
+
+    /// Whether any of these options was given.
+    pub fn names_any(&self) -> bool {
+        !self.executor.is_empty() || self.policy.is_some() || self.gpu_option().is_some()
     }
 
     /// Whether the GPU's kernels run on the CPU.
@@ -77,7 +97,7 @@ impl ExecutorOptions {
     pub fn names_gpu(&self) -> bool {
         !self.executor.is_empty() && (self.has(ExecutorName::Gpu) || self.is_simulated())
             || matches!(self.policy, Some(Policy::Gpu | Policy::Best))
-            || self.gpu_memory.is_some()
+            || self.gpu_option().is_some()
     }
 
     fn has(&self, name: ExecutorName) -> bool {

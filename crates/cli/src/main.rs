@@ -5,6 +5,7 @@ mod commands;
 mod demo_text;
 mod executor_options;
 mod failure;
+mod gpu_report;
 mod hits;
 mod list_sizes;
 mod progress;

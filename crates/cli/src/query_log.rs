@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::hits::{Answered, AnsweredQuery, Presenter};
 use crate::progress::Meter;
-use crate::quantity::{count, counted, duration};
+use crate::quantity::{bytes, count, counted, duration};
 use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
 use crate::terminal::tell;
@@ -116,7 +116,24 @@ impl QueryLog<'_> {
         };
         let by_gpu = engine.counters().map_or(0, |counters| counters.answered.load(Ordering::Relaxed));
         let (gpu, cpu) = (count(by_gpu), count(engine.answered_by_cpu()));
-        format!("\nGPU ready after {}; it answered {gpu} queries, the CPU {cpu}", duration(ready))
+        let line = format!("\nGPU ready after {}; it answered {gpu} queries, the CPU {cpu}", duration(ready));
+        line + &self.of_lists(by_gpu)
+    }
+
+    /// How much of what was read lay in device memory, if not all of it.
+    fn of_lists(&self, answered: u64) -> String {
+        let report = self.presenter.searcher.engine().residency();
+        let Some(report) = report.filter(|report| answered > 0 && report.cache.hits + report.cache.misses > 0) else {
+            return String::new();
+        };
+        let (hits, host) = (100.0 * report.cache.hit_rate(), report.cache.bytes_across_bus / answered as f64);
+        let [resident, all] = [report.resident_bytes, report.list_bytes].map(bytes);
+        format!(
+            "\n{resident} of {all} of lists on the GPU; {hits:.1}% of what was read was there, about {} a query came \
+             from host memory; {} pieces evicted",
+            bytes(host as u64),
+            count(report.cache.evictions)
+        )
     }
 }
 

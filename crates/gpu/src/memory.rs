@@ -143,7 +143,7 @@ pub struct Registered {
 #[derive(Clone, Copy, Debug)]
 struct HostPage(NonNull<u8>);
 
-// SAFETY: a number to whoever has it; nothing is read or written through it.
+// SAFETY: only a number: nothing is read or written through it.
 #[allow(unsafe_code)]
 unsafe impl Send for HostPage {}
 // SAFETY: as above.

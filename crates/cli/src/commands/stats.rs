@@ -1,12 +1,15 @@
-//! `lanner stats`: shows what an index holds and how its bytes are used.
+//! `lanner stats`: shows what an index holds and how its bytes are used, and where its lists lie on a GPU.
 //!
 //! The tables are lines with fixed column widths; a table crate would not make them shorter.
 
+use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
+use crate::gpu_report::GpuReport;
 use crate::list_sizes::{ColumnBytes, ListSizes};
 use crate::quantity::{bytes, count};
 use crate::whole_file::{stdout, write_json_line};
-use lanner::Index;
+use lanner::eval::Topics;
+use lanner::{Engine, Index, Mode, Policy, Query};
 use lanner_index::codec::Codecs;
 use lanner_index::format::manifest::Manifest;
 use lanner_index::format::segment::{HEADER_BYTES, Section};
@@ -23,6 +26,17 @@ pub struct Arguments {
     /// The index folder
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
+    /// Show where the lists of the index lie on the GPU instead: in device memory, or in host memory
+    #[arg(long)]
+    gpu: bool,
+    #[command(flatten)]
+    executor: ExecutorOptions,
+    /// With --gpu, answer the queries of a log first, so that the GPU keeps what they read
+    #[arg(long, value_name = "FILE", requires = "gpu")]
+    queries: Option<PathBuf>,
+    /// How the words of these queries are combined: `and`, `or`, or `and-or`
+    #[arg(long, default_value = "or", value_name = "MODE", requires = "queries")]
+    mode: Mode,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -30,6 +44,14 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.gpu {
+        return run_on_gpu(arguments);
+    }
+    if arguments.executor.names_any() {
+        return Err(Failure::new(
+            "--executor, --policy and options of the GPU need --gpu here; leave them out or add it",
+        ));
+    }
     let index = Index::open(&arguments.index)?;
     let report = Report::new(&index)?;
     let mut out = stdout();
@@ -37,6 +59,31 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         write_json_line(&report, &mut out)?;
     } else {
         report.write(&mut out)?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Opens the GPU, answers the queries of a log on it, and shows where lists lie then.
+fn run_on_gpu(arguments: &Arguments) -> Result<(), Failure> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let gpu = arguments.executor.gpu(threads)?;
+    let gpu = gpu.ok_or_else(|| Failure::new("--gpu needs a GPU, and --executor names none; leave it out"))?;
+    let engine = Engine::open(&arguments.index)?.threads(threads).policy(Policy::Gpu).gpu(gpu);
+    engine.connect()?;
+    let mut answered = 0;
+    if let Some(log) = &arguments.queries {
+        let query = |text: &str| Query::new(text).mode(arguments.mode);
+        let queries: Vec<Query> = Topics::open(log, None)?.topics.iter().map(|topic| query(&topic.text)).collect();
+        for answer in engine.stream(queries) {
+            answer?;
+            answered += 1;
+        }
+    }
+    let (report, mut out) = (GpuReport::new(&engine, answered)?, stdout());
+    match arguments.json {
+        true => write_json_line(&report, &mut out)?,
+        false => report.write(&mut out)?,
     }
     out.flush()?;
     Ok(())

@@ -17,7 +17,6 @@
 #include "codec/packed.cu"
 #include "device/part.cu"
 #include "format/dense.h"
-#include "format/list.h"
 #include "kernel.h"
 #include "ptx/kernels.h"
 #include "weight.h"

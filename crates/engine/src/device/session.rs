@@ -171,9 +171,10 @@ impl Session {
     }
 
     /// Starts a batch if a slot is free, else delivers the answers of those that have finished. Only slots that
-    /// `may_start` are used. Before a plan is refused, `free_more` frees the device memory that the caller holds. After a
-    /// failure of the device, the session is of no further use; dropping it ends its jobs.
-    pub fn advance(&mut self, may_start: [bool; 2], free_more: &mut dyn FnMut()) -> Result<Progress, GpuError> {
+    /// `may_start` are used. Before a batch of this many plans is halved, or its only plan refused, `free_more` frees the
+    /// device memory that the caller holds. After a failure of the device, the session is of no further use; dropping it
+    /// ends its jobs.
+    pub fn advance(&mut self, may_start: [bool; 2], free_more: &mut dyn FnMut(usize)) -> Result<Progress, GpuError> {
         let uploads = |span: ListSpan| self.residency.uploads(span);
         let rules = Rules {
             uploads: if self.residency.uploads_lists() { Some(&uploads) } else { None },
@@ -220,7 +221,7 @@ impl Session {
         self.slots.iter_mut().try_for_each(|slot| slot.release(&self.gpu))
     }
 
-    fn start(&mut self, slot: usize, request: Request, free_more: &mut dyn FnMut()) -> Result<(), GpuError> {
+    fn start(&mut self, slot: usize, request: Request, free_more: &mut dyn FnMut(usize)) -> Result<(), GpuError> {
         let mut started = self.try_start(slot, request);
         if let Err(rejected) = started {
             let Rejected { failure, request } = *rejected;
@@ -232,7 +233,7 @@ impl Session {
                 self.queue.put_first([request]);
                 return Err(error);
             }
-            free_more();
+            free_more(request.jobs.len());
             started = self.try_start(slot, request);
         }
         match started {

@@ -42,7 +42,8 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn new(open: Open) -> GpuOptions {
         let small_batches = SmallBatches::default();
-        let holding = Holding { uploads_lists: false, keep: Keep::All, registered: half_of_memory() };
+        let holding =
+            Holding { uploads_lists: false, keep: Keep::All, cached: usize::MAX, registered: half_of_memory() };
         let usage = Usage { holding, small_batches, threads: 1, upload_limit: UPLOAD_LIMIT };
         GpuOptions { open, memory: None, usage, report: Box::new(|_| {}), pause: FIRST_PAUSE }
     }
@@ -80,6 +81,13 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn keep(self, keep: Keep) -> GpuOptions {
         self.holding(|holding| Holding { keep, ..holding })
+    }
+
+    /// Limits the device memory for pieces of lists, in bytes, for tests and measurements. Lists are never resident as a
+    /// whole then.
+    #[doc(hidden)]
+    pub fn cached(self, bytes: usize) -> GpuOptions {
+        self.holding(|holding| Holding { keep: Keep::Pieces, cached: bytes, ..holding })
     }
 
     fn holding(self, change: impl FnOnce(Holding) -> Holding) -> GpuOptions {
@@ -121,5 +129,5 @@ fn half_of_memory() -> usize {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         line.trim().trim_end_matches("kB").trim().parse::<usize>().ok()
     });
-    kilobytes.map_or(usize::MAX, |kilobytes| kilobytes / 2 << 10)
+    kilobytes.map_or(usize::MAX, |kilobytes| (kilobytes / 2) << 10)
 }

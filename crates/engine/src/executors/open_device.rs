@@ -32,7 +32,7 @@ pub struct OpenDevice {
 impl OpenDevice {
     pub fn new(gpu: Gpu, usage: Usage) -> OpenDevice {
         let (stepwise, scratch) = (VecDeque::new(), StepScratch::default());
-        let lists = DeviceLists::new(usage.holding.keep);
+        let lists = DeviceLists::new(&usage.holding);
         OpenDevice { gpu, lists, sessions: Vec::new(), next: 0, stepwise, scratch, steps_are_next: false }
     }
 
@@ -105,8 +105,18 @@ impl OpenDevice {
         for offset in 0..self.sessions.len() {
             let number = (self.next + offset) % self.sessions.len();
             let slots = self.free_beside(number).map(|is_free| is_free && may_start);
-            let OpenDevice { sessions, scratch, .. } = self;
-            match sessions[number].advance(slots, &mut || *scratch = StepScratch::default())? {
+            let OpenDevice { gpu, lists, sessions, scratch, .. } = self;
+            let mut has_shrunk = false;
+            let mut free_more = |plans: usize| {
+                *scratch = StepScratch::default();
+                // Batches can be smaller; a plan needs what it needs.
+                has_shrunk = plans == 1 && lists.shrink(gpu);
+            };
+            let progress_of_session = sessions[number].advance(slots, &mut free_more)?;
+            if has_shrunk {
+                lists.grow(gpu, 0)?;
+            }
+            match progress_of_session {
                 Progress::None => {}
                 // The others come first next time.
                 Progress::Started | Progress::Loaded => {

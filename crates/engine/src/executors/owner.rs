@@ -35,6 +35,12 @@ pub struct Connect {
     pub reply: Option<Sender<Result<(), GpuError>>>,
 }
 
+/// Waits until the lists of an index are loaded.
+struct Waiting {
+    served: Arc<Served>,
+    reply: Sender<Result<(), GpuError>>,
+}
+
 /// A device with everything that is done on it, by its thread or by a caller in its place: one at a time.
 pub struct Owner {
     counters: Arc<Counters>,
@@ -47,7 +53,7 @@ pub struct Owner {
     /// Jobs that the device has not taken yet.
     pub arrived: Vec<Job>,
     /// Who waits until the lists of an index are loaded.
-    connecting: Vec<(Arc<Served>, Sender<Result<(), GpuError>>)>,
+    connecting: Vec<Waiting>,
     /// How many turns in a row have made no progress.
     idle_turns: u32,
 }
@@ -98,7 +104,7 @@ impl Owner {
                     self.fail(&served, error);
                 }
                 match (reply, connected) {
-                    (Some(reply), Ok(())) => self.connecting.push((served, reply)),
+                    (Some(reply), Ok(())) => self.connecting.push(Waiting { served, reply }),
                     (Some(reply), failed) => _ = reply.send(failed),
                     (None, _) => {}
                 }
@@ -113,7 +119,7 @@ impl Owner {
     /// Tells those who wait for an index that its lists are loaded. If the device fails before, they are told that, too.
     fn reply_when_loaded(&mut self) {
         let mut waiting = std::mem::take(&mut self.connecting);
-        waiting.retain(|(served, reply)| match self.session_of(served) {
+        waiting.retain(|Waiting { served, reply }| match self.session_of(served) {
             Some((device, number)) if !device.is_loaded(number) => true,
             Some(_) => {
                 _ = reply.send(Ok(()));

@@ -149,7 +149,7 @@ impl Engine {
             // A limit so low that lists of all but the smallest collections go in several batches and slabs.
             Runs::Uploading => on(device().upload_lists().upload_limit(16 << 10).threads(2)),
             Runs::Host => on(device().keep(Keep::Nothing)),
-            Runs::Cached => on(device().keep(Keep::Pieces).memory(u64::from(index.documents()) + (320 << 10))),
+            Runs::Cached => on(device().cached(8 << 10)),
         };
         Answering { executor }
     }

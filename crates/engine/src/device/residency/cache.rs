@@ -18,14 +18,14 @@
 //! batches from when the copy has ended.
 
 use super::arena::{Arena, Place};
-use super::piece::Piece;
+use super::entry::{Aging, Entry, Item, Items, ListKey, Lists, PieceKey, Resident, SegmentNumber, State};
+use super::piece::{OfPieces, Piece};
 use crate::device::rows::{DensePlacement, SparsePlacement};
 use crate::query::cost::Traffic;
 use lanner_gpu::device::Address;
 use lanner_index::format::list::UNIT;
 use lanner_index::open::{Column, ListSpan};
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Plans after which a visit counts half.
@@ -43,7 +43,7 @@ const MOST_WANTED: usize = 1024;
 /// The most pieces that are considered in one round.
 const MOST_CONSIDERED: usize = 128;
 /// A piece has at most this share of the memory; of longer ones, the first blocks are admitted.
-const LARGEST_SHARE: usize = 8;
+const LARGEST_SHARE: usize = 4;
 /// Entries without heat are forgotten when there are this many more lists than at the last time.
 const FORGOTTEN_EVERY: usize = 1 << 16;
 
@@ -60,20 +60,6 @@ pub enum Keep {
     /// Nothing: lists are read in host memory.
     Nothing,
 }
-
-/// The index that a list belongs to, as the cache numbers them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SegmentNumber(pub u32);
-
-/// A long list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ListKey {
-    pub segment: SegmentNumber,
-    pub start: usize,
-}
-
-/// A piece of a list.
-pub type PieceKey = (ListKey, Piece);
 
 /// A piece that is to be copied to the device.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,9 +90,16 @@ pub struct CacheReport {
     pub memory_bytes: u64,
     /// How much of it is in use.
     pub resident_bytes: u64,
+    /// Bytes of pieces that are resident.
+    pub by_piece: OfPieces<u64>,
 }
 
-type Lists = HashMap<ListKey, Entry, BuildHasherDefault<KeyHasher>>;
+impl CacheReport {
+    /// Of the pieces that batches named, the share that was resident.
+    pub fn hit_rate(&self) -> f64 {
+        self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    }
+}
 
 /// Where a list was when a batch named it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,7 +123,7 @@ pub struct Cache {
     /// Plans so far.
     plans: u64,
     /// By how much heat shrinks in a number of epochs.
-    aging: [f32; 256],
+    aging: Aging,
     /// Pieces that are worth less for each byte are not wanted.
     bar: f32,
     bar_epoch: u32,
@@ -144,52 +137,6 @@ pub struct Cache {
     report: CacheReport,
 }
 
-#[derive(Debug)]
-struct Entry {
-    span: ListSpan,
-    items: Items,
-}
-
-#[derive(Debug)]
-enum Items {
-    Sparse([Item; Piece::SPARSE]),
-    Dense(Box<[Item; Piece::DENSE]>),
-}
-
-/// What is known of a piece.
-#[derive(Clone, Copy, Debug, Default)]
-struct Item {
-    heat: f32,
-    /// When the heat was last aged.
-    epoch: u32,
-    /// How many bytes it has; 0 while that is not known.
-    bytes: u32,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum State {
-    #[default]
-    Absent,
-    Wanted,
-    Coming,
-    Resident(Resident),
-    /// The list has no such piece: nothing is read of it.
-    Empty,
-    /// It is longer than the memory allows, or cannot be read.
-    Refused,
-}
-
-/// A piece in device memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Resident {
-    place: Place,
-    /// The address of the first byte of a list that would lie there as a whole.
-    list: Address,
-    /// Of blocks: the units that are resident, from the first block on.
-    split: u32,
-}
-
 impl Cache {
     pub fn new(keep: Keep) -> Cache {
         let halved = |epochs: usize| 0.5f32.powf((epochs as u64 * EPOCH) as f32 / HALF_LIFE as f32);
@@ -197,7 +144,7 @@ impl Cache {
             keep,
             arena: Arena::default(),
             extents: Vec::new(),
-            lists: HashMap::default(),
+            lists: Lists::default(),
             forget_from: FORGOTTEN_EVERY,
             plans: 0,
             aging: std::array::from_fn(halved),
@@ -216,6 +163,12 @@ impl Cache {
     pub fn add_memory(&mut self, address: Address, bytes: usize) {
         self.arena.add(bytes);
         self.extents.push(address);
+        // What was too long may not be any more.
+        for item in self.lists.values_mut().flat_map(Entry::items_mut) {
+            if item.state == State::Refused {
+                item.state = State::Absent;
+            }
+        }
     }
 
     /// The numbers of the extents of memory that hold nothing, and are not used any more.
@@ -370,7 +323,12 @@ impl Cache {
             arena.evict(eviction.place);
             self.evicted_before = self.next_batch;
             self.report.evictions += eviction.pieces.len() as u64;
-            eviction.pieces.iter().for_each(|piece| self.set_state(piece, State::Absent));
+            for (list, piece) in &eviction.pieces {
+                if let Some(item) = self.lists.get_mut(list).map(|entry| entry.item_mut(*piece)) {
+                    item.state = State::Absent;
+                    self.report.by_piece[*piece as usize] -= u64::from(item.bytes);
+                }
+            }
             evicted.extend(eviction.pieces);
             Some(eviction.place)
         });
@@ -413,6 +371,7 @@ impl Cache {
             return self.arena.free(it.place);
         };
         item.state = State::Resident(Resident { place: it.place, list, split });
+        self.report.by_piece[it.key.1 as usize] += it.range.len() as u64;
         self.arena.own(it.place, it.key);
         self.report.admitted += 1;
     }
@@ -423,13 +382,29 @@ impl Cache {
         self.set_state(&it.key, State::Absent);
     }
 
+    /// Whether a batch that may read pieces is in flight.
+    pub fn is_read(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    /// Forgets all lists, so that all memory is free. No batch is in flight, and nothing is being copied.
+    pub fn clear(&mut self) {
+        let segments: BTreeSet<SegmentNumber> = self.lists.keys().map(|key| key.segment).collect();
+        segments.into_iter().for_each(|segment| self.forget(segment));
+    }
+
     /// Forgets an index. None of its batches is in flight.
     pub fn forget(&mut self, segment: SegmentNumber) {
-        let Cache { arena, lists, wanted, waiting, .. } = self;
+        let Cache { arena, lists, wanted, waiting, report, .. } = self;
         lists.retain(|key, entry| {
             let is_kept = key.segment != segment;
             if !is_kept {
-                entry.resident().for_each(|resident| arena.free(resident.place));
+                for (piece, item) in entry.pieces() {
+                    if let State::Resident(resident) = item.state {
+                        arena.free(resident.place);
+                        report.by_piece[piece as usize] -= u64::from(item.bytes);
+                    }
+                }
             }
             is_kept
         });
@@ -487,7 +462,7 @@ impl Cache {
 struct Visit<'a> {
     list: ListKey,
     now: u32,
-    aging: &'a [f32; 256],
+    aging: &'a Aging,
     keep: Keep,
     bar: f32,
     wanted: &'a mut Vec<PieceKey>,
@@ -530,69 +505,8 @@ impl Visit<'_> {
     }
 }
 
-impl Item {
-    /// Its heat now.
-    fn aged(&self, now: u32, aging: &[f32; 256]) -> f32 {
-        self.heat * aging.get((now - self.epoch) as usize).copied().unwrap_or(0.0)
-    }
-}
-
-impl Entry {
-    fn items(&self) -> &[Item] {
-        match &self.items {
-            Items::Sparse(items) => items,
-            Items::Dense(items) => &items[..],
-        }
-    }
-
-    /// The item of a piece that its kind of list has.
-    fn item(&self, piece: Piece) -> &Item {
-        match &self.items {
-            Items::Sparse(items) => &items[piece as usize],
-            Items::Dense(items) => &items[piece as usize - Piece::SPARSE],
-        }
-    }
-
-    fn item_mut(&mut self, piece: Piece) -> &mut Item {
-        match &mut self.items {
-            Items::Sparse(items) => &mut items[piece as usize],
-            Items::Dense(items) => &mut items[piece as usize - Piece::SPARSE],
-        }
-    }
-
-    fn resident(&self) -> impl Iterator<Item = Resident> {
-        self.items().iter().filter_map(|item| match item.state {
-            State::Resident(resident) => Some(resident),
-            _ => None,
-        })
-    }
-}
-
 fn epoch_of(plans: u64) -> u32 {
     (plans / EPOCH) as u32
-}
-
-/// Keys are multiples of 16 with a small number: one multiplication spreads them.
-#[derive(Default)]
-pub struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers");
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = self.0.wrapping_add(u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        let product = (self.0 ^ number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = product ^ product >> 32;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]
@@ -656,6 +570,7 @@ mod tests {
         assert!(third.head != host && third.tail == third.head && third.split == u32::MAX && bytes == 0.0);
         let report = cache.report();
         assert_eq!((report.hits, report.misses, report.admitted, report.resident_bytes), (3, 3, 2, 4096));
+        assert_eq!((report.by_piece[Piece::Directory as usize], report.by_piece.iter().sum()), (128, 4096));
         assert_eq!(report.bytes_across_bus, 4096.0 + 3968.0);
         // A piece lies where its list would.
         assert_eq!(third.head.plus(128).0 % 128, 0);
@@ -728,7 +643,7 @@ mod tests {
 
     #[test]
     fn of_a_piece_that_is_too_long_the_first_blocks_are_resident() {
-        let mut cache = cache(8 * 1024);
+        let mut cache = cache(4 * 1024);
         visit_times(&mut cache, 1, 3);
         let (placement, _) = visit(&mut cache, 1);
         assert_eq!((placement.split, placement.tail), (1024 / 16, Address(4096 + 16)));
@@ -748,6 +663,7 @@ mod tests {
         cache.decide(range_of);
         cache.forget(SegmentNumber(0));
         assert_eq!((cache.report().resident_bytes, cache.is_settled(), cache.drop_free()), (0, true, vec![0]));
+        assert_eq!(cache.report().by_piece, [0; Piece::ALL.len()]);
     }
 
     #[test]

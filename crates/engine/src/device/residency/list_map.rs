@@ -46,6 +46,12 @@ impl ListMap {
         }
     }
 
+    /// Notes that nothing is resident.
+    pub fn clear(&self) {
+        let granules = self.granules.get().into_iter().flatten();
+        granules.for_each(|granule| granule.store(0, Ordering::Relaxed));
+    }
+
     /// The share of what a plan is predicted to read that lies in host memory.
     pub fn missing_share(&self, plan: &Plan) -> f64 {
         if !self.is_partial() {
@@ -111,5 +117,7 @@ mod tests {
         map.set(0, Piece::Blocks, false);
         assert!((0.45..0.6).contains(&map.missing_share(&plan)));
         map.set(usize::MAX, Piece::Blocks, true);
+        map.clear();
+        assert_eq!(map.missing_share(&plan), 1.0);
     }
 }

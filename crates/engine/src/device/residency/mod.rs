@@ -17,6 +17,7 @@
 
 mod arena;
 pub mod cache;
+mod entry;
 mod host;
 pub mod list_map;
 pub mod piece;
@@ -27,7 +28,8 @@ use crate::device::kernels::{DenseRow, SparseRow};
 use crate::device::plan_rows::Listed;
 use crate::device::rows::{DensePlacement, SparsePlacement};
 use crate::device::served::Served;
-use cache::{Cache, CacheReport, Keep, ListKey, PieceKey, SegmentNumber};
+use cache::{Cache, CacheReport, Keep};
+use entry::{ListKey, PieceKey, SegmentNumber};
 use host::HostLists;
 use lanner_gpu::device::{Address, Command};
 use lanner_gpu::error::GpuError;
@@ -47,7 +49,7 @@ pub const PADDING: usize = 4096;
 /// The most bytes of a round of transfers: with half a millisecond of the bus, it hardly delays what batches read.
 const ROUND: usize = 16 << 20;
 /// Less device memory than this is no cache.
-const LEAST_MEMORY: u64 = 64 << 10;
+const LEAST_MEMORY: u64 = 1 << 10;
 
 /// How the lists of indexes are held.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,8 @@ pub struct Holding {
     pub uploads_lists: bool,
     /// What the cache may keep. If that is not everything, lists are never resident as a whole.
     pub keep: Keep,
+    /// The most bytes of device memory for pieces of lists.
+    pub cached: usize,
     /// The most bytes of host memory that are registered for an index.
     pub registered: usize,
 }
@@ -67,6 +71,8 @@ pub struct DeviceLists {
 
 struct Inner {
     cache: Cache,
+    /// The most memory that the cache gets.
+    most: usize,
     /// The extents of the cache's memory; `None` once they are given back.
     memory: Vec<Option<Memory>>,
     /// By the numbers of segments.
@@ -106,6 +112,8 @@ pub struct ResidencyReport {
     pub memory_bytes: u64,
     /// Bytes of host memory that kernels can read.
     pub registered_bytes: u64,
+    /// Whether all lists are resident as a whole, or are going to be.
+    pub is_whole: bool,
     /// Whether nothing is on its way to the device.
     pub is_settled: bool,
     /// What the cache did; zeros if the lists are resident as a whole.
@@ -131,9 +139,10 @@ impl Drop for Pin {
 }
 
 impl DeviceLists {
-    pub fn new(keep: Keep) -> Arc<DeviceLists> {
+    pub fn new(holding: &Holding) -> Arc<DeviceLists> {
         let (memory, segments, transfer) = (Vec::new(), Vec::new(), Transfer::default());
-        Arc::new(DeviceLists { inner: Mutex::new(Inner { cache: Cache::new(keep), memory, segments, transfer }) })
+        let (cache, most) = (Cache::new(holding.keep), if holding.keep == Keep::Nothing { 0 } else { holding.cached });
+        Arc::new(DeviceLists { inner: Mutex::new(Inner { cache, most, memory, segments, transfer }) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -143,6 +152,12 @@ impl DeviceLists {
     /// Uses device memory that has become free, but for `reserve` bytes, for as much as the lists of all its indexes have.
     pub fn grow(&self, gpu: &Gpu, reserve: u64) -> Result<(), GpuError> {
         self.lock().grow(gpu, reserve)
+    }
+
+    /// Gives back all memory, and takes half of it at most from now on: it is needed for a batch. Returns whether there
+    /// was any, and no batch was reading it.
+    pub fn shrink(&self, gpu: &Gpu) -> bool {
+        self.lock().shrink(gpu)
     }
 
     /// Publishes pieces that have been copied, decides about those that batches wanted, and starts to copy the next ones.
@@ -156,7 +171,7 @@ impl Inner {
     fn grow(&mut self, gpu: &Gpu, reserve: u64) -> Result<(), GpuError> {
         let lists: u64 = self.segments.iter().flatten().map(|segment| Whole::needed(&segment.served.index)).sum();
         let free = gpu.left().saturating_sub(reserve + PADDING as u64);
-        let bytes = lists.saturating_sub(self.cache.memory() as u64).min(free);
+        let bytes = lists.min(self.most as u64).saturating_sub(self.cache.memory() as u64).min(free);
         if bytes < LEAST_MEMORY {
             return Ok(());
         }
@@ -170,6 +185,18 @@ impl Inner {
             Err(error) if error.is_out_of_memory() => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn shrink(&mut self, gpu: &Gpu) -> bool {
+        if self.cache.memory() == 0 || self.cache.is_read() {
+            return false;
+        }
+        self.most = self.cache.memory() / 2;
+        self.finish_transfer(gpu);
+        self.cache.clear();
+        self.segments.iter().flatten().for_each(|segment| segment.served.list_map.clear());
+        self.drop_free();
+        true
     }
 
     fn step(&mut self, gpu: &Gpu) -> Result<bool, GpuError> {
@@ -198,10 +225,14 @@ impl Inner {
             let segment = segments[it.key.0.segment.0 as usize].as_ref().expect("lists of a segment that is open");
             (segment.source(it.span, it.range.clone()), cache.address(&it.place))
         };
-        transfer.start(gpu, moves, places).map_err(|(error, moves)| {
-            moves.iter().for_each(|it| cache.abandon(it));
-            error
-        })
+        match transfer.start(gpu, moves, places) {
+            Ok(()) => Ok(()),
+            Err((error, moves)) => {
+                moves.iter().for_each(|it| cache.abandon(it));
+                // Without memory for rows, they stay where they are.
+                if error.is_out_of_memory() { Ok(()) } else { Err(error) }
+            }
+        }
     }
 
     /// Lets the threads that plan know whether a piece is resident.
@@ -212,12 +243,21 @@ impl Inner {
     }
 
     fn forget(&mut self, gpu: &Gpu, number: SegmentNumber) {
+        self.finish_transfer(gpu);
+        self.cache.forget(number);
+        self.segments[number.0 as usize] = None;
+        self.drop_free();
+    }
+
+    /// Waits for pieces that are being copied.
+    fn finish_transfer(&mut self, gpu: &Gpu) {
         for it in &self.transfer.finish(gpu) {
             self.cache.publish(it);
             self.note(&it.key, true);
         }
-        self.cache.forget(number);
-        self.segments[number.0 as usize] = None;
+    }
+
+    fn drop_free(&mut self) {
         self.cache.drop_free().into_iter().for_each(|extent| self.memory[extent] = None);
     }
 }
@@ -369,6 +409,7 @@ impl Residency {
                 list_bytes,
                 resident_bytes: whole.loaded(),
                 memory_bytes: list_bytes,
+                is_whole: true,
                 is_settled: whole.is_loaded(),
                 ..ResidencyReport::default()
             },
@@ -380,6 +421,7 @@ impl Residency {
                     resident_bytes: cache.resident_bytes,
                     memory_bytes: cache.memory_bytes,
                     registered_bytes: host.bytes(),
+                    is_whole: false,
                     is_settled: host.is_done() && inner.cache.is_settled() && inner.transfer.is_idle(),
                     cache,
                 }

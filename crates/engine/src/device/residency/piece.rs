@@ -1,8 +1,12 @@
 //! The pieces of a list: what becomes resident by itself.
 
+use lanner_index::format::IndexError;
 use lanner_index::format::list::UNIT;
-use lanner_index::open::{Column, ListLayout};
+use lanner_index::open::{Column, Index, ListLayout};
 use std::ops::Range;
+
+/// A number for each piece, in the order of [`Piece::ALL`].
+pub type OfPieces<T> = [T; Piece::ALL.len()];
 
 /// A piece of a long list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +32,7 @@ pub enum Piece {
 }
 
 impl Piece {
+    /// Every piece.
     pub const ALL: [Piece; 9] = [
         Piece::Directory,
         Piece::Blocks,
@@ -44,6 +49,21 @@ impl Piece {
     pub const SPARSE: usize = 2;
     /// The pieces of a dense list, which come after those of a sparse one.
     pub const DENSE: usize = Piece::ALL.len() - Piece::SPARSE;
+
+    /// Its name in tables and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Piece::Directory => "directories",
+            Piece::Blocks => "blocks",
+            Piece::Ranks => "ranks",
+            Piece::Words => "words",
+            Piece::FrequencyBounds => "bounds for frequencies",
+            Piece::ImpactBounds => "bounds for impacts",
+            Piece::Frequencies => "frequencies",
+            Piece::Impacts => "impacts",
+            Piece::Exceptions => "exceptions",
+        }
+    }
 
     /// The bounds of chunks for a column.
     pub fn bounds(column: Column) -> Piece {
@@ -90,4 +110,18 @@ impl Piece {
         let end = range.end.next_multiple_of(UNIT).min(length.next_multiple_of(UNIT));
         range.start / UNIT * UNIT..end
     }
+}
+
+/// How many bytes the pieces of all long lists of an index have.
+pub fn bytes_of_pieces(index: &Index) -> Result<OfPieces<u64>, IndexError> {
+    let segment = index.segment();
+    let mut bytes = [0; Piece::ALL.len()];
+    let spans = (0..segment.header().terms).filter_map(|term| segment.span(term)).filter(|span| span.is_long);
+    for span in spans {
+        let layout = segment.layout_at(span)?;
+        for piece in Piece::ALL {
+            bytes[piece as usize] += piece.range(&layout, span.bytes()).len() as u64;
+        }
+    }
+    Ok(bytes)
 }

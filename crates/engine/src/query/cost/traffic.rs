@@ -144,7 +144,7 @@ mod tests {
     /// An AND or OR of lists with this many postings, of two bytes each.
     fn traffic(operation: Operation, postings: &[u32], is_dense: bool) -> Vec<Traffic> {
         let plan = plan_of_lists(postings);
-        let stage = Stage { operation, ..plan_over(0..10).stages[0].clone() };
+        let stage = Stage { operation, ..plan_over(0..10).stages[0] };
         let list = |list: &PlannedList| {
             let span = ListSpan { is_long: true, start: 0, end: 2 * list.postings as usize };
             PlannedList { span, is_dense, ..list.clone() }
