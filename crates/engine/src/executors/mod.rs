@@ -12,6 +12,7 @@ mod threads;
 pub use crate::device::SmallBatches;
 pub use crate::device::residency::ResidencyReport;
 pub use crate::device::residency::cache::{CacheReport, Keep};
+pub use crate::device::residency::replay::Replay;
 pub use crate::device::residency::piece::{OfPieces, Piece, bytes_of_pieces};
 pub use counters::{Counters, GpuLoad};
 pub use cpu::Cpu;

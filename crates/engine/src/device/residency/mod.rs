@@ -21,6 +21,7 @@ mod entry;
 mod host;
 pub mod list_map;
 pub mod piece;
+pub mod replay;
 mod transfer;
 mod whole;
 
@@ -36,7 +37,7 @@ use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::format::list::UNIT;
 use lanner_index::format::segment::{Section, u32_at};
-use lanner_index::open::{Column, Index, ListLayout, ListSpan};
+use lanner_index::open::{Column, Index, ListLayout, ListSpan, Segment};
 use piece::Piece;
 use std::fmt;
 use std::ops::Range;
@@ -265,9 +266,13 @@ impl Inner {
 /// The bytes of a list that a piece has, of blocks no more than `most`; `None` if the piece cannot be kept.
 fn range_of(segments: &[Option<CachedSegment>], key: &PieceKey, span: ListSpan, most: usize) -> Option<Range<usize>> {
     let segment = segments.get(key.0.segment.0 as usize)?.as_ref()?.served.index.segment();
+    range_of_piece(segment, key.1, span, most)
+}
+
+fn range_of_piece(segment: &Segment, piece: Piece, span: ListSpan, most: usize) -> Option<Range<usize>> {
     let (layout, bytes) = (segment.layout_at(span).ok()?, segment.bytes_at(span).ok()?);
-    let range = key.1.range(&layout, span.bytes());
-    match (&layout, key.1) {
+    let range = piece.range(&layout, span.bytes());
+    match (&layout, piece) {
         _ if range.len() <= most => Some(range),
         (ListLayout::Long { layout, .. }, Piece::Blocks) => {
             let offset = |block: usize| UNIT * u32_at(bytes, layout.offset() + 4 * block) as usize;
