@@ -13,7 +13,6 @@ use lanner_index::open::Index;
 const SEGMENT: SegmentNumber = SegmentNumber(0);
 
 /// A cache for one index.
-#[derive(Debug)]
 pub struct Replay<'a> {
     index: &'a Index,
     cache: Cache,
