@@ -38,6 +38,7 @@ pub(crate) mod submission;
 pub(crate) mod upload;
 
 pub use queue::SmallBatches;
+pub use residency::piece::directory_bytes;
 
 use crate::query::answer::Place;
 use lanner_gpu::memory::Gpu;

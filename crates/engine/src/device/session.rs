@@ -9,7 +9,7 @@ use super::Context;
 use super::batch::is_bitpack;
 use super::kernels::Variant;
 use super::queue::{Queue, Request, Rules, SmallBatches};
-use super::residency::{DeviceLists, Holding, Residency};
+use super::residency::{DeviceLists, Holding, PADDING, Residency};
 use super::served::Served;
 use super::slot::{Rejected, Slot};
 use super::submission::{Job, Unanswered};
@@ -293,8 +293,31 @@ impl Session {
 
 /// Bytes of device memory that lists leave to the buffers of batches.
 pub fn reserve(gpu: &Gpu) -> u64 {
-    let left = gpu.left();
+    reserve_of(gpu.left())
+}
+
+/// The same, if `left` bytes may still be allocated.
+fn reserve_of(left: u64) -> u64 {
     (left / 8).clamp(*RESERVE_BYTES.start(), *RESERVE_BYTES.end()).min(left / 4)
+}
+
+/// The smallest limit of device memory that leaves `bytes` to the cache of an index which has the device for itself.
+pub fn limit_for_cache(index: &Index, bytes: u64) -> u64 {
+    let needed = beside_lists(index) + bytes;
+    // The reserve grows with the limit, but less, and has a maximum.
+    let (mut low, mut high) = (needed, needed + RESERVE_BYTES.end());
+    while low < high {
+        let middle = low.midpoint(high);
+        if middle - reserve_of(middle) >= needed { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+/// The bytes of device memory that an index takes beside the cache of its lists: norms, length codes, and what decoders of
+/// damaged blocks may read behind each of the three.
+fn beside_lists(index: &Index) -> u64 {
+    let (norms, length_codes) = (4 * index.norms().table().len(), index.length_codes().len());
+    (norms + length_codes + 3 * PADDING) as u64
 }
 
 /// Loads the kernels for the index's default score model. The first queries would otherwise wait for it, and more would
@@ -315,5 +338,29 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.forget(&self.gpu));
         self.residency.forget(&self.gpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanner_gpu::simulator::Simulator;
+    use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+
+    #[test]
+    fn a_limit_leaves_the_cache_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let document = |number: usize| (number.to_string(), String::new(), "heron ".repeat(1 + number % 9));
+        let corpus = Corpus::from_documents((0..900).map(document).collect::<Vec<_>>(), CorpusOptions::default());
+        build(folder.path(), corpus.unwrap(), &BuildOptions::default(), &Quiet).unwrap();
+        let index = Index::open(folder.path()).unwrap();
+        for bytes in [1 << 10, 70 << 10, 200 << 20, 900 << 20, 5 << 30] {
+            let left_by = |limit: u64| limit - reserve_of(limit) - beside_lists(&index);
+            let limit = limit_for_cache(&index, bytes);
+            assert_eq!(left_by(limit), bytes);
+            assert!(left_by(limit - 1) < bytes);
+            assert_eq!(reserve(&Gpu::new(Arc::new(Simulator::new(1)), limit)), reserve_of(limit));
+        }
     }
 }

@@ -3,11 +3,12 @@
 use crate::device::SmallBatches;
 use crate::device::residency::Holding;
 use crate::device::residency::cache::Keep;
-use crate::device::session::Usage;
+use crate::device::session::{Usage, limit_for_cache};
 use lanner_gpu::cuda::Cuda;
 use lanner_gpu::device::Device;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::simulator::Simulator;
+use lanner_index::open::Index;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,12 @@ impl GpuOptions {
     /// in host memory, where the GPU reads them, and the parts that are read most are kept in device memory.
     pub fn memory(self, bytes: u64) -> GpuOptions {
         GpuOptions { memory: Some(bytes), ..self }
+    }
+
+    /// Limits the device memory so that the cache for the lists of one index gets this many bytes; for measurements.
+    #[doc(hidden)]
+    pub fn list_cache(self, index: &Index, bytes: u64) -> GpuOptions {
+        self.memory(limit_for_cache(index, bytes))
     }
 
     /// Limits the host memory that the GPU may read lists in, in bytes for each index: these pages of the index cannot be

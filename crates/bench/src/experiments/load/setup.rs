@@ -9,6 +9,7 @@ use crate::machine::cores;
 use crate::query_log;
 use crate::result::{Label, Measurement};
 use lanner::internals::calibrate::{Calibration, Folder};
+use lanner::internals::executors::Keep;
 use lanner::internals::query::cost::{Costs, Features, Route};
 use lanner::{Engine, GpuOptions, Index, Policy, ScoreModel};
 use lanner_gpu::device::Device;
@@ -122,13 +123,13 @@ impl<'a> Setup<'a> {
         say("calibrating costs");
         let engine = || Engine::new(Arc::clone(&self.index));
         let resident = engine().gpu(self.gpu_options(Lists::Resident));
-        let uploading = engine().gpu(self.gpu_options(Lists::Uploaded));
+        let in_host_memory = engine().gpu(self.gpu_options(Lists::Resident).keep(Keep::Nothing));
         resident.connect()?;
-        uploading.connect()?;
+        in_host_memory.connect()?;
         let (cpu, budget) = (engine(), Duration::from_secs_f64(self.run.part.calibration_s));
         let calibration = Calibration::new(&cpu, budget).simulated(self.device.properties().is_simulated);
-        let calibration =
-            Calibration { resident: Some(&resident), uploading: Some(&uploading), queries, ..calibration };
+        let (resident, in_host_memory) = (Some(&resident), Some(&in_host_memory));
+        let calibration = Calibration { resident, in_host_memory, queries, ..calibration };
         let costs = calibration.run()?.costs;
         folder.save(&self.index, name, &costs)?;
         Ok(costs)

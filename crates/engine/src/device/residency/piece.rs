@@ -1,7 +1,8 @@
 //! The pieces of a list: what becomes resident by itself.
 
+use lanner_index::format::IndexError;
 use lanner_index::format::list::UNIT;
-use lanner_index::open::{Column, ListLayout};
+use lanner_index::open::{Column, Index, ListLayout};
 use std::ops::Range;
 
 /// A piece of a long list.
@@ -90,4 +91,17 @@ impl Piece {
         let end = range.end.next_multiple_of(UNIT).min(length.next_multiple_of(UNIT));
         range.start / UNIT * UNIT..end
     }
+}
+
+/// The bytes of the directories of all lists, and of the bounds of chunks for a column; for measurements.
+pub fn directory_bytes(index: &Index, column: Column) -> Result<u64, IndexError> {
+    let segment = index.segment();
+    let spans = (0..segment.header().terms).filter_map(|term| segment.span(term)).filter(|span| span.is_long);
+    let mut sum = 0;
+    for span in spans {
+        let layout = segment.layout_at(span)?;
+        let bytes = |piece: Piece| piece.range(&layout, span.bytes()).len() as u64;
+        sum += bytes(Piece::Directory) + bytes(Piece::bounds(column));
+    }
+    Ok(sum)
 }
