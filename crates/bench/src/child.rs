@@ -1,8 +1,10 @@
-//! Builds in child processes, so that their peak memory is their own and they can be pinned to one core.
+//! Child processes: builds, so that their peak memory is their own and they can be pinned to one core, and engines that
+//! nothing has warmed up.
 
 use crate::engines::{self, BuildTask, LannerVariant};
 use crate::error::{BenchError, Result};
 use crate::machine::Usage;
+use crate::result::Measurement;
 use crate::statistics::timed;
 use crate::suite::BuildEngine;
 use lanner_index::codec::Codecs;
@@ -61,6 +63,16 @@ pub fn build_in_child(program: &Path, is_pinned: bool, task: &ChildTask) -> Resu
     let task = serde_json::to_string(task).map_err(|error| failed(error.to_string()))?;
     command.args(["child-build", &task]);
     let output = command.output().map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}
+
+/// Runs a hidden command of this program with a task as JSON, and returns what it has measured.
+pub fn measure_in_child(program: &Path, command: &str, task: &str) -> Result<Measurement> {
+    let failed = |message: String| BenchError::Device { what: format!("the process {command}: {message}") };
+    let output = Command::new(program).args([command, task]).output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }

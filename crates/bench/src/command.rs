@@ -5,6 +5,7 @@ use crate::child;
 use crate::collection;
 use crate::error::{BenchError, Result};
 use crate::experiments::gpu::DeviceName;
+use crate::experiments::lists::opening;
 use crate::experiments::load::cold;
 use crate::experiments::{RunOptions, Say};
 use crate::load_command::{self, LoadArguments};
@@ -65,6 +66,12 @@ enum Command {
         /// What to do, as JSON.
         task: String,
     },
+    /// Opens an index in a new process; the suite `lists` runs this.
+    #[command(hide = true)]
+    ChildOpening {
+        /// What to do, as JSON.
+        task: String,
+    },
 }
 
 /// Options of the commands that measure.
@@ -97,10 +104,11 @@ struct RunArguments {
     /// Runs only a part of the suite. With [peers]: collection=, engine=, log=, answer= (documents, ids), mode= or k=,
     /// with values separated by commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode),
     /// score=, mode= or k=. With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=,
-    /// mode=, policy= or lists= (resident, uploaded).
+    /// mode=, policy= or lists= (resident, uploaded, or a percentage such as 40%). With [lists]: part= (memory, drift,
+    /// opening, beyond), mode= or lists= (also host, directories).
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
-    /// Takes at most this many queries from each log ([peers], [gpu] and [load]).
+    /// Takes at most this many queries from each log ([peers], [gpu], [load] and [lists]).
     #[arg(long)]
     queries: Option<usize>,
     /// Scales the collection to this many documents instead of the suite's number.
@@ -174,10 +182,9 @@ pub fn main() -> ExitCode {
         Command::Scale(arguments) => scale_collection(&arguments, &say),
         Command::Soak(arguments) => soak::run(&arguments, &say),
         Command::Report { out } => report::write(&out).map(|path| println!("{}", path.display())),
-        Command::ChildBuild { task } => child::build_here(&task)
-            .map(|report| println!("{}", serde_json::to_string(&report).expect("a report is plain data"))),
-        Command::ChildCold { task } => cold::run_here(&task)
-            .map(|row| println!("{}", serde_json::to_string(&row).expect("a measurement is plain data"))),
+        Command::ChildBuild { task } => child::build_here(&task).map(|report| print_json(&report)),
+        Command::ChildCold { task } => cold::run_here(&task).map(|row| print_json(&row)),
+        Command::ChildOpening { task } => opening::run_here(&task).map(|row| print_json(&row)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -186,6 +193,10 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn print_json(data: &impl serde::Serialize) {
+    println!("{}", serde_json::to_string(data).expect("it is plain data"));
 }
 
 fn show(result: &SuiteResult) {

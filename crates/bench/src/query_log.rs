@@ -12,19 +12,29 @@ pub fn read(path: &Path) -> Result<Vec<String>> {
     Ok(topics.into_iter().map(|topic| topic.text).filter(|text| !text.is_empty()).collect())
 }
 
-/// Takes `count` queries spread evenly over the half of a log that is kept for reporting; the other half is for tuning.
+/// A half of a log: every second query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// For calibrating, choosing constants, and warming up.
+    Tuning,
+    /// Kept for reporting.
+    Reporting,
+}
+
+impl Half {
+    fn of(self, queries: &[String]) -> impl Iterator<Item = &String> {
+        queries.iter().skip(usize::from(self == Half::Reporting)).step_by(2)
+    }
+}
+
+/// Takes `count` queries spread evenly over the half of a log that is kept for reporting.
 pub fn sample(queries: &[String], count: usize) -> Vec<String> {
-    spread(&reported(queries).cloned().collect::<Vec<_>>(), count)
+    spread(&Half::Reporting.of(queries).cloned().collect::<Vec<_>>(), count)
 }
 
 /// Takes `count` queries spread evenly over the half of a log that is for tuning.
 pub fn tuning_sample(queries: &[String], count: usize) -> Vec<String> {
-    spread(&queries.iter().step_by(2).cloned().collect::<Vec<_>>(), count)
-}
-
-/// The half of a log that is kept for reporting: every second query.
-fn reported(queries: &[String]) -> impl Iterator<Item = &String> {
-    queries.iter().skip(1).step_by(2)
+    spread(&Half::Tuning.of(queries).cloned().collect::<Vec<_>>(), count)
 }
 
 /// Takes up to `count` elements, spread evenly over all.
@@ -33,9 +43,14 @@ pub fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
     (0..count).map(|number| all[number * all.len() / count].clone()).collect()
 }
 
-/// Returns the distinct known terms of each query of the half that is kept for reporting. Queries without known terms,
-/// and queries whose terms the analyzer would change, are left out.
-pub fn known_terms(queries: &[String], analyzer: &Analyzer, is_known: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
+/// Returns the distinct known terms of each query of a half. Queries without known terms, and queries whose terms the
+/// analyzer would change, are left out.
+pub fn known_terms(
+    queries: &[String],
+    half: Half,
+    analyzer: &Analyzer,
+    is_known: impl Fn(&str) -> bool,
+) -> Vec<Vec<String>> {
     let distinct = |query: &String| {
         let mut seen = HashSet::new();
         let mut terms = analyzer.terms(query);
@@ -43,7 +58,7 @@ pub fn known_terms(queries: &[String], analyzer: &Analyzer, is_known: impl Fn(&s
         terms
     };
     let is_stable = |terms: &Vec<String>| !terms.is_empty() && analyzer.terms(&terms.join(" ")) == *terms;
-    reported(queries).map(distinct).filter(is_stable).collect()
+    half.of(queries).map(distinct).filter(is_stable).collect()
 }
 
 /// Makes up to `count` queries of `terms` distinct terms by joining consecutive queries, from starts spread over all.
@@ -74,7 +89,9 @@ mod tests {
     fn queries_are_reduced_to_their_distinct_known_terms() {
         let analyzer = Analyzer::parse("simple").unwrap();
         let queries = ["tuned on", "The falcon, the unknown", "tuned on", "unknown"].map(str::to_owned);
-        assert_eq!(known_terms(&queries, &analyzer, |term| term != "unknown"), [["the", "falcon"]]);
+        let is_known = |term: &str| term != "unknown";
+        assert_eq!(known_terms(&queries, Half::Reporting, &analyzer, is_known), [["the", "falcon"]]);
+        assert_eq!(known_terms(&queries, Half::Tuning, &analyzer, is_known), [["tuned", "on"], ["tuned", "on"]]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::error::{BenchError, Result};
 use crate::experiments::build::Builds;
 use crate::experiments::codecs::CodecLists;
 use crate::experiments::gpu::GpuRun;
+use crate::experiments::lists::ListsRun;
 use crate::experiments::load::LoadRun;
 use crate::experiments::query::{Log, Queries};
 use crate::experiments::race::Race;
@@ -40,6 +41,11 @@ pub fn run(suite: &Suite, options: &RunOptions, say: Say<'_>) -> Result<SuiteRes
     if let Some(part) = &suite.load {
         let (of_load, properties) = LoadRun { context, part }.run()?;
         findings.extend(of_load);
+        origin.add_gpu(&properties);
+    }
+    if let Some(part) = &suite.lists {
+        let (of_lists, properties) = ListsRun { context, part }.run()?;
+        findings.extend(of_lists);
         origin.add_gpu(&properties);
     }
     let about = About { name: suite.name.clone(), title: suite.title.clone(), notes: suite.notes.clone() };

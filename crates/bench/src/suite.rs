@@ -1,5 +1,6 @@
 //! A suite: one TOML file that describes what to measure.
 
+mod lists;
 mod peers;
 
 use crate::error::{BenchError, Result};
@@ -13,18 +14,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use lists::{Lists, ListsPart};
 pub use peers::{AnswerKind, GrowthPart, NamedCollection, PeersPart, RaceEngine};
 
 /// The suites that are part of the program; others are given by path.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("codecs", include_str!("../suites/codecs.toml")),
     ("foundation", include_str!("../suites/foundation.toml")),
     ("gpu", include_str!("../suites/gpu.toml")),
+    ("lists", include_str!("../suites/lists.toml")),
     ("load", include_str!("../suites/load.toml")),
     ("memory", include_str!("../suites/memory.toml")),
     ("peers-cpu", include_str!("../suites/peers-cpu.toml")),
     ("tiny", include_str!("../suites/tiny.toml")),
     ("tiny-gpu", include_str!("../suites/tiny-gpu.toml")),
+    ("tiny-lists", include_str!("../suites/tiny-lists.toml")),
     ("tiny-load", include_str!("../suites/tiny-load.toml")),
 ];
 
@@ -56,6 +60,8 @@ pub struct Suite {
     pub gpu: Option<GpuPart>,
     /// The engine under load.
     pub load: Option<LoadPart>,
+    /// The GPU with lists that lie elsewhere.
+    pub lists: Option<ListsPart>,
     #[serde(default)]
     pub targets: Vec<Target>,
 }
@@ -240,6 +246,10 @@ pub struct LoadPart {
     pub longest_s: f64,
     /// Runs of each stream in part `stream`.
     pub repetitions: usize,
+    /// Where lists lie in parts `policies`, `together` and `cold`; the last two leave out those that are uploaded.
+    pub lists: Vec<Lists>,
+    /// Queries of the first log's half for tuning that fill a cache of lists before anything is measured.
+    pub warm_up: usize,
     /// Turns of part `together`.
     pub turns: usize,
     /// How long queries arrive in the open loops of part `open`, …
@@ -350,6 +360,7 @@ impl Suite {
         let logs = self.query.iter().flat_map(|query| &query.logs);
         let logs = logs.chain(self.peers.iter().flat_map(|peers| &peers.logs));
         let logs = logs.chain(self.gpu.iter().map(|gpu| &gpu.log));
+        let logs = logs.chain(self.lists.iter().map(|lists| &lists.log));
         let mut logs = logs.chain(self.load.iter().flat_map(|load| &load.logs));
         if collection.file.is_some() == collection.synthetic.is_some() {
             Some("[collection] needs either `file` or `synthetic`")
@@ -365,6 +376,8 @@ impl Suite {
             Some("[gpu] needs at least one score, one mode, one k, one query of each kind and one repetition")
         } else if self.load.as_ref().is_some_and(LoadPart::is_empty) {
             Some("[load] needs at least one log, one mode, one step and one of everything that it counts")
+        } else if self.lists.as_ref().is_some_and(ListsPart::is_empty) {
+            Some("[lists] needs at least one mode, lists in each part, and one of everything that it counts")
         } else if collection.synthetic.is_none() && logs.any(|log| log.file.is_none()) {
             Some("[[query.logs]] needs `file`, except for a synthetic collection")
         } else {
@@ -404,8 +417,10 @@ impl GpuPart {
 impl LoadPart {
     fn is_empty(&self) -> bool {
         let counts = [self.k, self.senders, self.clients, self.repetitions, self.turns, self.fewest, self.queue];
-        let is_missing = self.logs.is_empty() || self.modes.is_empty() || self.steps.is_empty();
-        is_missing || counts.contains(&0) || self.overhead == 0 || self.predicted == 0 || self.interval_ms <= 0.0
+        let counts = [&counts[..], &[self.overhead, self.predicted, self.warm_up]].concat();
+        let is_missing =
+            self.logs.is_empty() || self.modes.is_empty() || self.steps.is_empty() || self.lists.is_empty();
+        is_missing || counts.contains(&0) || self.interval_ms <= 0.0
     }
 }
 
@@ -463,11 +478,14 @@ mod tests {
         assert!(message(&tiny.replace("synthetic = 300", "")).contains("either `file` or `synthetic`"));
         assert!(message(&tiny.replace("64MiB", "64 megabytes")).contains("such as 256MiB"));
         let unknown = Suite::load("nonsense").unwrap_err().to_string();
-        assert!(unknown.contains("foundation, gpu, load, memory, peers-cpu, tiny"), "{unknown}");
+        assert!(unknown.contains("foundation, gpu, lists, load, memory, peers-cpu, tiny"), "{unknown}");
         let tiny = include_str!("../suites/tiny-gpu.toml");
         assert!(message(&tiny.replace("k = [3, 10]", "k = []")).contains("one k"));
         let tiny = include_str!("../suites/tiny-load.toml");
         assert!(message(&tiny.replace("clients = 8", "clients = 0")).contains("[load]"));
+        let tiny = include_str!("../suites/tiny-lists.toml");
+        assert!(message(&tiny.replace("warm_up = 1", "warm_up = 0")).contains("[lists]"));
+        assert!(message(&tiny.replace("40%", "40")).contains("or a percentage"));
     }
 
     #[test]

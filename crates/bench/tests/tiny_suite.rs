@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         test(the_tiny_suite_checks_measures_and_writes_its_result),
         needs(has_simulator, test(the_tiny_gpu_suite_runs_on_the_simulator)),
         needs(has_simulator, test(the_tiny_load_suite_runs_on_the_simulator)),
+        needs(has_simulator, test(the_tiny_lists_suite_runs_on_the_simulator)),
         test(a_load_is_put_on_an_index),
         needs(has_simulator, test(the_papers_figures_about_a_gpu_run_on_the_simulator)),
         test(tables_of_a_paper_are_made_without_git),
@@ -150,10 +151,11 @@ fn the_tiny_load_suite_runs_on_the_simulator() {
     assert_eq!((&json["ran_on"], &json["targets"][0]["is_met"]), (&"simulator".into(), &true.into()));
     let rows = json["measurements"].as_array().unwrap();
     let count = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
-    // OR and AND: from plans and from text; two rates; four policies, resident and uploaded lists, and three loads, the
-    // light one asked in two ways; two steps; two routes; five kinds of overhead; three metrics of AND.
+    // OR and AND: from plans and from text; resident and cached lists; two rates; four policies, lists in three places, and
+    // three loads, the light one asked in two ways; four policies, resident and cached lists; two steps; two routes; five
+    // kinds of overhead; three metrics of AND.
     let kinds = ["stream", "together", "open", "policy", "cold", "step", "costs", "relearning", "overhead", "metric"];
-    assert_eq!(kinds.map(count), [4, 2, 4, 64, 8, 4, 4, 4, 10, 3]);
+    assert_eq!(kinds.map(count), [4, 4, 4, 96, 16, 4, 4, 4, 10, 3]);
     for row in rows {
         let mut values = row["values"].as_object().unwrap().values();
         assert!(values.all(|value| value.is_number()), "a value is not a number: {row}");
@@ -176,6 +178,60 @@ fn the_tiny_load_suite_runs_on_the_simulator() {
     let json = read_json(&results, "tiny-load-part");
     let rows = json["measurements"].as_array().unwrap();
     assert_eq!(rows.len(), 5, "the collection, the queries, the capacity and two rates: {rows:?}");
+}
+
+fn the_tiny_lists_suite_runs_on_the_simulator() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let run = ["run", "tiny-lists", "--device", "simulator", "--out", "results", "--cache", "cache"];
+    let output = lanner_bench(folder.path(), &run);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let results = folder.path().join("results");
+    let json = read_json(&results, "tiny-lists");
+    assert_eq!((&json["ran_on"], &json["targets"][0]["is_met"]), (&"simulator".into(), &true.into()));
+    let rows = json["measurements"].as_array().unwrap();
+    let of_kind = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
+    let kinds = ["directories", "memory", "overlap", "drift", "opening", "beyond"];
+    // OR and AND: lists in six places, in one, in three, and with hardly any memory.
+    assert_eq!(kinds.map(|kind| of_kind(kind).len()), [1, 12, 2, 2, 6, 2]);
+    for row in rows {
+        let mut values = row["values"].as_object().unwrap().values();
+        assert!(values.all(|value| value.is_number()), "a value is not a number: {row}");
+    }
+    for row in of_kind("memory") {
+        let value = |name: &str| row["values"][name].as_f64().unwrap();
+        let (held, lists) = (value("held_of_lists"), row["labels"]["lists"].as_str().unwrap());
+        let expected = match lists {
+            "resident" => 1.0..=1.0,
+            "uploaded" | "host" => 0.0..=0.0,
+            "directories" => 0.001..=0.028,
+            percent => {
+                let share = percent.trim_end_matches('%').parse::<f64>().unwrap() / 100.0;
+                0.999 * share..=share
+            }
+        };
+        assert!(expected.contains(&held), "{lists}: {held}");
+        assert_eq!(value("host_bytes_a_query") > 0.0, !["resident", "uploaded"].contains(&lists), "{row}");
+    }
+    for row in of_kind("opening") {
+        assert!(row["values"]["loaded_s"].as_f64() >= row["values"]["first_s"].as_f64(), "{row}");
+    }
+    let shared = of_kind("overlap")[0]["values"]["shared_percent"].as_f64().unwrap();
+    assert!(shared < 10.0, "{shared} % of the bytes are read before and after the change");
+    let collection = of_kind("collection")[0];
+    assert!(collection["values"]["build_peak_bytes"].as_f64().unwrap() > 1e6, "{collection}");
+    for plot in ["tiny-lists-memory", "tiny-lists-drift"] {
+        assert!(results.join(format!("{plot}.svg")).metadata().unwrap().len() > 1000);
+    }
+
+    let part = ["--only", "part=memory", "--only", "mode=and", "--only", "lists=40%", "--label", "part"];
+    let output = lanner_bench(folder.path(), &[&run[..], &part].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json = read_json(&results, "tiny-lists-part");
+    assert_eq!(
+        json["measurements"].as_array().unwrap().len(),
+        4,
+        "the collection, the queries, directories and a cell"
+    );
 }
 
 fn a_load_is_put_on_an_index() {
@@ -301,11 +357,15 @@ fn entries_to_reproduce_are_listed() {
 fn errors_are_one_line_and_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
-        (&["run", "nonsense"][..], "give one of codecs, foundation, gpu, load, memory, peers-cpu, tiny, tiny-gpu"),
+        (
+            &["run", "nonsense"][..],
+            "give one of codecs, foundation, gpu, lists, load, memory, peers-cpu, tiny, tiny-gpu",
+        ),
         (&["run", "foundation", "--data", "nowhere"], "set LANNER_DATA or give --data"),
         (&["run", "tiny", "--only", "colour=red"], "one of the keys collection, engine"),
         (&["run", "tiny-gpu", "--only", "part=nothing"], "give some of throughput, latency"),
         (&["run", "tiny-load", "--only", "part=nothing"], "give some of stream, together"),
+        (&["run", "tiny-lists", "--only", "part=nothing"], "give some of memory, drift"),
         (&["run", "codecs", "--documents", "9"], "--documents needs a suite that scales"),
         (&["reproduce", "nonsense"], "there are griffin/table1"),
         (&["reproduce", "griffin", "--only", "entry=figure99"], "--only selects nothing of griffin/table1"),

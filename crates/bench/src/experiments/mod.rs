@@ -3,8 +3,10 @@
 pub mod build;
 pub mod codecs;
 pub mod gpu;
+pub mod lists;
 pub mod load;
 pub mod open;
+mod placement;
 pub mod query;
 pub mod race;
 

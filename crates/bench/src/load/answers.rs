@@ -6,7 +6,7 @@ use lanner::answer::Ids;
 use lanner::internals::executors::{Cpu, Executor};
 use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
-use lanner::{DocId, Index, Mode, Plan, Query, ScoreModel, SearchError};
+use lanner::{Answer, DocId, Index, Mode, Plan, Query, ScoreModel, SearchError};
 use std::sync::Arc;
 
 /// What is asked of each query.
@@ -61,6 +61,12 @@ impl QuerySet {
 
     pub fn len(&self) -> usize {
         self.queries.len()
+    }
+
+    /// Fails if an answer is not the CPU's.
+    pub fn check(&self, number: usize, answer: &Answer) -> Result<()> {
+        let hash = hash_of(answer.hits.iter().map(|hit| (hit.document, hit.units)));
+        if hash == self.hashes[number % self.len()] { Ok(()) } else { Err(self.wrong(number)) }
     }
 
     /// The error for an answer that is not the CPU's.

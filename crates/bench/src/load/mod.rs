@@ -20,6 +20,7 @@ mod closed_loop;
 mod intervals;
 mod open_loop;
 mod outcomes;
+mod pass;
 mod stream_load;
 
 pub use answers::{QuerySet, Questions};
@@ -28,6 +29,7 @@ pub use closed_loop::ClosedLoop;
 pub use intervals::{Interval, intervals, recovery};
 pub use open_loop::{OpenLoop, Way};
 pub use outcomes::{Load, with_delays};
+pub use pass::Pass;
 pub use stream_load::{RunLength, StreamLoad};
 
 use std::time::Instant;

@@ -6,6 +6,7 @@ use crate::quantity::count;
 use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::Topics;
 use lanner::internals::calibrate::{Calibrated, Calibration, Errors, Fit, Folder};
+use lanner::internals::executors::Keep;
 use lanner::internals::query::cost::Route;
 use lanner::{Engine, Index, Mode, Plan, Query};
 use serde::Serialize;
@@ -57,14 +58,14 @@ struct OnQueries {
 struct Engines {
     cpu: Engine,
     resident: Option<Engine>,
-    uploading: Option<Engine>,
+    in_host_memory: Option<Engine>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let folder = Folder::of_user()?;
     let index = Arc::new(Index::open(&arguments.index)?);
-    let engines = Engines::open(&index, &arguments.executor)?;
+    let engines = Engines::open(&arguments.index, &index, &arguments.executor)?;
     let device = engines.resident.as_ref().and_then(Engine::device_name).unwrap_or_else(|| "cpu".to_owned());
     let calibration = Calibration::new(&engines.cpu, Duration::from_secs(arguments.seconds));
     let log = arguments.queries.as_deref().map_or(Ok(Vec::new()), read_log)?;
@@ -72,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let calibration = Calibration {
         queries: &used,
         resident: engines.resident.as_ref(),
-        uploading: engines.uploading.as_ref(),
+        in_host_memory: engines.in_host_memory.as_ref(),
         ..calibration.simulated(arguments.executor.is_simulated())
     };
     let calibrated = calibration.run()?;
@@ -92,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Engines {
-    fn open(index: &Arc<Index>, executor: &ExecutorOptions) -> Result<Engines, Failure> {
+    fn open(folder: &Path, index: &Arc<Index>, executor: &ExecutorOptions) -> Result<Engines, Failure> {
         let engine = || Engine::new(Arc::clone(index));
         let threads = cores();
         let mut resident = executor.gpu(threads)?.map(|gpu| engine().gpu(gpu));
@@ -102,10 +103,12 @@ impl Engines {
             // There is none, and nobody asked for one.
             Err(_) => resident = None,
         }
-        let uploading = executor.gpu(threads)?.filter(|_| resident.is_some());
-        let uploading = uploading.map(|gpu| engine().gpu(gpu.upload_lists()));
-        uploading.as_ref().map_or(Ok(()), Engine::connect)?;
-        Ok(Engines { cpu: engine(), resident, uploading })
+        let options = executor.gpu(threads)?.filter(|_| resident.is_some());
+        // Its own mapping of the file: an index that is not resident as a whole is registered for `resident`.
+        let in_host_memory = options.map(|gpu| Ok::<_, Failure>(Engine::open(folder)?.gpu(gpu.keep(Keep::Nothing))));
+        let in_host_memory = in_host_memory.transpose()?;
+        in_host_memory.as_ref().map_or(Ok(()), Engine::connect)?;
+        Ok(Engines { cpu: engine(), resident, in_host_memory })
     }
 }
 

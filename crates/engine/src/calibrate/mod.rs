@@ -39,8 +39,9 @@ pub struct Calibration<'a> {
     pub threads: usize,
     /// A GPU with resident lists.
     pub resident: Option<&'a Engine>,
-    /// A GPU that uploads the lists of each batch.
-    pub uploading: Option<&'a Engine>,
+    /// A GPU that reads all lists in host memory, or uploads them where it cannot. Memory is registered for one engine at
+    /// a time, so it must have opened the index for itself if another one reads lists in host memory, too.
+    pub in_host_memory: Option<&'a Engine>,
     /// Queries of a log like those that will be asked, from which most plans are drawn that are answered alone.
     pub queries: &'a [String],
     /// Plans of a measured batch.
@@ -73,11 +74,11 @@ pub struct Fit {
 }
 
 impl<'a> Calibration<'a> {
-    /// Measures the CPU on half of the cores, and no GPU until `resident` and `uploading` are set.
+    /// Measures the CPU on half of the cores, and no GPU until `resident` and `in_host_memory` are set.
     pub fn new(cpu: &'a Engine, budget: Duration) -> Calibration<'a> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / 2).max(1);
-        Calibration { cpu, threads, resident: None, uploading: None, queries: &[], batch: BATCH, budget }
+        Calibration { cpu, threads, resident: None, in_host_memory: None, queries: &[], batch: BATCH, budget }
     }
 
     /// With batches for the simulator, if it is the device.
@@ -165,7 +166,7 @@ fn held_out_error(samples: &[Sample]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executors::GpuOptions;
+    use crate::executors::{GpuOptions, Keep};
     use lanner_index::build::{BuildOptions, Quiet, build};
     use lanner_index::corpus::{Corpus, CorpusOptions};
     use lanner_index::open::Index;
@@ -210,12 +211,12 @@ mod tests {
         let index = Arc::new(index);
         let engine = || Engine::new(Arc::clone(&index));
         let resident = engine().gpu(GpuOptions::simulator().unwrap());
-        let uploading = engine().gpu(GpuOptions::simulator().unwrap().upload_lists());
+        let in_host_memory = engine().gpu(GpuOptions::simulator().unwrap().keep(Keep::Nothing));
         let calibration = Calibration {
             cpu: &engine(),
             threads: 1,
             resident: Some(&resident),
-            uploading: Some(&uploading),
+            in_host_memory: Some(&in_host_memory),
             queries: &["word3 word50".to_owned()],
             batch: 4,
             budget: Duration::from_secs(3),

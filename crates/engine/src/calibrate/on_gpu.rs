@@ -17,7 +17,7 @@ use crate::query::plan::{Operation, Plan};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What each route gets. Uploads take the longest by far, and a batch is one sample.
+/// What each route gets. Reading host memory takes the longest by far, and a batch is one sample.
 const SHARES: [Share; 4] = [
     Share { route: Route::GpuSingle, weight: 0.35, wanted: 2000, enough: 6000 },
     Share { route: Route::GpuBatch, weight: 0.2, wanted: 300, enough: 2000 },
@@ -49,7 +49,7 @@ impl<'a> OnGpu<'a> {
         let has = |share: &Share| match share.route {
             Route::Cpu => false,
             Route::GpuSingle | Route::GpuBatch => calibration.resident.is_some(),
-            Route::GpuHost | Route::GpuHostSingle => calibration.uploading.is_some(),
+            Route::GpuHost | Route::GpuHostSingle => calibration.in_host_memory.is_some(),
         };
         let shares: Vec<Share> = SHARES.into_iter().filter(has).collect();
         let shares = Shares::new(deadline.budget, &shares);
@@ -58,12 +58,12 @@ impl<'a> OnGpu<'a> {
 
     /// Measures until the time is over or there are enough samples.
     pub fn run(mut self) -> Result<Samples, CalibrationError> {
-        let Calibration { resident, uploading, .. } = *self.calibration;
+        let Calibration { resident, in_host_memory, .. } = *self.calibration;
         while let Some((route, operation)) = self.shares.next()
             && !self.deadline.is_over()
         {
             let start = Instant::now();
-            let samples = match (route, resident, uploading) {
+            let samples = match (route, resident, in_host_memory) {
                 (Route::GpuSingle, Some(engine), _) | (Route::GpuHostSingle, _, Some(engine)) => {
                     self.measure_singles(engine, route, operation)?
                 }

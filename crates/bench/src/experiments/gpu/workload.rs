@@ -3,15 +3,17 @@
 use crate::collection;
 use crate::error::{BenchError, Result};
 use crate::experiments::Context;
-use crate::query_log;
+use crate::machine::Usage;
+use crate::query_log::{self, Half};
 use crate::result::Measurement;
-use crate::statistics;
+use crate::statistics::{self, timed};
 use crate::suite::LogPart;
 use crate::table::{Table, bytes, count, number};
 use lanner::Index;
 use lanner_index::build::BuildOptions;
 use lanner_index::format::segment::Section;
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Queries and their index.
@@ -53,20 +55,40 @@ pub fn index_folder(context: &Context<'_>) -> Result<PathBuf> {
     context.cache("gpu").index((&name, &stamp), &context.options.program, |folder| {
         let (analyzer, bm25) = (part.analyzer()?, part.bm25());
         let options = BuildOptions { analyzer, bm25, frequencies: true, impacts: true, ..BuildOptions::default() };
-        collection::build_index(part, data, folder, &options)
+        let (documents, seconds) = timed(|| collection::build_index(part, data, folder, &options))?;
+        BuildCost { seconds, peak_bytes: Usage::now().peak_bytes }.write(folder)?;
+        Ok(documents)
     })
+}
+
+/// What building an index has cost, with generating its documents.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct BuildCost {
+    seconds: f64,
+    /// Peak resident memory of the process.
+    peak_bytes: u64,
+}
+
+impl BuildCost {
+    /// The file in the folder of the index.
+    const FILE: &str = "build-cost.json";
+
+    fn write(self, folder: &Path) -> Result<()> {
+        let path = folder.join(BuildCost::FILE);
+        std::fs::write(&path, serde_json::to_string(&self).expect("it is plain data")).map_err(BenchError::io(&path))
+    }
+
+    /// Reads what building an index has cost, if it is known.
+    fn read(index: &Index) -> Option<BuildCost> {
+        let text = std::fs::read_to_string(index.segment().path().parent()?.join(BuildCost::FILE)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
 }
 
 impl Workload {
     /// Chooses queries of the log.
     pub fn choose(context: &Context<'_>, wanted: Wanted<'_>, index: Arc<Index>) -> Result<Workload> {
-        let log = context.read_log(wanted.log)?;
-        let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
-        let known = query_log::known_terms(&log, index.analyzer(), is_known);
-        let mut queries = Vec::new();
-        for terms in known {
-            queries.push((postings_of(&index, &terms)?, terms.join(" ")));
-        }
+        let mut queries = queries_of(context, wanted.log, &index, Half::Reporting)?;
         let mean = wanted.postings * f64::from(index.documents()) / wanted.of_documents as f64;
         let choice = choose(&queries.iter().map(|query| query.0).collect::<Vec<_>>(), mean);
         queries.retain(|query| query.0 <= choice.cap);
@@ -77,6 +99,13 @@ impl Workload {
             return Err(BenchError::Usage("no query of the log has a term of the collection".to_owned()));
         }
         Ok(workload)
+    }
+
+    /// Chooses up to `count` queries of the half of the log that is for tuning, with no more postings than those chosen.
+    pub fn tuning(&self, context: &Context<'_>, log: &LogPart, count: usize) -> Result<Vec<String>> {
+        let queries = queries_of(context, log, &self.index, Half::Tuning)?.into_iter();
+        let texts: Vec<String> = queries.filter(|query| query.0 <= self.choice.cap).map(|query| query.1).collect();
+        Ok(query_log::spread(&texts, context.options.only.sample(count)))
     }
 
     /// Returns the mean postings of some queries.
@@ -97,14 +126,16 @@ impl Workload {
     pub fn describe(&self, log: &str) -> (Vec<Measurement>, Table) {
         let segment = self.index.segment();
         let header = segment.header();
-        let sections = [Section::LongLists, Section::ShortLists];
-        let list_bytes: u64 = sections.iter().map(|&section| segment.section(section).len() as u64).sum();
+        let list_bytes = list_bytes(&self.index);
         let mean = self.mean_postings(0..self.texts.len());
         let terms = statistics::mean(self.texts.iter().map(|text| text.split(' ').count() as f64));
         let Choice { of, kept, cap, mean: kept_mean } = self.choice;
         let share = kept as f64 / of as f64;
+        let built = BuildCost::read(&self.index);
         let measurements = vec![
             Measurement::new("collection", &[])
+                .with("build_s", built.map(|built| built.seconds))
+                .with("build_peak_bytes", built.map(|built| built.peak_bytes as f64))
                 .with("documents", f64::from(header.documents))
                 .with("terms", header.terms as f64)
                 .with("postings", header.postings as f64)
@@ -133,6 +164,10 @@ impl Workload {
             ("share of the log that is kept", number(share)),
         ];
         rows.into_iter().for_each(|(what, number)| table.row([what.to_owned(), number]));
+        if let Some(BuildCost { seconds, peak_bytes }) = built {
+            table.numbers("seconds to generate and index the documents", [seconds]);
+            table.row(["peak memory of that process".to_owned(), bytes(peak_bytes)]);
+        }
         let (kept, of) = (count(kept as u64), count(of as u64));
         let table = table.notes(&[&format!(
             "The queries are spread over {kept} of the {of} queries in the half of {log} that is kept for reporting. \
@@ -140,6 +175,19 @@ impl Workload {
         )]);
         (measurements, table)
     }
+}
+
+/// The bytes of all lists of an index.
+pub fn list_bytes(index: &Index) -> u64 {
+    let sections = [Section::LongLists, Section::ShortLists];
+    sections.iter().map(|&section| index.segment().section(section).len() as u64).sum()
+}
+
+/// The queries of a half of a log that have terms of the index, with their postings.
+fn queries_of(context: &Context<'_>, log: &LogPart, index: &Index, half: Half) -> Result<Vec<(u64, String)>> {
+    let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
+    let known = query_log::known_terms(&context.read_log(log)?, half, index.analyzer(), is_known);
+    known.into_iter().map(|terms| Ok((postings_of(index, &terms)?, terms.join(" ")))).collect()
 }
 
 fn postings_of(index: &Index, terms: &[String]) -> Result<u64> {

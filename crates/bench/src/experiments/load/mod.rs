@@ -16,6 +16,8 @@ mod stream;
 mod tables;
 mod together;
 
+pub use tables::table;
+
 use super::{Context, Findings};
 use crate::error::{BenchError, Result};
 use crate::suite::{LoadPart, display_by_name};

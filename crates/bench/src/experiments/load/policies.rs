@@ -1,18 +1,19 @@
-//! Part `policies`: `auto` against `cpu`, `gpu` and `best`, at light, medium and heavy load, with resident and uploaded
-//! lists.
+//! Part `policies`: `auto` against `cpu`, `gpu` and `best`, at light, medium and heavy load, with lists that are
+//! resident, cached or uploaded.
 //!
 //! The loads are shares of the capacity of the weakest policy but one, so that at heavy load all policies but at most
 //! one still answer as fast as queries arrive. The delays of a policy that cannot keep up say nothing but how long the
 //! run was; such runs are marked, and not compared.
 
 use super::open::at_rate;
-use super::setup::{EngineOptions, Lists, LogSet, Setup};
+use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{QUERIES, table};
 use crate::error::Result;
 use crate::experiments::Findings;
 use crate::load::{ClosedLoop, Load, Way, with_delays};
 use crate::result::{Label, Measurement};
 use crate::statistics::Spread;
+use crate::suite::Lists;
 use crate::table::{Table, number};
 use lanner::{Engine, Policy};
 
@@ -23,7 +24,7 @@ const CELL: [&str; 5] = ["log", "mode", "lists", "load", "by"];
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let mut rows = Vec::new();
-    for lists in setup.run.context.kept("lists", &[Lists::Resident, Lists::Uploaded]) {
+    for lists in setup.run.context.kept("lists", &setup.run.part.lists) {
         let engines = engines(setup, lists)?;
         for set in setup.first_log() {
             (setup.run.context.say)(&format!("{}, lists {lists}", set.set.questions.mode));

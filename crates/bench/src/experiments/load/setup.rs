@@ -4,13 +4,15 @@ use super::LoadRun;
 use crate::error::{BenchError, Result};
 use crate::experiments::Findings;
 use crate::experiments::gpu::workload::{self, Wanted, Workload};
-use crate::load::{ClosedLoop, QuerySet, Questions, RunLength, StreamLoad};
+use crate::experiments::placement::{gpu_options, own_index};
+use crate::load::{ClosedLoop, Pass, QuerySet, Questions, RunLength, StreamLoad};
 use crate::machine::cores;
 use crate::query_log;
 use crate::result::{Label, Measurement};
+use crate::suite::Lists;
 use lanner::internals::calibrate::{Calibration, Folder};
 use lanner::internals::query::cost::{Costs, Features, Route};
-use lanner::{Engine, GpuOptions, Index, Policy, ScoreModel};
+use lanner::{Engine, Index, Policy, ScoreModel};
 use lanner_gpu::device::Device;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ pub struct Setup<'a> {
     pub folder: PathBuf,
     pub index: Arc<Index>,
     pub costs: Costs,
+    /// Queries of the first log's half for tuning in each mode, which fill caches of lists.
+    tuning: Vec<QuerySet>,
     /// For each log and mode; those of the first log first.
     pub sets: Vec<LogSet>,
 }
@@ -38,24 +42,6 @@ pub struct LogSet {
     pub set: QuerySet,
     /// `is_short[number]`: whether the query is in the tenth that is predicted to take the CPU the least time.
     pub is_short: Vec<bool>,
-}
-
-/// Where lists are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lists {
-    /// On the device.
-    Resident,
-    /// On the host; a batch uploads those that it needs.
-    Uploaded,
-}
-
-impl std::fmt::Display for Lists {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Lists::Resident => "resident",
-            Lists::Uploaded => "uploaded",
-        })
-    }
 }
 
 /// How an engine is made.
@@ -84,7 +70,9 @@ impl<'a> Setup<'a> {
         let folder = workload::index_folder(&context)?;
         let index = Arc::new(Index::open(&folder)?);
         (context.say)("choosing queries, and answering them on the CPU");
-        let (mut sets, mut findings) = (Vec::new(), Findings::default());
+        let (mut sets, mut tuning, mut findings) = (Vec::new(), Vec::new(), Findings::default());
+        let has_caches =
+            part.lists.iter().any(|&lists| matches!(lists, Lists::Cached(_)) && context.keeps("lists", lists));
         for log in part.logs.iter().filter(|log| context.keeps("log", &log.name)) {
             let wanted = Wanted { log, postings: part.postings, of_documents: part.of_documents };
             let work = Workload::choose(&context, wanted, Arc::clone(&index))?;
@@ -95,12 +83,16 @@ impl<'a> Setup<'a> {
                 let questions = Questions { mode, k: part.k, score: ScoreModel::Bm25 };
                 let set = QuerySet::new(&index, &work.texts, questions, cores())?;
                 sets.push((log.name.clone(), set));
+                if has_caches && sets[0].0 == log.name {
+                    let texts = work.tuning(&context, log, part.warm_up)?;
+                    tuning.push(QuerySet::new(&index, &texts, questions, cores())?);
+                }
             }
         }
         if sets.is_empty() {
             return Err(BenchError::Usage("--only log= and mode= select nothing".to_owned()));
         }
-        let mut setup = Setup { run, device, folder, index, costs: Costs::default(), sets: Vec::new() };
+        let mut setup = Setup { run, device, folder, index, costs: Costs::default(), tuning, sets: Vec::new() };
         setup.costs = setup.calibrate(&query_log::tuning_sample(&context.read_log(&part.logs[0])?, CALIBRATED))?;
         setup.sets = sets.into_iter().map(|(log, set)| LogSet::new(log, set, &setup.costs)).collect();
         Ok((setup, findings))
@@ -121,32 +113,29 @@ impl<'a> Setup<'a> {
         }
         say("calibrating costs");
         let engine = || Engine::new(Arc::clone(&self.index));
-        let resident = engine().gpu(self.gpu_options(Lists::Resident));
-        let uploading = engine().gpu(self.gpu_options(Lists::Uploaded));
-        resident.connect()?;
-        uploading.connect()?;
+        let [resident, in_host_memory] = [Lists::Resident, Lists::Host].map(|lists| self.on_gpu(engine(), lists));
+        let (resident, in_host_memory) = (resident?, in_host_memory?);
         let (cpu, budget) = (engine(), Duration::from_secs_f64(self.run.part.calibration_s));
         let calibration = Calibration::new(&cpu, budget).simulated(self.device.properties().is_simulated);
-        let calibration =
-            Calibration { resident: Some(&resident), uploading: Some(&uploading), queries, ..calibration };
+        let (resident, in_host_memory) = (Some(&resident), Some(&in_host_memory));
+        let calibration = Calibration { resident, in_host_memory, queries, ..calibration };
         let costs = calibration.run()?.costs;
         folder.save(&self.index, name, &costs)?;
         Ok(costs)
     }
 
-    fn gpu_options(&self, lists: Lists) -> GpuOptions {
+    /// Gives an engine a GPU, and opens it.
+    fn on_gpu(&self, engine: Engine, lists: Lists) -> Result<Engine> {
         let device = Arc::clone(&self.device);
-        let options = GpuOptions::new(Box::new(move || Ok(Arc::clone(&device))));
-        let options = options.report(Box::new(|line| eprintln!("{line}")));
-        match lists {
-            Lists::Resident => options,
-            Lists::Uploaded => options.upload_lists().threads(cores()),
-        }
+        let engine = engine.gpu(gpu_options(Box::new(move || Ok(Arc::clone(&device))), &self.index, lists));
+        engine.connect()?;
+        Ok(engine)
     }
 
     /// Makes an engine whose device is open. The policy `cpu` has no device.
     pub fn engine(&self, options: EngineOptions) -> Result<Engine> {
-        let engine = Engine::new(Arc::clone(&self.index)).costs(self.costs.clone());
+        let lists = if options.policy == Policy::Cpu { Lists::Resident } else { options.lists };
+        let engine = Engine::new(own_index(&self.index, &self.folder, lists)?).costs(self.costs.clone());
         let engine = engine.threads(options.threads).policy(options.policy);
         let engine = match options.queue {
             Some(queue) => engine.queue(queue),
@@ -155,9 +144,7 @@ impl<'a> Setup<'a> {
         if options.policy == Policy::Cpu {
             return Ok(engine);
         }
-        let engine = engine.gpu(self.gpu_options(options.lists));
-        engine.connect()?;
-        Ok(engine)
+        self.on_gpu(engine, options.lists)
     }
 
     /// Threads of an engine beside the senders. A sender is the thread that asks, which counts among the engine's.
@@ -182,14 +169,29 @@ impl<'a> Setup<'a> {
         RunLength { seconds, longest_s: seconds, queries: 0 }
     }
 
-    /// Lets the buffers of an engine grow that queries are submitted to.
+    /// Where lists lie, as far as `--only` keeps it, unless they are uploaded.
+    pub fn lists_on_device(&self) -> Vec<Lists> {
+        let kept = self.run.context.kept("lists", &self.run.part.lists);
+        kept.into_iter().filter(|&lists| lists != Lists::Uploaded).collect()
+    }
+
+    /// Fills the cache of an engine's lists, if it has one.
+    fn fill_cache(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
+        let has_cache = engine.residency().is_some_and(|report| report.cache.memory_bytes > 0);
+        let mut tuning = self.tuning.iter().filter(|tuning| has_cache && tuning.questions == set.questions);
+        tuning.try_for_each(|tuning| Pass::over(engine, tuning).map(drop))
+    }
+
+    /// Fills the cache of an engine, and lets its buffers grow for queries that are submitted.
     pub fn warm_up(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
+        self.fill_cache(engine, set)?;
         let closed = ClosedLoop { engine, set, length: short(self.length()) };
         closed.submitted(1, self.run.part.clients).map(drop)
     }
 
     /// The same for streams.
     pub fn warm_up_stream(&self, engine: &Engine, set: &QuerySet) -> Result<()> {
+        self.fill_cache(engine, set)?;
         StreamLoad { engine, set, length: short(self.stream_length()) }.texts_to_ids().map(drop)
     }
 }

@@ -2,14 +2,14 @@
 
 use super::setup::{EngineOptions, LogSet, Setup};
 use super::tables::{QUERIES, RATE, table};
-use crate::error::{BenchError, Result};
+use crate::error::Result;
 use crate::experiments::Findings;
+use crate::experiments::placement::check_all_on_gpu;
 use crate::load::{RunLength, StreamLoad};
 use crate::machine::cores;
 use crate::result::Measurement;
 use crate::statistics::Spread;
 use lanner::{Engine, Policy};
-use std::sync::atomic::Ordering;
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let engine = setup.engine(EngineOptions::new(Policy::Gpu, cores()))?;
@@ -17,11 +17,7 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     for set in &setup.sets {
         rows.extend(measure(setup, &engine, set)?);
     }
-    let counters = engine.counters().expect("it has a GPU");
-    let by_cpu = counters.unsupported.load(Ordering::Relaxed) + counters.fallen_back.load(Ordering::Relaxed);
-    if by_cpu > 0 {
-        return Err(BenchError::Device { what: format!("the CPU answered {by_cpu} queries for the GPU") });
-    }
+    check_all_on_gpu(&engine)?;
     let figures = [
         ("queries", "queries"),
         ("queries/s", RATE[0]),

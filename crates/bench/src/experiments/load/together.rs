@@ -8,6 +8,7 @@ use crate::load::StreamLoad;
 use crate::machine::cores;
 use crate::result::Measurement;
 use crate::statistics::Spread;
+use crate::suite::Lists;
 use lanner::{Engine, Policy};
 
 /// Threads that planning for the GPU and its own thread take; the CPU alone is measured without them.
@@ -15,13 +16,15 @@ const KEPT_FOR_GPU: usize = 2;
 
 pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let cpu_threads = cores().saturating_sub(KEPT_FOR_GPU).max(1);
-    let engines = [(Policy::Gpu, cores()), (Policy::Auto, cores()), (Policy::Cpu, cpu_threads)];
-    let engines = engines.map(|(policy, threads)| setup.engine(EngineOptions::new(policy, threads)));
-    let [gpu, auto, cpu] = engines;
-    let engines = [gpu?, auto?, cpu?];
     let mut rows = Vec::new();
-    for set in setup.first_log() {
-        rows.push(measure(setup, &engines, set)?);
+    for lists in setup.lists_on_device() {
+        let engines = [(Policy::Gpu, cores()), (Policy::Auto, cores()), (Policy::Cpu, cpu_threads)];
+        let engine = |(policy, threads)| setup.engine(EngineOptions { lists, ..EngineOptions::new(policy, threads) });
+        let [gpu, auto, cpu] = engines.map(engine);
+        let engines = [gpu?, auto?, cpu?];
+        for set in setup.first_log() {
+            rows.push(measure(setup, &engines, set, lists)?);
+        }
     }
     let figures = [
         ("gpu, queries/s", "gpu_a_second"),
@@ -31,7 +34,7 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
         ("least", "share_least"),
         ("most", "share_most"),
     ];
-    let table = table("Both together", &rows, &QUERIES, &figures).notes(&[&format!(
+    let table = table("Both together", &rows, &[&QUERIES[..], &["lists"]].concat(), &figures).notes(&[&format!(
         "Streams from query text to external ids: policies gpu and auto on {} threads, policy cpu on {cpu_threads}. \
          Medians of {} turns, in each of which all three run.",
         cores(),
@@ -40,7 +43,7 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     Ok(Findings::new(rows).table(table))
 }
 
-fn measure(setup: &Setup<'_>, engines: &[Engine; 3], set: &LogSet) -> Result<Measurement> {
+fn measure(setup: &Setup<'_>, engines: &[Engine; 3], set: &LogSet, lists: Lists) -> Result<Measurement> {
     for engine in engines {
         setup.warm_up_stream(engine, &set.set)?;
     }
@@ -55,7 +58,7 @@ fn measure(setup: &Setup<'_>, engines: &[Engine; 3], set: &LogSet) -> Result<Mea
     let [gpu, auto, cpu] = rates.map(|rates| Spread::of(rates).median);
     let shares = Spread::of(shares);
     Ok(set
-        .measurement("together", &[])
+        .measurement("together", &[("lists", &lists)])
         .with("gpu_a_second", gpu)
         .with("auto_a_second", auto)
         .with("cpu_a_second", cpu)

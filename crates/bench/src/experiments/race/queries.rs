@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::experiments::Context;
-use crate::query_log;
+use crate::query_log::{self, Half};
 use crate::suite::{LogPart, PeersPart};
 use lanner_index::open::Index;
 use lanner_index::text::Analyzer;
@@ -33,7 +33,7 @@ pub struct Class {
 pub fn read(context: Context<'_>, part: &PeersPart, analyzer: &Analyzer, index: &Index) -> Result<Vec<QuerySet>> {
     let is_known = |term: &str| index.lookup(term).is_ok_and(|found| found.is_some());
     let read = |log: &LogPart| {
-        let known = query_log::known_terms(&context.read_log(log)?, analyzer, is_known);
+        let known = query_log::known_terms(&context.read_log(log)?, Half::Reporting, analyzer, is_known);
         let sample = context.options.only.sample(log.sample);
         let terms = match log.terms {
             Some(terms) => query_log::joined(&known, sample, terms),
