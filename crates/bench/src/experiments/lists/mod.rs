@@ -5,9 +5,11 @@
 //! times.
 
 mod beyond;
+mod cache_policies;
 mod drift;
 mod memory;
 pub mod opening;
+mod replay;
 mod setup;
 
 use super::{Context, Findings};
@@ -31,6 +33,7 @@ enum Part {
     Drift,
     Opening,
     Beyond,
+    Replay,
 }
 
 display_by_name!(Part);
@@ -42,6 +45,7 @@ impl Part {
             Part::Drift => drift::run(setup),
             Part::Opening => opening::run(setup),
             Part::Beyond => beyond::run(setup),
+            Part::Replay => replay::run(setup),
         }
     }
 }

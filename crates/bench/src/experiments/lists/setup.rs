@@ -13,7 +13,7 @@ use crate::suite::Lists;
 use crate::table::{Table, bytes, number};
 use lanner::internals::executors::{CacheReport, Piece, ResidencyReport, bytes_of_pieces};
 use lanner::internals::query::plan::PlannedList;
-use lanner::{Engine, GpuOptions, Index, Mode, Plan, Policy, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Mode, Plan, Policy, Query, ScoreModel};
 use lanner_gpu::device::Device;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -74,6 +74,13 @@ impl<'a> Setup<'a> {
     /// The modes that `--only` keeps.
     pub fn modes(&self) -> Vec<Mode> {
         self.run.context.kept("mode", &self.run.part.modes)
+    }
+
+    /// Plans queries.
+    pub fn plans(&self, texts: &[String], mode: Mode) -> Result<Vec<Plan>> {
+        let engine = Engine::new(Arc::clone(&self.index));
+        let query = |text: &String| Query::new(text).mode(mode).k(self.run.part.k).score(ScoreModel::Bm25);
+        Ok(texts.iter().map(|text| engine.plan(&query(text))).collect::<std::result::Result<Vec<_>, _>>()?)
     }
 
     /// Plans queries, and answers them on the CPU.

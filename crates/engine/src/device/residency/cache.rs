@@ -84,6 +84,8 @@ pub struct CacheReport {
     pub bytes_across_bus: f64,
     /// Pieces that became resident.
     pub admitted: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
     /// Pieces that were evicted.
     pub evictions: u64,
     /// Device memory of the cache.
@@ -374,6 +376,7 @@ impl Cache {
         self.report.by_piece[it.key.1 as usize] += it.range.len() as u64;
         self.arena.own(it.place, it.key);
         self.report.admitted += 1;
+        self.report.copied_bytes += it.range.len() as u64;
     }
 
     /// A piece was not copied.
