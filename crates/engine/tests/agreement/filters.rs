@@ -73,6 +73,7 @@ pub fn trials() -> Vec<Trial> {
     let has_ranks = |engine: &Engine| engine.algorithm != Algorithm::ScoreAtATime;
     trials.extend(Agreement::new(all_shares_of_the_rank).only(has_ranks).trials());
     trials.extend(Agreement::new(ranks_that_count_as_nothing).only(has_ranks).trials());
+    trials.extend(Agreement::new(blocks_that_only_ranks_lift_to_the_threshold).only(has_ranks).trials());
     trials
 }
 
@@ -116,6 +117,26 @@ fn ranks_that_count_as_nothing(engine: &Engine) {
         collection.with_foreign_ranks(|document| ranks[document % ranks.len()])
     });
     engine.check(foreign, &[10]);
+}
+
+/// Every third block has long documents with low weights and, late in the collection, the highest ranks. With the
+/// weights alone they stay below what the other documents have.
+fn blocks_that_only_ranks_lift_to_the_threshold(engine: &Engine) {
+    static LIFTED: OnceLock<Collection> = OnceLock::new();
+    let is_long = |document: usize| document / 128 % 3 == 2;
+    let lifted = LIFTED.get_or_init(|| {
+        let text = |document| match is_long(document) {
+            true => Content::words(&[&["heron", "egret"][..], &["reed"; 40]].concat()),
+            false => Content::words(&["heron", "egret", "heron", "egret"]),
+        };
+        let contents = (0..24_576).map(text).collect();
+        let collection = Collection::new("whitespace", Bm25::default(), contents);
+        let rank = move |document| if is_long(document) { document as f32 / 24_576.0 } else { 0.0 };
+        let asks = vec![Ask::plain("heron egret")];
+        collection.with_foreign_ranks(rank).with_asks(asks).with_models(by_rank(&[0.5]))
+    });
+    engine.check(lifted, &[1, 5]);
+    engine.check_split(lifted, &[1]);
 }
 
 /// How many of the plans by rank, and of the others, a device answers that has an eighth less memory than eight times
