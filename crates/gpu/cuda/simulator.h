@@ -450,8 +450,9 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
-inline unsigned __float2uint_rn(float x) { return x < 4294967296.0f ? static_cast<unsigned>(std::nearbyintf(x)) : ~0u; }
-inline unsigned __float2uint_rz(float x) { return x < 4294967296.0f ? static_cast<unsigned>(x) : ~0u; }
+// As the instruction does: negative numbers and NaN become 0, and too large ones the largest.
+inline unsigned __float2uint_rz(float x) { return !(x > 0) ? 0 : x < 4294967296.0f ? static_cast<unsigned>(x) : ~0u; }
+inline unsigned __float2uint_rn(float x) { return __float2uint_rz(std::nearbyintf(x)); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline void __threadfence() { simulator::interleave(); }
 inline void __threadfence_system() { simulator::interleave(); }

@@ -3,7 +3,7 @@
 //
 // A warp takes a block of the shortest list, four documents per lane. Where there are more warps than blocks, several
 // warps share a block: each decodes it and continues with the documents of some lanes, its slice, because every
-// document may cost a block of another list. Dense lists come first, by bit tests. Of another sparse list, only blocks
+// document may cost a block of another list. The filter and dense lists come first, by bit tests. Of another sparse list, only blocks
 // that can hold one of the remaining documents are decoded, into the warp's scratch, and searched there. Documents that
 // are in all lists wait in a queue of the warp until there are 32, one per lane; then the weights of dense lists are
 // looked up, which is bound by memory latency. Documents that can enter wait in a second queue; all warps push
@@ -28,7 +28,7 @@ struct Match {
 struct ConjunctionShared {
     TopShared top;
     Scratch scratch[AND_WARPS];
-    Match waiting[AND_WARPS][32 + BLOCK]; // without the weights of dense lists
+    Match waiting[AND_WARPS][32 + BLOCK]; // without static ranks and the weights of dense lists
     Match found[AND_WARPS][64];
     float norms[LENGTH_CODES];
 };
@@ -94,7 +94,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         count += __popc(all);
     }
 
-    // Adds the weights of dense lists to up to 32 waiting documents.
+    // Adds the part of the static rank and the weights of dense lists to up to 32 waiting documents.
     __device__ void weigh_waiting() {
         const unsigned taken = min(waiting_count, 32u);
         waiting_count -= taken;
@@ -102,6 +102,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         Match match{0, 0};
         if (lane < taken) {
             match = waiting[waiting_count + lane];
+            match.score += part.static_part(arguments, match.document);
             match.score = with_dense(match.document, match.score, norm_of(match.document));
         }
         __syncwarp();
@@ -114,7 +115,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
 
     // The shortest list drives.
     __device__ void by_blocks() {
-        unsigned others = 0; // the most that other lists can add
+        unsigned others = query.static_bound; // the most that other lists and the static rank can add
         for (unsigned list = 1; list < query.sparse_count; list++) others += sparse[list].bound;
         for (unsigned list = 0; list < query.dense_count; list++) others += dense[list].bound;
         unsigned slice = part.first + warp;
@@ -144,9 +145,11 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         const bool is_own = lane >> (5 - query.slices) == slice_in_block;
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
-            const bool is_there = is_own && 4 * lane + i < columns.count;
             const unsigned document = mine.documents[i];
-            if (is_there && document >= query.first && document < query.end) mine.alive |= 1u << i;
+            const bool is_there = is_own && 4 * lane + i < columns.count;
+            const bool is_inside = is_there && document >= query.first && document < query.end;
+            // Before all other lists, since every document may cost a block of one.
+            if (is_inside && part.passes(document)) mine.alive |= 1u << i;
         }
         ask_dense(mine);
         for (unsigned list = 1; list < query.sparse_count; list++) intersect(mine, sparse[list]);
@@ -178,7 +181,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         mine.alive &= ~absent;
     }
 
-    // The score of a document that is in all dense lists and has `score` without them; 0 where it cannot enter.
+    // The score of a document that is in all dense lists and has `score` without their weights; 0 where it cannot enter.
     __device__ unsigned with_dense(unsigned document, unsigned score, float norm) const {
         const unsigned chunk = document / CHUNK, bit = document % CHUNK, threshold = top.threshold_for(document);
         unsigned bound = score; // the most that it can have
@@ -305,10 +308,11 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Conjunction {
         }
     }
 
-    // The documents of a chunk that are in all lists; none where the bounds do not reach the threshold.
+    // The documents of a chunk that pass the filter and are in all lists; none where the bounds do not reach the
+    // threshold.
     __device__ uint2 common_word(unsigned chunk) const {
-        uint2 word = make_uint2(~0u, ~0u);
-        unsigned bound = 0;
+        uint2 word = query.filter ? __ldg(query.filter + chunk) : make_uint2(~0u, ~0u);
+        unsigned bound = query.static_bound;
         for (unsigned list = 0; list < query.dense_count; list++) {
             const uint2 other = word_of(dense[list], chunk);
             word = make_uint2(word.x & other.x, word.y & other.y);

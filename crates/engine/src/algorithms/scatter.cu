@@ -1,5 +1,4 @@
-// See scatter.rs for the algorithm: scatter sparse lists, look up dense lists. Here a thread block answers a part of a
-// query.
+// See scatter.rs: scatter sparse lists, look up dense lists. Here a thread block answers a part of a query.
 //
 // It goes through its documents one scatter window at a time. Accumulators are buckets of a hash table in shared
 // memory, sized for the postings of a window, not for its documents: sparse lists touch few documents, so windows can
@@ -170,6 +169,12 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         return (wanted * 1265 + wanted / TABLE_BUCKETS * 769) % TABLE_BUCKETS;
     }
 
+    // The least score, without the static rank, with which this document and any after it can still enter; at least 1,
+    // because a chunk whose bound is 0 has no posting, whatever the rank adds.
+    __device__ unsigned least_for(unsigned document) const {
+        return max(top.threshold_for(document), query.static_bound + 1) - query.static_bound;
+    }
+
     // Processes a window; returns whether it fitted into the table.
     __device__ bool pass(unsigned start, unsigned end) {
         // The parts of a single query start together, when there is no floor yet.
@@ -184,8 +189,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             if (lane == 0) cursors[list].next = cursors[list].first;
         }
         __syncthreads();
-        const unsigned threshold = top.threshold_for(start), dense_bound = shared.dense_bound[turn % 2];
-        turn++;
+        const unsigned threshold = least_for(start), dense_bound = shared.dense_bound[turn++ % 2];
         if (query.sum + dense_bound < threshold) {
             __syncthreads();
             return true;
@@ -398,7 +402,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
             // The parts of a single query get here at the same time, so each gains from the others' hits.
             if (IS_SINGLE && is_more && warp == 0) top.read_shared_floor();
             top.make_space();
-            threshold = top.threshold_for(start);
+            threshold = least_for(start);
         }
     }
 
@@ -437,23 +441,23 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         const bool a = found.x != EMPTY && score.x + shared.bounds[found.x / CHUNK] >= threshold;
         const bool b = found.y != EMPTY && score.y + shared.bounds[found.y / CHUNK] >= threshold;
         if (!__any_sync(~0u, a || b)) return;
-        enqueue(queue, a, Candidate{start + found.x, score.x});
-        enqueue(queue, b, Candidate{start + found.y, score.y});
+        enqueue(queue, a && part.passes(start + found.x), Candidate{start + found.x, score.x});
+        enqueue(queue, b && part.passes(start + found.y), Candidate{start + found.y, score.y});
     }
 
     // Queues documents that no sparse list has, of a chunk in which dense lists alone can reach the threshold.
     __device__ void take_from_dense(Candidate *queue, unsigned document, unsigned start, unsigned end,
                                     unsigned threshold) {
         const unsigned chunk = document / CHUNK, bit = document % CHUNK;
+        const bool is_inside = document >= query.first && document < end && part.passes(document);
+        if (!__any_sync(~0u, is_inside)) return;
         unsigned bound = 0; // the most that the document can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) {
             const unsigned in_chunk = bound_in(dense[list], chunk);
             if (has_bit(word_of(dense[list], chunk), bit)) bound += in_chunk;
         }
-        const bool is_inside = document >= query.first && document < end;
-        const bool is_candidate = is_inside && bound >= max(threshold, 1u) && !is_in_table(document - start);
-        enqueue(queue, is_candidate, Candidate{document, 0});
+        enqueue(queue, is_inside && bound >= threshold && !is_in_table(document - start), Candidate{document, 0});
     }
 
     // Pushes the lanes' candidates that can enter. All lanes of a warp must call it.
@@ -462,12 +466,13 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         top.push(enters, candidate.document, candidate.score);
     }
 
-    // Adds the weights of the dense lists to a candidate; returns whether it can enter.
+    // Adds the part of the static rank and the weights of the dense lists to a candidate; returns whether it can enter.
     __device__ bool look_up(Candidate &candidate) {
         // The candidate may come from an earlier window.
         const unsigned threshold = top.threshold_for(candidate.document);
         const unsigned chunk = candidate.document / CHUNK, bit = candidate.document % CHUNK;
         const unsigned code = code_of(candidate.document);
+        candidate.score += part.static_part(arguments, candidate.document);
         unsigned bound = candidate.score; // the most that the document can have
 #pragma unroll 4
         for (unsigned list = 0; list < query.dense_count; list++) {

@@ -15,6 +15,11 @@ __device__ inline unsigned units(float multiplier, float saturation) {
     return at_least_one(__fmul_rn(__fmul_rn(multiplier, saturation), ONE));
 }
 
+// See score.rs: what the static rank adds to a score. Negative ranks and NaN add nothing.
+__device__ inline unsigned static_units(float alpha, float rank) {
+    return __float2uint_rn(__fmul_rn(__fmul_rn(alpha, rank), ONE));
+}
+
 template <Column COLUMN> __device__ inline unsigned weigh(float multiplier, unsigned value, float norm) {
     const float number = __uint2float_rn(value);
     if (COLUMN == IMPACT) return at_least_one(__fmul_rn(multiplier, number));

@@ -7,6 +7,7 @@ use super::kernels::{
     SingleRows, SparseRow, TABLE_BUCKETS, WIDEST_WINDOW,
 };
 use super::plan_rows::{ListRows, Listed, PlanRows, StageRow};
+use super::residency::filters::PlacedFilters;
 use super::residency::{Pin, Placing};
 use super::rows::{DensePlacement, SparsePlacement};
 use super::submission::Job;
@@ -150,12 +151,19 @@ impl Division {
 }
 
 impl Batch {
-    /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. Lists that are not
+    /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. `filters` has those of
+    /// all jobs. Lists that are not
     /// resident get addresses from 0 on until [`Batch::place_upload`].
     ///
     /// Reuses the memory of an earlier batch: allocating here would contend with callers that free this thread's
     /// memory.
-    pub(crate) fn join(self, context: &Context<'_>, jobs: &[Job], stages: Range<usize>) -> Batch {
+    pub(crate) fn join(
+        self,
+        context: &Context<'_>,
+        jobs: &[Job],
+        stages: Range<usize>,
+        filters: &PlacedFilters,
+    ) -> Batch {
         let mut batch = self.emptied(jobs.len());
         let mut placing = context.residency.placing(jobs.len(), jobs[0].column());
         let (mut longest_first, mut work) = (std::mem::take(&mut batch.longest_first), BatchWork::default());
@@ -186,9 +194,9 @@ impl Batch {
         longest_first.sort_unstable_by_key(|job| (Reverse(job.work), job.number));
         for job in &longest_first {
             let (number, first) = (job.number as usize, batch.queries.len());
-            let rows = jobs[number].rows();
+            let (rows, filter) = (jobs[number].rows(), filters.address_of(number));
             for stage in rows.stages.iter().take(stages.end).skip(stages.start) {
-                batch.push(stage, (rows, job), division.share(stage));
+                batch.push(stage, (rows, job), division.share(stage), filter);
             }
             // A stage is skipped if the one before it has k hits.
             let later = batch.queries[first..].iter_mut().skip(1);
@@ -270,7 +278,7 @@ impl Batch {
         })
     }
 
-    fn push(&mut self, stage: &StageRow, (rows, job): (PlanRows<'_>, &JoinedJob), share: Share) {
+    fn push(&mut self, stage: &StageRow, (rows, job): (PlanRows<'_>, &JoinedJob), share: Share, filter: Address) {
         let parts = Parts::new(stage, rows, share);
         let all_parts = match stage.operation {
             Operation::And => &mut self.and_parts,
@@ -278,7 +286,7 @@ impl Batch {
         };
         let (query, first_part) = (self.queries.len() as u32, all_parts.len());
         all_parts.resize(first_part + parts.count as usize, query);
-        let StageRow { k, seed, capacity, shift, .. } = *stage;
+        let StageRow { k, seed, capacity, shift, static_bound, alpha, .. } = *stage;
         self.queries.push(QueryRow {
             sparse: job.sparse,
             sparse_count: rows.sparse.len() as u32,
@@ -301,6 +309,9 @@ impl Batch {
             shift,
             slices: parts.slices,
             keys: self.arena_keys,
+            filter,
+            static_bound,
+            alpha,
         });
         self.blocks.push(rows.blocks);
         self.answer_keys += k as usize;
@@ -411,7 +422,9 @@ mod tests {
             concurrent_per_part: 1.0 / waves,
         };
         let share = |or: Divided, work: u64| {
-            let stage = StageRow { operation: Operation::Or, k: 1, seed: 0, capacity: 0, shift: 0, work };
+            let (static_bound, alpha) = (0, 0.0);
+            let stage =
+                StageRow { operation: Operation::Or, k: 1, seed: 0, capacity: 0, shift: 0, static_bound, alpha, work };
             let Share { parts, concurrent } = Division { and: divided(0, 1, 1.0), or }.share(&stage);
             (parts, concurrent)
         };

@@ -191,6 +191,12 @@ lanner_gpu::shared! {
         slices: u32,
         /// Its first key in the arena: up to k that each part leaves for the last, then the keys of running parts.
         keys: u64,
+        /// For each chunk of the collection the documents that may be hits; null: all may.
+        filter: Address to "const uint2",
+        /// The most that the static rank adds to a score; 0 in score models without one.
+        static_bound: u32,
+        /// The share of the static rank.
+        alpha: f32,
     }
 
     /// The work done for a query.
@@ -256,6 +262,8 @@ lanner_gpu::shared! {
         length_codes: Address to "const uint8_t",
         /// The norms of the length codes.
         norms: Address to "const float",
+        /// A static rank for each document; null in an index without them.
+        ranks: Address to "const float",
         /// A state for each query.
         states: Address to "QueryState",
         /// Keys of parts.

@@ -17,7 +17,7 @@
 //! | `layout.rs` | where everything lies in the buffers of a batch, and its launches |
 //! | `kernels.rs` | the kernels that answer queries, and the structs that they read; sources in `kernels/` |
 //! | `part.cu` | the part of a query that a thread block answers |
-//! | `residency/` | where lists lie: resident as a whole, in host memory, pieces of them in a cache on the device |
+//! | `residency/` | where lists lie: resident as a whole, in host memory, pieces of them in a cache on the device; filters |
 //! | `upload.rs` | lists that are uploaded with a batch |
 //! | `decode.rs` | kernels that only decode blocks, for tests and benchmarks |
 

@@ -1,5 +1,8 @@
 // The part of a query that a thread block answers.
 #pragma once
+#include "algorithms/dense_list.cu"
+#include "algorithms/weigher.cu"
+#include "format/dense.h"
 #include "kernel.h"
 #include "ptx/kernels.h"
 
@@ -24,6 +27,17 @@ template <bool IS_SINGLE> struct Part {
 
     __device__ explicit Part(const BatchArguments &arguments)
         : Part(arguments, IS_SINGLE ? 0 : arguments.parts[blockIdx.x]) {}
+
+    // Whether the filter lets a document of the collection pass.
+    __device__ bool passes(unsigned document) const {
+        return !query.filter || has_bit(__ldg(query.filter + document / CHUNK), document % CHUNK);
+    }
+
+    // What the static rank adds to the score of a document.
+    __device__ unsigned static_part(const BatchArguments &arguments, unsigned document) const {
+        if (query.static_bound == 0) return 0;
+        return static_units(query.alpha, __ldg(arguments.ranks + document));
+    }
 
     // The part's keys in the arena, where shared memory does not hold them.
     __device__ uint64_t *keys(const BatchArguments &arguments) const {

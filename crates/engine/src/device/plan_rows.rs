@@ -4,11 +4,13 @@
 use super::kernels::{AND_THREADS, DenseRow, OR_THREADS, SCORE_BINS, SHARED_KEYS, SparseRow};
 use super::rows::ListRow;
 use crate::query::cost::{PlanTraffic, Traffic, device_stage_work};
+use crate::query::document_set::DocumentSet;
 use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_index::format::IndexError;
 use lanner_index::open::{Index, ListSpan, prefetch_all};
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The rows of several plans; those of lists have no addresses yet.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub struct SubmittedRows {
     sparse: Vec<Listed<SparseRow>>,
     dense: Vec<Listed<DenseRow>>,
     stages: Vec<StageRow>,
+    /// The filters of the plans, each once where consecutive plans share it.
+    filters: Vec<Arc<DocumentSet>>,
 }
 
 /// The row of a list, relative to the list.
@@ -39,6 +43,9 @@ pub struct StageRow {
     pub capacity: u32,
     /// By how many bits scores are shifted to become bins of the histogram.
     pub shift: u32,
+    /// The most that the static rank adds to a score, and the share of the static rank.
+    pub static_bound: u32,
+    pub alpha: f32,
     /// The predicted work, in postings decoded.
     pub work: u64,
 }
@@ -50,6 +57,8 @@ pub struct RowRanges {
     sparse: Range<u32>,
     dense: Range<u32>,
     stages: Range<u32>,
+    /// The position of its filter.
+    filter: Option<u32>,
     /// Blocks that can hold a document of the plan's range.
     blocks: u64,
     /// Postings of the sparse lists, and the sum of their bounds.
@@ -65,6 +74,7 @@ pub struct PlanRows<'a> {
     pub sparse: &'a [Listed<SparseRow>],
     pub dense: &'a [Listed<DenseRow>],
     pub stages: &'a [StageRow],
+    pub filter: Option<&'a Arc<DocumentSet>>,
     pub blocks: u64,
     pub postings: u64,
     pub bounds: u32,
@@ -138,6 +148,7 @@ impl SubmittedRows {
             sparse: sparse..self.sparse.len() as u32,
             dense: dense..self.dense.len() as u32,
             stages: stages..self.stages.len() as u32,
+            filter: plan.filter.as_ref().map(|filter| self.add_filter(filter)),
             blocks,
             postings,
             bounds,
@@ -146,11 +157,25 @@ impl SubmittedRows {
         })
     }
 
+    /// Adds a filter unless it is the last one; returns its position.
+    fn add_filter(&mut self, filter: &Arc<DocumentSet>) -> u32 {
+        if !self.filters.last().is_some_and(|last| Arc::ptr_eq(last, filter)) {
+            self.filters.push(Arc::clone(filter));
+        }
+        self.filters.len() as u32 - 1
+    }
+
+    /// The filter of a plan.
+    pub fn filter_of(&self, ranges: &RowRanges) -> Option<&Arc<DocumentSet>> {
+        ranges.filter.map(|filter| &self.filters[filter as usize])
+    }
+
     pub fn of(&self, ranges: &RowRanges) -> PlanRows<'_> {
         PlanRows {
             sparse: &self.sparse[indices(&ranges.sparse)],
             dense: &self.dense[indices(&ranges.dense)],
             stages: &self.stages[indices(&ranges.stages)],
+            filter: self.filter_of(ranges),
             blocks: ranges.blocks,
             postings: ranges.postings,
             bounds: ranges.bounds,
@@ -190,6 +215,8 @@ impl StageRow {
             seed,
             capacity: arena_keys(k),
             shift: shift(plan.largest_score.saturating_sub(seed)),
+            static_bound: plan.static_bound,
+            alpha: plan.score.alpha(),
             work: device_stage_work(plan, stage.operation),
         }
     }

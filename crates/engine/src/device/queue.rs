@@ -7,10 +7,12 @@ use super::submission::{Job, Unanswered};
 use super::upload;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{FEW_LAUNCHES, SMALL_BATCH};
+use crate::query::document_set::DocumentSet;
 use crate::query::plan::Plan;
 use lanner_index::open::{Column, ListSpan};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most plans in a batch (decision 17).
@@ -54,6 +56,8 @@ pub struct Rules<'a> {
     pub small_batches: SmallBatches,
     /// The most bytes of lists that a batch uploads, unless a single plan needs more.
     pub upload_limit: usize,
+    /// The most filters of a batch.
+    pub most_filters: usize,
 }
 
 /// Jobs in the order of their arrival, by column, and requests that come before them.
@@ -146,6 +150,7 @@ impl Rules<'_> {
     /// How many jobs the next batch takes.
     fn size_of_batch(&self, jobs: &VecDeque<(u64, Job)>) -> usize {
         let most = size_within(jobs.iter().map(|(_, job)| job.cost()), LONGEST_BATCH).min(LARGEST_BATCH);
+        let most = size_with_filters(jobs.iter().take(most).map(|(_, job)| job.filter()), self.most_filters);
         let Some(uploads) = self.uploads else {
             return most;
         };
@@ -166,6 +171,22 @@ fn size_within(costs: impl Iterator<Item = Duration>, longest: Duration) -> usiz
     costs.take(LARGEST_BATCH).enumerate().take_while(fits).count()
 }
 
+/// How many of the first jobs have at most this many filters together.
+fn size_with_filters<'a>(filters: impl Iterator<Item = Option<&'a Arc<DocumentSet>>>, most: usize) -> usize {
+    let mut seen: Vec<*const DocumentSet> = Vec::new();
+    let fits = |filter: &Option<&Arc<DocumentSet>>| {
+        let Some(filter) = filter.map(Arc::as_ptr) else {
+            return true;
+        };
+        // Most often the one before.
+        if !seen.iter().rev().any(|&seen| seen == filter) {
+            seen.push(filter);
+        }
+        seen.len() <= most
+    };
+    filters.take_while(fits).count()
+}
+
 /// Whether a plan can have hits at all.
 pub fn can_have_hits(plan: &Plan) -> bool {
     plan.k > 0 && !plan.range.is_empty() && !plan.stages.is_empty()
@@ -182,7 +203,6 @@ mod tests {
     use crate::device::submission::{Offer, Submission};
     use crate::query::plan::tests::plan_over;
     use crate::query::score::ScoreModel;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Plans that read frequencies and impacts in turn; `k` numbers them.
@@ -212,7 +232,8 @@ mod tests {
         std::iter::from_fn(|| queue.pop(&rules)).map(|request| (numbers(&request), request.stages.clone())).collect()
     }
 
-    const RESIDENT: Rules<'_> = Rules { uploads: None, small_batches: SmallBatches::Auto, upload_limit: 0 };
+    const RESIDENT: Rules<'_> =
+        Rules { uploads: None, small_batches: SmallBatches::Auto, upload_limit: 0, most_filters: 1 };
 
     #[test]
     fn a_batch_has_one_column_and_few_jobs_are_single_queries() {
@@ -233,6 +254,16 @@ mod tests {
         };
         assert_eq!([size(0, 5000), size(1, 5000), size(2, 5000)], [LARGEST_BATCH, 1000, 500]);
         assert_eq!([size(900, 5000), size(900, 3), size(1, 0)], [SMALL_BATCH + 1, 3, 0]);
+    }
+
+    #[test]
+    fn a_batch_has_no_more_filters_than_it_may() {
+        let sets: Vec<Arc<DocumentSet>> = (0..3).map(|_| Arc::default()).collect();
+        let size = |letters: &str, most| {
+            let filter = |letter: char| sets.get("abc".find(letter).unwrap_or(3));
+            size_with_filters(letters.chars().map(filter), most)
+        };
+        assert_eq!([size("", 1), size("-aa-aba", 1), size("-aa-abac", 2), size("abcabc", 3)], [0, 5, 7, 6]);
     }
 
     #[test]

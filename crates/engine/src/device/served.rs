@@ -21,6 +21,8 @@ pub struct Served {
     pub is_open: AtomicBool,
     /// Whether lists are uploaded with batches, all or some.
     pub uploads_lists: AtomicBool,
+    /// Whether kernels cannot read the static ranks, which the CPU adds then.
+    pub lacks_ranks: AtomicBool,
     /// Which pieces of lists are resident.
     pub list_map: ListMap,
     /// Where lists lie, as of the last batch.
@@ -39,10 +41,10 @@ impl fmt::Debug for Served {
 
 impl Served {
     pub fn new(index: Arc<Index>, costs: Arc<Costs>) -> Served {
-        let [is_open, uploads_lists, is_refused] = [const { AtomicBool::new(false) }; 3];
+        let [is_open, uploads_lists, lacks_ranks, is_refused] = [const { AtomicBool::new(false) }; 4];
         let list_map = ListMap::new(index.segment().section(Section::LongLists).len());
         let (residency, is_wanted) = (Mutex::default(), AtomicBool::new(true));
-        Served { index, costs, is_open, uploads_lists, list_map, residency, is_refused, is_wanted }
+        Served { index, costs, is_open, uploads_lists, lacks_ranks, list_map, residency, is_refused, is_wanted }
     }
 }
 

@@ -127,6 +127,7 @@ impl Session {
     fn tell(&self) {
         let Session { served, residency, .. } = self;
         served.uploads_lists.store(residency.uploads_lists(), Ordering::Relaxed);
+        served.lacks_ranks.store(residency.documents.lacks_ranks(), Ordering::Relaxed);
         *served.residency.lock().unwrap_or_else(PoisonError::into_inner) = residency.report(&served.index);
     }
 
@@ -148,6 +149,11 @@ impl Session {
             self.tell();
         }
         Ok(is_more)
+    }
+
+    /// Whether kernels can read all that a plan needs; known only once the index is open on the device.
+    pub fn can_answer(&self, job: &Job) -> bool {
+        !self.residency.documents.lacks_ranks() || job.plan().static_bound == 0
     }
 
     /// Takes a job whose plan runs in batches.
@@ -180,6 +186,7 @@ impl Session {
             uploads: if self.residency.uploads_lists() { Some(&uploads) } else { None },
             small_batches: self.usage.small_batches,
             upload_limit: self.usage.upload_limit,
+            most_filters: self.residency.filters.borrow().capacity(),
         };
         let is_free = |&slot: &usize| self.slots[slot].is_free() && may_start[slot];
         if let Some(slot) = [self.turn, 1 - self.turn].into_iter().find(is_free)
@@ -216,9 +223,11 @@ impl Session {
         std::mem::replace(&mut self.refusals, Refusals { is_reported, ..Refusals::default() })
     }
 
-    /// Frees the buffers of both slots. Nothing may be in flight.
+    /// Frees the buffers of both slots, and all filters. Nothing may be in flight.
     pub fn release(&mut self) -> Result<(), GpuError> {
-        self.slots.iter_mut().try_for_each(|slot| slot.release(&self.gpu))
+        self.slots.iter_mut().try_for_each(|slot| slot.release(&self.gpu))?;
+        self.residency.filters.get_mut().clear();
+        Ok(())
     }
 
     fn start(&mut self, slot: usize, request: Request, free_more: &mut dyn FnMut(usize)) -> Result<(), GpuError> {

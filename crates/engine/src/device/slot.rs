@@ -11,6 +11,7 @@ use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant};
 use super::layout::{Launch, Layout};
 use super::queue::{Request, SmallBatches};
 use super::residency::Pin;
+use super::residency::filters::PlacedFilters;
 use super::session::{Failure, Usage};
 use super::submission::Job;
 use super::upload::UploadPlan;
@@ -39,6 +40,8 @@ pub struct Slot {
     in_flight: Option<InFlight>,
     /// Keeps what the batch in flight names where it is.
     pin: Option<Pin>,
+    /// The same for its filters.
+    filters: PlacedFilters,
     /// The last batch, whose memory the next one uses, and answers of earlier ones.
     batch: Batch,
     answer_memory: AnswerMemory,
@@ -84,6 +87,7 @@ impl Slot {
             answers,
             in_flight: None,
             pin: None,
+            filters: PlacedFilters::default(),
             batch: Batch::default(),
             answer_memory: AnswerMemory::default(),
             polls: 0,
@@ -102,7 +106,13 @@ impl Slot {
     pub fn forget(&mut self, gpu: &Gpu) {
         self.in_flight = None;
         _ = gpu.wait(self.stream);
+        self.unpin();
+    }
+
+    /// Lets go of what the batch that has ended named.
+    fn unpin(&mut self) {
         self.pin = None;
+        self.filters = PlacedFilters::default();
     }
 
     /// Whether no batch is in flight.
@@ -119,7 +129,7 @@ impl Slot {
             }
             Err(failure) => {
                 let failure = context.gpu.wait(self.stream).err().map_or(failure, Failure::Gpu);
-                self.pin = None;
+                self.unpin();
                 Err(Box::new(Rejected { failure, request }))
             }
         }
@@ -127,7 +137,8 @@ impl Slot {
 
     fn submit(&mut self, context: &Context<'_>, request: &Request) -> Result<Submitted, Failure> {
         let (jobs, first) = (&request.jobs, request.jobs[0].plan());
-        let mut batch = std::mem::take(&mut self.batch).join(context, jobs, request.stages.clone());
+        self.filters = context.residency.filters.borrow_mut().place(context.gpu, jobs.iter().map(Job::filter))?;
+        let mut batch = std::mem::take(&mut self.batch).join(context, jobs, request.stages.clone(), &self.filters);
         self.pin = batch.pin.take();
         let layout = Layout::new(&batch);
         let (single, start) = (batch.single(), Instant::now());
@@ -145,6 +156,7 @@ impl Slot {
         };
         self.submit_commands(context.gpu, &commands, how)?;
         let uploaded = if is_single { size_of::<BatchArguments>() } else { layout.rows_bytes + batch.upload.bytes() };
+        let uploaded = uploaded + self.filters.bytes_uploaded;
         Ok(Submitted {
             has_more_stages: request.stages.end < first.stages.len(),
             bytes_uploaded: uploaded as u64,
@@ -280,7 +292,7 @@ impl Slot {
         let Submitted { batch, layout, bytes_uploaded, .. } = submitted;
         let mut answers = self.answer_memory.take().filled(batch, layout, self.answers.host(), *bytes_uploaded)?;
         let InFlight { request, submitted } = self.in_flight.take().expect("it was there");
-        self.pin = None;
+        self.unpin();
         observe(&request, submitted.start);
         (answers.steps, answers.before) = (steps, request.before);
         self.batch = submitted.batch;

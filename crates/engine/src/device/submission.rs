@@ -16,6 +16,7 @@ use super::served;
 use super::served::Served;
 use crate::query::answer::{Answer, Scored};
 use crate::query::cost::{Modelled, Route};
+use crate::query::document_set::DocumentSet;
 use crate::query::plan::Plan;
 use lanner_index::open::{Column, ListSpan, prefetch_all};
 use std::collections::VecDeque;
@@ -413,6 +414,11 @@ impl Job {
     /// Which rows are its own.
     pub fn row_ranges(&self) -> &RowRanges {
         self.prepared().rows.as_ref().expect("a job has rows")
+    }
+
+    /// The filter of its plan, if that runs in batches.
+    pub fn filter(&self) -> Option<&Arc<DocumentSet>> {
+        self.submission.rows.filter_of(self.row_ranges())
     }
 
     /// Its rows, if it runs in batches.

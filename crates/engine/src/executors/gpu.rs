@@ -15,7 +15,6 @@ use crate::device::submission::{Backlog, Submission};
 use crate::query::Algorithm;
 use crate::query::cost::Costs;
 use crate::query::plan::Plan;
-use crate::query::score::ScoreModel;
 use lanner_gpu::error::GpuError;
 use lanner_index::open::Index;
 use std::sync::atomic::Ordering;
@@ -132,10 +131,10 @@ impl GpuWorker {
     /// Whether the device answers plans of this kind.
     pub fn supports(&self, plan: &Plan) -> bool {
         let codecs = self.served.index.segment().list_context().codecs;
+        let lacks_ranks = || self.served.lacks_ranks.load(Ordering::Relaxed);
         codecs.documents.has_gpu_decoder()
             && codecs.weights.has_gpu_decoder()
-            && matches!(plan.score, ScoreModel::Bm25 | ScoreModel::Impact)
-            && plan.filter.is_none()
+            && (plan.static_bound == 0 || !lacks_ranks())
             && plan.stages.iter().all(|stage| stage.algorithm != Algorithm::ScoreAtATime)
     }
 }

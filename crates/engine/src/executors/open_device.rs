@@ -4,7 +4,7 @@ use crate::device::queue::can_have_hits;
 use crate::device::residency::DeviceLists;
 use crate::device::served::Served;
 use crate::device::session::{Failure, Progress, Refusals, Session, Usage, reserve};
-use crate::device::submission::Job;
+use crate::device::submission::{Job, Unanswered};
 use crate::papers::steps::{self, StepScratch};
 use crate::query::answer::{Answer, Scored};
 use lanner_gpu::error::GpuError;
@@ -88,7 +88,9 @@ impl OpenDevice {
 
     /// Takes a job for a session.
     pub fn take(&mut self, number: usize, job: Job) {
-        if job.runs_in_batches() {
+        if !self.sessions[number].can_answer(&job) {
+            job.end(Err(Unanswered::Unsupported));
+        } else if job.runs_in_batches() {
             self.sessions[number].push(job);
         } else if !can_have_hits(job.plan()) {
             job.end(Ok(Answer::default()));

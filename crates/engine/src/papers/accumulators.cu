@@ -91,7 +91,7 @@ BOUNDED_KERNEL(accumulators_add_impact, THREADS, 4, AccumulateArguments, argumen
     accumulate<IMPACT>(shared, arguments);
 }
 
-// Writes the keys of the documents that have a score.
+// Writes the keys of the documents that have a score and pass the filter.
 BOUNDED_KERNEL(accumulators_gather, THREADS, 4, GatherArguments, arguments) {
     SHARED(LookbackShared, shared);
     const unsigned tile = start_tile(shared, arguments.lookback);
@@ -99,11 +99,16 @@ BOUNDED_KERNEL(accumulators_gather, THREADS, 4, GatherArguments, arguments) {
     unsigned scores[SEARCHED], found = 0, before;
     const unsigned count = load(arguments.accumulators, arguments.count, first, scores);
 #pragma unroll
-    for (unsigned i = 0; i < SEARCHED; i++) found += i < count && scores[i] > 0;
+    for (unsigned i = 0; i < SEARCHED; i++) {
+        const unsigned document = arguments.first + first + i;
+        if (i >= count || (scores[i] > 0 && !passes(arguments.filter, document))) scores[i] = 0;
+        found += scores[i] > 0;
+        if (scores[i] > 0) scores[i] += static_part(arguments.ranks, arguments.alpha, document);
+    }
     unsigned position = position_in_order(shared, arguments.lookback, tile, found, before);
 #pragma unroll
     for (unsigned i = 0; i < SEARCHED; i++) {
-        if (i >= count || scores[i] == 0 || position >= arguments.capacity) continue;
+        if (scores[i] == 0 || position >= arguments.capacity) continue;
         arguments.keys[position++] = key_of(arguments.first + first + i, scores[i]);
     }
 }

@@ -1,7 +1,7 @@
 //! OR with one accumulator for each document, in the global memory of the GPU.
 //!
 //! Accumulators are cleared, every posting of every list is added to the accumulator of its document, and the documents
-//! with a score are gathered.
+//! with a score that pass the filter are gathered, with the parts of their static ranks.
 //!
 //! Ding et al., Using Graphics Processors for High Performance IR Query Processing (section 8.3).
 
@@ -27,8 +27,8 @@ impl StepRun<'_> {
         self.end("clear")?;
         let arguments = AccumulateArguments {
             accumulators,
-            length_codes: self.context.residency.length_codes(),
-            norms: self.context.residency.norms(),
+            length_codes: self.context.residency.documents.length_codes(),
+            norms: self.context.residency.documents.norms(),
             first: range.start,
             end: range.end,
             codecs: self.context.index.segment().list_context().codecs.into(),
@@ -69,8 +69,10 @@ impl StepRun<'_> {
         let lay_out = |layout: &mut ScratchLayout| Lookback::reserve(layout, count.div_ceil(TILE));
         let lookback = self.lay_out(|scratch| &mut scratch.found[0], lay_out)?;
         let keys = self.scratch(|scratch| &mut scratch.keys, 8 * most as usize)?.address;
+        let (filter, (ranks, alpha)) = (self.filter(), self.ranks());
+        let first = range.start;
         let arguments =
-            GatherArguments { accumulators, keys, lookback, first: range.start, count, capacity: most, reserved: 0 };
+            GatherArguments { accumulators, filter, ranks, keys, lookback, first, count, capacity: most, alpha };
         self.launch_tiles(&ACCUMULATORS_GATHER, lookback, &arguments, "gather")?;
         let [count] = self.read([lookback.total])?;
         Ok(Keys { address: keys, count: count.min(most) })

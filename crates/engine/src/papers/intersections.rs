@@ -69,14 +69,14 @@ impl<'a, 'b> Intersections<'a, 'b> {
         Ok(keys)
     }
 
-    /// The documents of the first list, and its row.
+    /// The documents of the first list that pass the filter, and its row.
     fn start(&mut self, list: &StepList<'_>) -> Result<(ListRow, Candidates), GpuError> {
         let list = self.run.upload_whole(list)?;
         let candidates = match list {
             ListRow::Sparse(row) => {
                 let decoded = self.decode_all(&row)?;
                 let all = DeviceList { documents: decoded.documents, length: row.postings };
-                let candidates = self.filter(DenseRow::default(), all, "decode")?;
+                let candidates = self.keep(DenseRow::default(), self.run.filter(), all, "decode")?;
                 Candidates { decoded, ..candidates }
             }
             ListRow::Dense(row) => self.expand(row)?,
@@ -97,7 +97,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
         };
         let row = match uploaded {
             ListRow::Sparse(row) => row,
-            ListRow::Dense(row) => return Ok((uploaded, self.filter(row, candidates, "intersect")?)),
+            ListRow::Dense(row) => return Ok((uploaded, self.keep(row, Address::NULL, candidates, "intersect")?)),
         };
         let candidates = match way {
             Intersection::MergePath => self.merge(&row, candidates)?,
@@ -130,24 +130,32 @@ impl<'a, 'b> Intersections<'a, 'b> {
         self.intersected(Candidates { decoded, ..next }, found)
     }
 
-    /// Keeps the candidates in the plan's range that are in a bitmap; with an empty row, all in the range.
-    fn filter(&mut self, row: DenseRow, candidates: DeviceList, name: &'static str) -> Result<Candidates, GpuError> {
+    /// Keeps the candidates in the plan's range that are in a bitmap, and pass a filter; an empty row and a null filter
+    /// have all.
+    fn keep(
+        &mut self,
+        row: DenseRow,
+        filter: Address,
+        candidates: DeviceList,
+        name: &'static str,
+    ) -> Result<Candidates, GpuError> {
         let tiles = candidates.length.div_ceil(TILE);
-        self.by_bits(row, candidates, (tiles, candidates.length), name)
+        self.by_bits((row, filter), candidates, (tiles, candidates.length), name)
     }
 
-    /// The documents of a bitmap in the plan's range.
+    /// The documents of a bitmap in the plan's range that pass the filter.
     fn expand(&mut self, row: DenseRow) -> Result<Candidates, GpuError> {
         let range = &self.run.plan.range;
         // The first chunk may begin before the range.
         let tiles = (range.end - range.start / CHUNK * CHUNK).div_ceil(EXPANDED_TILE);
         let most = row.postings.min(range.len() as u32);
-        self.by_bits(row, DeviceList { documents: Address::NULL, length: most }, (tiles, most), "decode")
+        let bits = (row, self.run.filter());
+        self.by_bits(bits, DeviceList { documents: Address::NULL, length: most }, (tiles, most), "decode")
     }
 
     fn by_bits(
         &mut self,
-        row: DenseRow,
+        (row, filter): (DenseRow, Address),
         candidates: DeviceList,
         (tiles, most): (u32, u32),
         name: &'static str,
@@ -158,6 +166,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
         let (lookback, results) = self.run.lay_out(|scratch| &mut scratch.found[turn], lay_out)?;
         let arguments = BitsArguments {
             list: row,
+            filter,
             candidates: candidates.documents,
             results,
             origins: next.origins,
@@ -228,7 +237,7 @@ impl<'a, 'b> Intersections<'a, 'b> {
             ListRow::Sparse(row) => (row, DenseRow::default()),
             ListRow::Dense(row) => (SparseRow::default(), row),
         };
-        let residency = self.run.context.residency;
+        let (documents, (ranks, alpha)) = (&self.run.context.residency.documents, self.run.ranks());
         let arguments = WeighArguments {
             sparse,
             dense,
@@ -238,10 +247,13 @@ impl<'a, 'b> Intersections<'a, 'b> {
             before: before.unwrap_or(Address::NULL),
             scores: candidates.scores,
             keys,
-            length_codes: residency.length_codes(),
-            norms: residency.norms(),
+            length_codes: documents.length_codes(),
+            norms: documents.norms(),
+            ranks,
             count: candidates.list.length,
             weights_codec: self.codecs.weights,
+            alpha,
+            reserved: 0,
         };
         let kernel = match self.run.plan.score.column() {
             Column::Frequency => &TERM_AT_A_TIME_WEIGH_FREQUENCY,

@@ -67,6 +67,8 @@ lanner_gpu::shared! {
     struct BitsArguments {
         /// The bitmap; its `bytes` are null where only the range is tested.
         list: DenseRow,
+        /// For each chunk of the collection the documents that may be hits; null where that is not tested.
+        filter: Address to "const uint2",
         /// The candidates.
         candidates: Address to "const unsigned",
         /// The candidates that are left.
@@ -107,10 +109,16 @@ lanner_gpu::shared! {
         length_codes: Address to "const uint8_t",
         /// The norms of the length codes.
         norms: Address to "const float",
+        /// A static rank for each document; null where they do not count.
+        ranks: Address to "const float",
         /// How many candidates there are.
         count: u32,
         /// The tag of the codec of weights.
         weights_codec: u32,
+        /// The share of the static rank.
+        alpha: f32,
+        /// Unused.
+        reserved: u32,
     }
 
     /// The argument of the kernels that add the weights of a list to accumulators.
@@ -138,6 +146,10 @@ lanner_gpu::shared! {
     struct GatherArguments {
         /// The accumulators.
         accumulators: Address to "const unsigned",
+        /// For each chunk of the collection the documents that may be hits; null: all may.
+        filter: Address to "const uint2",
+        /// A static rank for each document; null where they do not count.
+        ranks: Address to "const float",
         /// The keys of documents with a score.
         keys: Address to "unsigned long long",
         /// The state that the tiles share.
@@ -148,8 +160,8 @@ lanner_gpu::shared! {
         count: u32,
         /// The most keys that fit.
         capacity: u32,
-        /// Unused.
-        reserved: u32,
+        /// The share of the static rank.
+        alpha: f32,
     }
 }
 

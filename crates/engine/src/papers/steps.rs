@@ -7,6 +7,7 @@ use super::step_upload::StepList;
 use crate::algorithms::topk::hit;
 use crate::device::Context;
 use crate::device::buffers::{Buffers, grow};
+use crate::device::residency::filters::PlacedFilters;
 use crate::device::session::Failure;
 use crate::papers::compaction::{LOOKBACK_SHARED, Lookback, Scratch, ScratchLayout, THREADS};
 use crate::papers::selection::{self, Choice, Selection};
@@ -57,6 +58,8 @@ pub struct StepRun<'a> {
     pub plan: &'a Plan,
     pub buffers: &'a mut StepScratch,
     pub work: Work,
+    /// The filter of the plan.
+    filter: PlacedFilters,
     /// Steps submitted since the stream was last waited for.
     pending: Vec<&'static str>,
     steps: Vec<Step>,
@@ -64,8 +67,9 @@ pub struct StepRun<'a> {
 
 /// Answers a plan whose stages all need a device. After a failure the caller must wait for the stream.
 pub fn answer(context: &Context<'_>, buffers: &mut StepScratch, plan: &Plan) -> Result<Answer<Scored>, Failure> {
-    let (pending, steps, work) = (Vec::new(), Vec::new(), Work::default());
-    let mut run = StepRun { context, plan, buffers, work, pending, steps };
+    let filter = context.residency.filters.borrow_mut().place(context.gpu, [plan.filter.as_ref()])?;
+    let work = Work { bytes_uploaded: filter.bytes_uploaded as u64, ..Work::default() };
+    let mut run = StepRun { context, plan, buffers, work, filter, pending: Vec::new(), steps: Vec::new() };
     let lists = run.lists()?;
     let mut hits = Vec::new();
     for stage in plan.stages.iter() {
@@ -90,6 +94,17 @@ impl StepRun<'_> {
                 self.accumulate(&lists)
             }
         }
+    }
+
+    /// The words of the plan's filter; null without one.
+    pub fn filter(&self) -> Address {
+        self.filter.address_of(0)
+    }
+
+    /// The static ranks and their share, if they count; null if not.
+    pub fn ranks(&self) -> (Address, f32) {
+        let counts = self.plan.static_bound > 0;
+        (if counts { self.context.residency.documents.ranks() } else { Address::NULL }, self.plan.score.alpha())
     }
 
     /// Selects the best k keys.

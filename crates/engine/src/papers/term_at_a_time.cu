@@ -130,6 +130,16 @@ BOUNDED_KERNEL(term_at_a_time_search_blocks, THREADS, 4, BlocksArguments, argume
                    first);
 }
 
+// Whether a filter, or none, lets a document pass.
+__device__ inline bool passes(const uint2 *filter, unsigned document) {
+    return !filter || has_bit(__ldg(filter + document / CHUNK), document % CHUNK);
+}
+
+// What the static rank, if it counts, adds to the score of a document.
+__device__ inline unsigned static_part(const float *ranks, float alpha, unsigned document) {
+    return ranks ? static_units(alpha, __ldg(ranks + document)) : 0;
+}
+
 // Keeps the candidates of the range whose bits are set.
 BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
     SHARED(LookbackShared, shared);
@@ -143,6 +153,7 @@ BOUNDED_KERNEL(term_at_a_time_filter, THREADS, 4, BitsArguments, arguments) {
         const unsigned document = targets[i];
         bool is_kept = i < count && document >= arguments.first && document < arguments.end;
         if (is_kept && list.words) is_kept = has_bit(word_of(list, document / CHUNK), document % CHUNK);
+        if (is_kept) is_kept = passes(arguments.filter, document);
         matches |= static_cast<unsigned>(is_kept) << i;
         positions[i] = position + i;
     }
@@ -156,7 +167,7 @@ __device__ inline uint2 bits_from(unsigned first) {
     return first >= 32 ? make_uint2(0, ~0u << (first - 32)) : make_uint2(~0u << first, ~0u);
 }
 
-// Writes the documents of a bitmap within the range, a chunk per thread.
+// Writes the documents of a bitmap within the range that pass the filter, a chunk per thread.
 BOUNDED_KERNEL(term_at_a_time_expand, THREADS, 4, BitsArguments, arguments) {
     SHARED(LookbackShared, shared);
     const unsigned tile = start_tile(shared, arguments.lookback);
@@ -166,7 +177,8 @@ BOUNDED_KERNEL(term_at_a_time_expand, THREADS, 4, BitsArguments, arguments) {
         word = word_of(arguments.list, chunk);
         const uint2 from = bits_from(max(arguments.first, CHUNK * chunk) - CHUNK * chunk);
         const uint2 behind = bits_from(min(arguments.end - CHUNK * chunk, CHUNK));
-        word = make_uint2(word.x & from.x & ~behind.x, word.y & from.y & ~behind.y);
+        const uint2 passing = arguments.filter ? __ldg(arguments.filter + chunk) : make_uint2(~0u, ~0u);
+        word = make_uint2(word.x & passing.x & from.x & ~behind.x, word.y & passing.y & from.y & ~behind.y);
     }
     unsigned before;
     unsigned position = position_in_order(shared, arguments.lookback, tile, __popc(word.x) + __popc(word.y), before);
@@ -187,7 +199,8 @@ __device__ inline unsigned value_at_position(const WeighArguments &arguments, un
     return value_at<ANY>(list, columns, arguments.weights_codec, position % BLOCK);
 }
 
-// Adds the weights of a list to the scores of candidates, all of which it has.
+// Adds the weights of a list to the scores of candidates, all of which it has; with the last list, makes keys of them
+// and of the parts of the static rank.
 template <Column COLUMN> __device__ inline void weigh_candidates(const WeighArguments &arguments) {
     for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < arguments.count; i += gridDim.x * THREADS) {
         const unsigned document = arguments.candidates[i], chunk = document / CHUNK;
@@ -202,7 +215,8 @@ template <Column COLUMN> __device__ inline void weigh_candidates(const WeighArgu
         }
         const unsigned score = weight + (arguments.before ? arguments.before[arguments.origins.shorter[i]] : 0);
         arguments.scores[i] = score;
-        if (arguments.keys) arguments.keys[i] = key_of(document, score);
+        if (!arguments.keys) continue;
+        arguments.keys[i] = key_of(document, score + static_part(arguments.ranks, arguments.alpha, document));
     }
 }
 

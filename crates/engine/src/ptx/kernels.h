@@ -187,6 +187,12 @@ struct QueryRow {
     unsigned slices;
     // Its first key in the arena: up to k that each part leaves for the last, then the keys of running parts.
     unsigned long long keys;
+    // For each chunk of the collection the documents that may be hits; null: all may.
+    const uint2 *filter;
+    // The most that the static rank adds to a score; 0 in score models without one.
+    unsigned static_bound;
+    // The share of the static rank.
+    float alpha;
 };
 
 // The work done for a query.
@@ -248,6 +254,8 @@ struct BatchArguments {
     const uint8_t *length_codes;
     // The norms of the length codes.
     const float *norms;
+    // A static rank for each document; null in an index without them.
+    const float *ranks;
     // A state for each query.
     QueryState *states;
     // Keys of parts.

@@ -60,6 +60,8 @@ struct BlocksArguments {
 struct BitsArguments {
     // The bitmap; its `bytes` are null where only the range is tested.
     DenseRow list;
+    // For each chunk of the collection the documents that may be hits; null where that is not tested.
+    const uint2 *filter;
     // The candidates.
     const unsigned *candidates;
     // The candidates that are left.
@@ -100,10 +102,16 @@ struct WeighArguments {
     const uint8_t *length_codes;
     // The norms of the length codes.
     const float *norms;
+    // A static rank for each document; null where they do not count.
+    const float *ranks;
     // How many candidates there are.
     unsigned count;
     // The tag of the codec of weights.
     unsigned weights_codec;
+    // The share of the static rank.
+    float alpha;
+    // Unused.
+    unsigned reserved;
 };
 
 // The argument of the kernels that add the weights of a list to accumulators.
@@ -130,6 +138,10 @@ struct AccumulateArguments {
 struct GatherArguments {
     // The accumulators.
     const unsigned *accumulators;
+    // For each chunk of the collection the documents that may be hits; null: all may.
+    const uint2 *filter;
+    // A static rank for each document; null where they do not count.
+    const float *ranks;
     // The keys of documents with a score.
     unsigned long long *keys;
     // The state that the tiles share.
@@ -140,8 +152,8 @@ struct GatherArguments {
     unsigned count;
     // The most keys that fit.
     unsigned capacity;
-    // Unused.
-    unsigned reserved;
+    // The share of the static rank.
+    float alpha;
 };
 
 } // namespace papers

@@ -28,6 +28,11 @@ impl DocumentSet {
         self.words.get(document.0 as usize / 64).is_some_and(|word| word >> (document.0 % 64) & 1 == 1)
     }
 
+    /// The words of the set: 64 documents each, the least significant bit first.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// Documents in the set.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()

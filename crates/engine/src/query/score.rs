@@ -34,6 +34,14 @@ impl ScoreModel {
         }
     }
 
+    /// The share of the static rank; 0 without one.
+    pub(crate) fn alpha(&self) -> f32 {
+        match self {
+            ScoreModel::Bm25 | ScoreModel::Impact => 0.0,
+            ScoreModel::RankBm25 { alpha } => *alpha,
+        }
+    }
+
     /// A number of units as a score: 65,536 units make 1.0, and units of impacts are whole.
     pub fn score(&self, units: u32) -> f64 {
         f64::from(units) * f64::from(self.unit())

@@ -6,9 +6,11 @@ use lanner::{DocumentSet, Index, Mode, Query, ScoreModel};
 use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner_index::format::segment::Section;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
 use std::collections::HashMap;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -96,9 +98,13 @@ struct Expected {
 pub struct Collection {
     pub contents: Vec<Content>,
     pub asks: Vec<Ask>,
+    /// The score models of the questions.
+    pub models: Vec<ScoreModel>,
     pub oracle: Oracle,
     analyzer: Analyzer,
     bm25: Bm25,
+    /// Ranks that a build would refuse, to be written into an index.
+    foreign_ranks: Option<Vec<f32>>,
     indexes: Indexes,
     bisected: Indexes,
     expected: Mutex<HashMap<(usize, String), Arc<Expected>>>,
@@ -125,9 +131,11 @@ impl Collection {
         Collection {
             contents,
             asks: Vec::new(),
+            models: vec![ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }],
             oracle,
             analyzer,
             bm25,
+            foreign_ranks: None,
             indexes: Default::default(),
             bisected: Default::default(),
             expected: Mutex::default(),
@@ -138,9 +146,16 @@ impl Collection {
         Collection { asks, ..self }
     }
 
-    /// The score models that every index here supports.
-    pub fn models() -> [ScoreModel; 3] {
-        [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }]
+    /// Asks with these score models.
+    pub fn with_models(self, models: Vec<ScoreModel>) -> Collection {
+        Collection { models, ..self }
+    }
+
+    /// Gives the documents other ranks, which need not be such that a build takes them. Only for the order given.
+    pub fn with_foreign_ranks(mut self, rank: impl Fn(usize) -> f32) -> Collection {
+        let ranks: Vec<f32> = (0..self.contents.len()).map(rank).collect();
+        self.oracle.set_ranks(ranks.clone());
+        Collection { foreign_ranks: Some(ranks), ..self }
     }
 
     /// The index of the whole collection.
@@ -180,7 +195,15 @@ impl Collection {
             ..BuildOptions::default()
         };
         let index = folder.path().join("index");
-        build(&index, self.corpus(&index, documents), &options, &Quiet).unwrap();
+        build(&index, self.corpus(&index, documents.clone()), &options, &Quiet).unwrap();
+        if let Some(ranks) = &self.foreign_ranks {
+            assert_eq!(order, Order::Given);
+            let written = Index::open(&index).unwrap();
+            let at = written.segment().section_range(Section::Ranks).start as u64;
+            let bytes: Vec<u8> = ranks[documents].iter().flat_map(|rank| rank.to_le_bytes()).collect();
+            let file = std::fs::OpenOptions::new().write(true).open(written.segment().path()).unwrap();
+            file.write_all_at(&bytes, at).unwrap();
+        }
         // A mapped file can still be read after the folder is removed.
         Index::open(&index).unwrap()
     }

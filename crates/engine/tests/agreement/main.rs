@@ -9,6 +9,7 @@ mod collection;
 #[path = "../device/mod.rs"]
 mod device;
 mod engine;
+mod filters;
 mod nasty;
 mod random;
 mod real;
@@ -19,6 +20,7 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let trials = [and_or::trials(), nasty::trials(), random::trials(), real::trials(), table::trials()];
+    let trials =
+        [and_or::trials(), filters::trials(), nasty::trials(), random::trials(), real::trials(), table::trials()];
     requirements::run(trials.into_iter().flatten())
 }

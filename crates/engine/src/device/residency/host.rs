@@ -1,5 +1,5 @@
 //! The lists of an index in host memory, where kernels read them: the pages of its mapped file, registered with the
-//! driver.
+//! driver. And its static ranks, if they are too large for device memory.
 //!
 //! Registering pins pages, and takes a quarter of a second for four gigabytes. So it is done in steps while queries are
 //! answered, and only up to a limit; lists that are not registered are uploaded with the batches that need them.
@@ -29,11 +29,11 @@ impl HostBytes for File {
 /// The lists of an index in host memory.
 pub struct HostLists {
     file: Arc<dyn HostBytes>,
-    /// The pages that are not registered yet, in steps.
+    /// The pages that are not registered yet, in steps; those with ranks come first.
     left: VecDeque<Range<usize>>,
-    /// The pages that are registered.
+    /// The pages that are registered, in order; pages that follow each other are one range.
     registered: Vec<Range<usize>>,
-    /// The bytes of all pages with lists.
+    /// The bytes of all pages with lists, and with ranks.
     wanted: u64,
     /// The address of the first byte of the file.
     base: Address,
@@ -41,30 +41,36 @@ pub struct HostLists {
 }
 
 impl HostLists {
-    /// Nothing is registered yet; it will be up to `most` bytes.
-    pub fn new(index: &Arc<Index>, most: usize) -> HostLists {
+    /// Nothing is registered yet; it will be up to `most` bytes. `reads_ranks`: whether kernels read the ranks here.
+    pub fn new(index: &Arc<Index>, most: usize, reads_ranks: bool) -> HostLists {
         let segment = index.segment();
         let file_end = segment.file().len().next_multiple_of(PAGE);
-        let sections = [Section::LongLists, Section::ShortLists].map(|section| segment.section_range(section));
-        let pages = sections.into_iter().filter(|range| !range.is_empty()).map(|range| {
+        let pages = |section: Section| {
+            let range = segment.section_range(section);
             let end = (range.end + PADDING).next_multiple_of(PAGE).min(file_end);
-            range.start / PAGE * PAGE..end
-        });
-        let mut pages: Vec<Range<usize>> = pages.collect();
-        pages.sort_by_key(|range| range.start);
+            if range.is_empty() { 0..0 } else { range.start / PAGE * PAGE..end }
+        };
+        let ranks = if reads_ranks { pages(Section::Ranks) } else { 0..0 };
+        let mut lists = [Section::LongLists, Section::ShortLists].map(pages);
+        lists.sort_by_key(|range| range.start);
         let mut left = most / PAGE * PAGE;
         let mut steps = VecDeque::new();
         let (mut before, mut wanted) = (0, 0);
-        for range in pages {
-            // Sections may share a page.
-            let mut start = range.start.max(before);
-            wanted += range.end.saturating_sub(start) as u64;
-            while start < range.end && left > 0 {
-                let bytes = STEP.min(range.end - start).min(left);
-                steps.push_back(start..start + bytes);
-                (start, left) = (start + bytes, left - bytes);
+        let mut add = |mut pages: Range<usize>| {
+            wanted += pages.len() as u64;
+            while !pages.is_empty() && left > 0 {
+                let bytes = STEP.min(pages.len()).min(left);
+                steps.push_back(pages.start..pages.start + bytes);
+                (pages.start, left) = (pages.start + bytes, left - bytes);
             }
-            before = range.end;
+        };
+        add(ranks.clone());
+        for range in lists {
+            // Sections may share a page.
+            let range = range.start.max(before)..range.end;
+            before = range.end.max(before);
+            add(range.start..range.end.min(ranks.start));
+            add(range.start.max(ranks.end)..range.end);
         }
         let file: Arc<dyn HostBytes> = Arc::new(File(Arc::clone(index)));
         HostLists { file, left: steps, registered: Vec::new(), wanted, base: Address::NULL, _handles: Vec::new() }
@@ -88,10 +94,15 @@ impl HostLists {
                     self.left.clear();
                     return Ok(true);
                 }
-                match self.registered.last_mut().filter(|last| last.end == pages.start) {
-                    Some(last) => last.end = pages.end,
-                    None => self.registered.push(pages),
-                }
+                self.registered.push(pages);
+                self.registered.sort_by_key(|range| range.start);
+                self.registered.dedup_by(|next, before| {
+                    let follows = next.start == before.end;
+                    if follows {
+                        before.end = next.end;
+                    }
+                    follows
+                });
                 self._handles.push(handle);
             }
             Err(error @ GpuError::Lost { .. }) => return Err(error),
@@ -110,11 +121,25 @@ impl HostLists {
         self.left.is_empty()
     }
 
+    /// Registers pages until some bytes of the file can be read, or cannot be; returns their address if they can.
+    pub fn read_at_once(&mut self, gpu: &Gpu, bytes: Range<usize>) -> Result<Option<Address>, GpuError> {
+        let is_there = |pages: &Range<usize>| pages.start < bytes.end && bytes.start < pages.end;
+        while self.left.front().is_some_and(is_there) {
+            self.step(gpu)?;
+        }
+        Ok(self.bytes_at(bytes))
+    }
+
+    /// The address of bytes of the file, if kernels can read them.
+    pub fn bytes_at(&self, bytes: Range<usize>) -> Option<Address> {
+        let is_inside = |pages: &Range<usize>| pages.start <= bytes.start && bytes.end <= pages.end;
+        self.registered.iter().any(is_inside).then(|| Address(self.base.0.wrapping_add(bytes.start as u64)))
+    }
+
     /// The address of a list that begins at a byte of the file, if kernels can read it, with what decoders of damaged
     /// blocks may read behind it.
     pub fn list(&self, bytes: Range<usize>) -> Option<Address> {
-        let is_inside = |pages: &Range<usize>| pages.start <= bytes.start && bytes.end + PADDING <= pages.end;
-        self.registered.iter().any(is_inside).then(|| Address(self.base.0.wrapping_add(bytes.start as u64)))
+        self.bytes_at(bytes.start..bytes.end + PADDING)
     }
 
     /// The bytes that are registered.
@@ -133,11 +158,14 @@ mod tests {
 
     fn index() -> (tempfile::TempDir, Arc<Index>) {
         let folder = tempfile::tempdir().unwrap();
+        let ranks = folder.path().join("ranks");
+        std::fs::write(&ranks, (0..5000).map(|number| format!("{number}\t{number}\n")).collect::<String>()).unwrap();
         let text = |number: usize| format!("falcon heron{} {}", number % 7, "water ".repeat(number % 5));
         let documents = (0..5000).map(|number| (number.to_string(), String::new(), text(number)));
         let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
-        build(folder.path(), corpus, &BuildOptions::default(), &Quiet).unwrap();
-        let index = Arc::new(Index::open(folder.path()).unwrap());
+        let at = folder.path().join("index");
+        build(&at, corpus, &BuildOptions { ranks: Some(ranks), ..BuildOptions::default() }, &Quiet).unwrap();
+        let index = Arc::new(Index::open(&at).unwrap());
         (folder, index)
     }
 
@@ -148,7 +176,7 @@ mod tests {
     #[test]
     fn lists_are_read_where_the_file_is_mapped() {
         let (_folder, index) = index();
-        let mut host = HostLists::new(&index, usize::MAX);
+        let mut host = HostLists::new(&index, usize::MAX, false);
         let range = index.segment().section_range(Section::LongLists);
         assert_eq!(host.list(range.start..range.start + 16), None);
         while host.step(&gpu()).unwrap() {}
@@ -158,16 +186,37 @@ mod tests {
         assert_eq!(host.list(end - 16..end), None, "not where a decoder could read beyond the pages");
     }
 
+    /// Ranks and lists, wherever their sections lie and whether or not they share pages.
+    #[test]
+    fn ranks_are_read_at_once_and_lists_as_before() {
+        let (_folder, index) = index();
+        let mut host = HostLists::new(&index, usize::MAX, true);
+        let segment = index.segment();
+        let ranks = segment.section_range(Section::Ranks);
+        assert_eq!(host.bytes_at(ranks.clone()), None);
+        let address = |section: Section| Some(Address(segment.section(section).as_ptr() as u64));
+        assert_eq!(host.read_at_once(&gpu(), ranks.clone()).unwrap(), address(Section::Ranks));
+        assert_eq!(host.has_all(), host.is_done());
+        while host.step(&gpu()).unwrap() {}
+        for section in [Section::LongLists, Section::ShortLists] {
+            let range = segment.section_range(section);
+            assert!(range.is_empty() || host.bytes_at(range) == address(section));
+        }
+        assert!(host.has_all() && host.bytes_at(ranks).is_some());
+        let mut nothing = HostLists::new(&index, 0, true);
+        assert_eq!(nothing.read_at_once(&gpu(), segment.section_range(Section::Ranks)).unwrap(), None);
+    }
+
     #[test]
     fn no_more_is_registered_than_is_allowed_and_what_the_driver_refuses_is_not() {
         let (_folder, index) = index();
-        let mut host = HostLists::new(&index, 3 * PAGE + 17);
+        let mut host = HostLists::new(&index, 3 * PAGE + 17, false);
         while host.step(&gpu()).unwrap() {}
         assert_eq!(host.bytes(), 3 * PAGE as u64);
         let refusing = |fault| Gpu::new(Arc::new(Faulty::new(Arc::new(Simulator::new(1)), fault, 0)), 1 << 30);
-        let mut host = HostLists::new(&index, usize::MAX);
+        let mut host = HostLists::new(&index, usize::MAX, false);
         assert!(host.step(&refusing(Fault::Once)).unwrap());
         assert_eq!((host.bytes(), host.is_done()), (0, true));
-        assert!(HostLists::new(&index, usize::MAX).step(&refusing(Fault::Lost)).is_err());
+        assert!(HostLists::new(&index, usize::MAX, false).step(&refusing(Fault::Lost)).is_err());
     }
 }

@@ -12,12 +12,16 @@
 //!               └─ not registered: slabs of pinned memory, with each batch ─────────┘
 //! ```
 //!
+//! Beside lists, kernels read length codes, norms and static ranks (`documents.rs`), and filters (`filters.rs`).
+//!
 //! Everything here happens on the thread of the device, between two batches. Loading and copying go on while batches run:
 //! a row has the addresses of where the pieces are at that moment.
 
 mod arena;
 pub mod cache;
+mod documents;
 mod entry;
+pub mod filters;
 mod host;
 pub mod list_map;
 pub mod piece;
@@ -30,15 +34,18 @@ use crate::device::plan_rows::Listed;
 use crate::device::rows::{DensePlacement, SparsePlacement};
 use crate::device::served::Served;
 use cache::{Cache, CacheReport, Keep};
+use documents::DocumentData;
 use entry::{ListKey, PieceKey, SegmentNumber};
+use filters::Filters;
 use host::HostLists;
-use lanner_gpu::device::{Address, Command};
+use lanner_gpu::device::Address;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};
 use lanner_index::format::list::UNIT;
 use lanner_index::format::segment::{Section, u32_at};
 use lanner_index::open::{Column, Index, ListLayout, ListSpan, Segment};
 use piece::Piece;
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +56,8 @@ use whole::Whole;
 pub const PADDING: usize = 4096;
 /// The most bytes of a round of transfers: with half a millisecond of the bus, it hardly delays what batches read.
 const ROUND: usize = 16 << 20;
+/// Filters take at most this share of the device memory that lists leave to batches: 128 MiB, or less on small devices.
+const FILTERS_SHARE: u64 = 4;
 /// Less device memory than this is no cache.
 const LEAST_MEMORY: u64 = 1 << 10;
 
@@ -91,8 +100,8 @@ struct CachedSegment {
 
 /// What is resident of an index on a device.
 pub struct Residency {
-    length_codes: Memory,
-    norms: Memory,
+    pub documents: DocumentData,
+    pub filters: RefCell<Filters>,
     lists: Lists,
 }
 
@@ -317,8 +326,8 @@ fn lock(host: &Mutex<HostLists>) -> MutexGuard<'_, HostLists> {
 }
 
 impl Residency {
-    /// Uploads lengths and norms, and finds a way to hold the lists: as a whole if they fit in the budget with `reserve`
-    /// bytes to spare. The lists themselves come with [`Residency::step`].
+    /// Uploads lengths, norms and static ranks, and finds a way to hold the lists: as a whole if they fit in the budget
+    /// with `reserve` bytes to spare. The lists themselves come with [`Residency::step`].
     pub fn open(
         gpu: &Gpu,
         served: &Arc<Served>,
@@ -327,21 +336,26 @@ impl Residency {
         reserve: u64,
     ) -> Result<Residency, GpuError> {
         let index = &served.index;
-        let norms: Vec<u8> = index.norms().table().iter().flat_map(|norm| norm.to_le_bytes()).collect();
-        let norms = uploaded(gpu, &norms)?;
-        let length_codes = uploaded(gpu, index.length_codes())?;
+        let mut documents = DocumentData::open(gpu, index)?;
         let fits = Whole::needed(index).saturating_add(reserve) <= gpu.left();
         let lists = match holding {
             Holding { uploads_lists: true, .. } => Lists::Uploaded,
             Holding { keep: Keep::All, .. } if fits => Lists::Whole(Whole::new(gpu, index)?),
             Holding { registered, .. } => {
-                let (segment, host) = device.lock().add(served, registered);
+                let (segment, host) = device.lock().add(served, registered, documents.lacks_ranks());
+                if documents.lacks_ranks() {
+                    // At once, so that it is known from here on who adds them: 3 ms for each 16 million documents.
+                    let bytes = index.segment().section_range(Section::Ranks);
+                    let address = lock(&host).read_at_once(gpu, bytes)?;
+                    address.into_iter().for_each(|address| documents.read_ranks_at(address));
+                }
                 device.grow(gpu, reserve)?;
                 Lists::Cached { segment, host, device: Arc::clone(device) }
             }
         };
         served.list_map.set_partial(matches!(lists, Lists::Cached { .. }));
-        Ok(Residency { length_codes, norms, lists })
+        let filters = RefCell::new(Filters::new(index.documents(), reserve / FILTERS_SHARE));
+        Ok(Residency { documents, filters, lists })
     }
 
     /// Loads or registers some more lists; returns whether there were any left.
@@ -441,25 +455,20 @@ impl Residency {
         }
         self.lists = Lists::Uploaded;
     }
-
-    /// The length codes, one for each document.
-    pub fn length_codes(&self) -> Address {
-        self.length_codes.address()
-    }
-
-    /// The norms of the length codes.
-    pub fn norms(&self) -> Address {
-        self.norms.address()
-    }
 }
 
 impl Inner {
     /// Adds an index. One that shares its file with another shares what is registered.
-    fn add(&mut self, served: &Arc<Served>, registered: usize) -> (SegmentNumber, Arc<Mutex<HostLists>>) {
+    fn add(
+        &mut self,
+        served: &Arc<Served>,
+        registered: usize,
+        reads_ranks: bool,
+    ) -> (SegmentNumber, Arc<Mutex<HostLists>>) {
         let index = &served.index;
         let same = self.segments.iter().flatten().find(|segment| Arc::ptr_eq(&segment.served.index, index));
         let host = same.map(|segment| Arc::clone(&segment.host));
-        let host = host.unwrap_or_else(|| Arc::new(Mutex::new(HostLists::new(index, registered))));
+        let host = host.unwrap_or_else(|| Arc::new(Mutex::new(HostLists::new(index, registered, reads_ranks))));
         let section = |section| index.segment().section_range(section).start;
         let starts = [Section::LongLists, Section::ShortLists].map(section);
         let number = SegmentNumber(self.segments.len() as u32);
@@ -526,22 +535,4 @@ impl Placing<'_> {
             PlacingLists::Whole(_) | PlacingLists::Uploaded => None,
         }
     }
-}
-
-/// Uploads bytes to memory of their own, followed by zeros.
-fn uploaded(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
-    let memory = gpu.allocate(bytes.len() + PADDING)?;
-    upload(gpu, bytes, memory.address(), PADDING)?;
-    Ok(memory)
-}
-
-/// Uploads bytes, followed by this many zeros, and waits for them.
-fn upload(gpu: &Gpu, bytes: &[u8], to: Address, padding: usize) -> Result<(), GpuError> {
-    let stream = transfer::STREAM;
-    let written = gpu.submit(stream, Command::Write { from: bytes, to });
-    let cleared = gpu.submit(stream, Command::Clear { at: to.plus(bytes.len()), bytes: padding });
-    // The memory must stay until the stream has stopped using it, even if a command was refused or waiting failed: the
-    // device may go on, for other indexes.
-    let waited = gpu.wait(stream).inspect_err(|_| _ = gpu.wait(stream));
-    written.and(cleared).and(waited).map(drop)
 }

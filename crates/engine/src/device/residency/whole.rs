@@ -1,6 +1,7 @@
 //! All lists of an index in device memory, which they reach one after the other while queries are answered.
 
-use super::{PADDING, upload};
+use super::PADDING;
+use super::documents::upload;
 use lanner_gpu::device::Address;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::{Gpu, Memory};

@@ -1,0 +1,93 @@
+//! What kernels read of documents, beside lists: length codes, norms, static ranks.
+
+use super::PADDING;
+use super::transfer::STREAM;
+use lanner_gpu::device::{Address, Command};
+use lanner_gpu::error::GpuError;
+use lanner_gpu::memory::{Gpu, Memory};
+use lanner_index::format::segment::Section;
+use lanner_index::open::Index;
+
+/// Static ranks are resident if they take at most this share of the device memory that is left: queries read more of
+/// lists, which get the rest.
+const RANKS_SHARE: u64 = 8;
+
+/// Length codes, norms and static ranks of an index.
+pub struct DocumentData {
+    length_codes: Memory,
+    norms: Memory,
+    ranks: Ranks,
+}
+
+/// Where static ranks are.
+enum Ranks {
+    /// The index has none.
+    Absent,
+    Resident(Memory),
+    /// In host memory that kernels can read.
+    Host(Address),
+    /// Where kernels cannot read them.
+    Unreadable,
+}
+
+impl DocumentData {
+    /// Uploads length codes, norms and, if there is memory enough, static ranks.
+    pub fn open(gpu: &Gpu, index: &Index) -> Result<DocumentData, GpuError> {
+        let norms: Vec<u8> = index.norms().table().iter().flat_map(|norm| norm.to_le_bytes()).collect();
+        let norms = uploaded(gpu, &norms)?;
+        let length_codes = uploaded(gpu, index.length_codes())?;
+        let ranks = index.segment().section(Section::Ranks);
+        let ranks = match ranks.len() as u64 {
+            0 => Ranks::Absent,
+            bytes if bytes <= gpu.left() / RANKS_SHARE => Ranks::Resident(uploaded(gpu, ranks)?),
+            _ => Ranks::Unreadable,
+        };
+        Ok(DocumentData { length_codes, norms, ranks })
+    }
+
+    /// Whether kernels cannot read the static ranks of the index.
+    pub fn lacks_ranks(&self) -> bool {
+        matches!(self.ranks, Ranks::Unreadable)
+    }
+
+    /// Makes kernels read the static ranks in host memory, which stays where it is.
+    pub fn read_ranks_at(&mut self, address: Address) {
+        self.ranks = Ranks::Host(address);
+    }
+
+    /// The length codes, one for each document.
+    pub fn length_codes(&self) -> Address {
+        self.length_codes.address()
+    }
+
+    /// The norms of the length codes.
+    pub fn norms(&self) -> Address {
+        self.norms.address()
+    }
+
+    /// The static ranks, one for each document; null if there are none, or kernels cannot read them.
+    pub fn ranks(&self) -> Address {
+        match &self.ranks {
+            Ranks::Resident(memory) => memory.address(),
+            Ranks::Host(address) => *address,
+            Ranks::Absent | Ranks::Unreadable => Address::NULL,
+        }
+    }
+}
+
+/// Uploads bytes to memory of their own, followed by zeros.
+fn uploaded(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
+    let memory = gpu.allocate(bytes.len() + PADDING)?;
+    upload(gpu, bytes, memory.address(), PADDING)?;
+    Ok(memory)
+}
+
+/// Uploads bytes, followed by this many zeros, and waits for them.
+pub fn upload(gpu: &Gpu, bytes: &[u8], to: Address, padding: usize) -> Result<(), GpuError> {
+    let written = gpu.submit(STREAM, Command::Write { from: bytes, to });
+    let cleared = gpu.submit(STREAM, Command::Clear { at: to.plus(bytes.len()), bytes: padding });
+    // The memory must stay until the stream has stopped using it, even if a command was refused or waiting failed: the
+    // device may go on, for other indexes.
+    let waited = gpu.wait(STREAM).inspect_err(|_| _ = gpu.wait(STREAM));
+    written.and(cleared).and(waited).map(drop)
+}
