@@ -8,13 +8,13 @@ use super::setup::Setup;
 use crate::error::Result;
 use crate::experiments::Findings;
 use crate::experiments::load::table;
-use crate::result::Measurement;
 use crate::suite::Lists;
 use lanner::internals::executors::{Piece, Replay};
 use lanner::internals::query::cost::{PlanTraffic, Traffic};
 use lanner::{Index, Mode, Plan};
 use lanner_index::open::Column;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Plans of a batch.
 const BATCH: usize = 256;
@@ -46,13 +46,16 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
     let shares = setup.run.context.kept("lists", &setup.run.part.lists);
     for mode in setup.modes() {
         let log = Log::new(setup, mode)?;
-        for share in shares.iter().filter_map(|lists| if let Lists::Cached(percent) = lists { Some(percent) } else { None }) {
+        for share in
+            shares.iter().filter_map(|lists| if let Lists::Cached(percent) = lists { Some(percent) } else { None })
+        {
             let capacity = (setup.list_bytes as f64 * share / 100.0) as u64;
             let lists = Lists::Cached(*share);
             let row = |policy: &str, moved: Moved| {
                 let queries = log.reporting.len() as f64;
                 let row = setup.measurement("replay", mode, &[("lists", &lists), ("policy", &policy)]);
-                let row = row.with("read_kb", moved.read / queries / 1e3).with("copied_kb", moved.copied / queries / 1e3);
+                let row =
+                    row.with("read_kb", moved.read / queries / 1e3).with("copied_kb", moved.copied / queries / 1e3);
                 row.with("moved_kb", (moved.read + moved.copied) / queries / 1e3)
             };
             rows.push(row("lanner", log.over_own(&setup.index, capacity)));
@@ -90,7 +93,9 @@ impl Log {
 
     fn over_own(&self, index: &Index, capacity: u64) -> Moved {
         let mut cache = Replay::new(index, capacity as usize);
-        self.tuning.chunks(BATCH).for_each(|batch| drop(cache.run(batch)));
+        for batch in self.tuning.chunks(BATCH) {
+            cache.run(batch);
+        }
         let before = cache.report().copied_bytes;
         let read = self.reporting.chunks(BATCH).map(|batch| cache.run(batch)).sum();
         Moved { read, copied: (cache.report().copied_bytes - before) as f64 }
@@ -112,11 +117,13 @@ fn add_visits(
     let (of_plan, column) = (PlanTraffic::of(plan), plan.score.column());
     for list in plan.lists.iter().filter(|list| list.span.is_long) {
         let start = list.span.start;
-        if !known.contains_key(&start) {
-            let layout = index.segment().layout_at(list.span)?;
-            known.insert(start, Piece::ALL.map(|piece| piece.range(&layout, list.span.bytes()).len() as u64));
-        }
-        let bytes = &known[&start];
+        let bytes = match known.entry(start) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let layout = index.segment().layout_at(list.span)?;
+                *entry.insert(Piece::ALL.map(|piece| piece.range(&layout, list.span.bytes()).len() as u64))
+            }
+        };
         for (piece, traffic) in pieces_of(&of_plan.of_list(list), column) {
             let visit = Visit { key: (start, piece as u8), bytes: bytes[piece as usize], traffic: f64::from(traffic) };
             if visit.bytes > 0 && visit.traffic > 0.0 {

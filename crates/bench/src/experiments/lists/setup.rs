@@ -13,7 +13,7 @@ use crate::suite::Lists;
 use crate::table::{Table, bytes, number};
 use lanner::internals::executors::{CacheReport, Piece, ResidencyReport, bytes_of_pieces};
 use lanner::internals::query::plan::PlannedList;
-use lanner::{Engine, GpuOptions, Index, Mode, Plan, Policy, Query, ScoreModel};
+use lanner::{Engine, GpuOptions, Index, Mode, Plan, Policy, Query, ScoreModel, SearchError};
 use lanner_gpu::device::Device;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -80,7 +80,8 @@ impl<'a> Setup<'a> {
     pub fn plans(&self, texts: &[String], mode: Mode) -> Result<Vec<Plan>> {
         let engine = Engine::new(Arc::clone(&self.index));
         let query = |text: &String| Query::new(text).mode(mode).k(self.run.part.k).score(ScoreModel::Bm25);
-        Ok(texts.iter().map(|text| engine.plan(&query(text))).collect::<std::result::Result<Vec<_>, _>>()?)
+        let plans = texts.iter().map(|text| engine.plan(&query(text)));
+        Ok(plans.collect::<std::result::Result<Vec<_>, _>>().map_err(SearchError::from)?)
     }
 
     /// Plans queries, and answers them on the CPU.

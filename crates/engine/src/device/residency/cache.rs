@@ -4,11 +4,12 @@
 //! **What a piece is worth.** Every visit of a list adds the bytes that the plan is predicted to read of each of its
 //! pieces (`query/cost/traffic.rs`): that is what crosses the bus while the piece is in host memory. The sum is the
 //! piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`] plans: frequencies as in TinyLFU, without its reset
-//! and without sketches, because a list that is visited has an entry here anyway.
+//! and without sketches, because a list that is visited has an entry here anyway. What a resident piece is worth is its
+//! heat, halved again for each [`IDLE_HALF_LIFE`] plans since its last visit: what was hot until a while ago gives way.
 //!
-//! **Admission.** Directories and bounds of chunks are wanted with their first visit, other pieces with the second, since
-//! most lists of a log are visited once and copying them would take the bus as long as reading them. While there is
-//! free memory, what is wanted is admitted. Later it has to be worth more than the pieces in its place (`arena.rs`), by
+//! **Admission.** Directories and bounds of chunks are wanted with their first visit, and everything is while plenty of
+//! memory is free. Later, other pieces are wanted with the second visit, since most lists of a log are visited once and
+//! copying them would take the bus as long as reading them. While there is free memory, what is wanted is admitted. Later it has to be worth more than the pieces in its place (`arena.rs`), by
 //! a factor of [`ADVANTAGE`], which keeps equals from replacing each other. Most visits of pieces that are not resident do
 //! not get as far: after a piece was not admitted, those that are worth less for their length are not wanted either, for
 //! a while.
@@ -29,9 +30,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Plans after which a visit counts half.
-pub const HALF_LIFE: u32 = 8192;
+pub const HALF_LIFE: u32 = 16384;
+/// Plans without a visit after which a piece is worth half of its heat to the cache, beside that.
+pub const IDLE_HALF_LIFE: u32 = 2048;
 /// Heat is aged in steps of this many plans.
-const EPOCH: u64 = 64;
+const EPOCH: u64 = 128;
 /// How much more a piece must be worth than those that it replaces.
 const ADVANTAGE: f32 = 1.2;
 /// A piece that had this share of a visit's traffic as heat before was visited not long ago.
@@ -40,8 +43,12 @@ const SECOND_VISIT: f32 = 0.2;
 const BAR_FALLS: f32 = 0.95;
 /// The most pieces that are wanted at a time.
 const MOST_WANTED: usize = 1024;
-/// The most pieces that are considered in one round.
-const MOST_CONSIDERED: usize = 128;
+/// The most pieces that are considered in one round, and the most of these for which others may be evicted, which takes
+/// longer.
+const MOST_CONSIDERED: usize = 512;
+const MOST_EVICTING: usize = 128;
+/// Everything is wanted while this share of the memory is free.
+const PLENTY: usize = 8;
 /// A piece has at most this share of the memory; of longer ones, the first blocks are admitted.
 const LARGEST_SHARE: usize = 4;
 /// Entries without heat are forgotten when there are this many more lists than at the last time.
@@ -126,6 +133,8 @@ pub struct Cache {
     plans: u64,
     /// By how much heat shrinks in a number of epochs.
     aging: Aging,
+    /// By how much the worth of a piece shrinks that was last visited that many epochs ago.
+    idle_aging: Aging,
     /// Pieces that are worth less for each byte are not wanted.
     bar: f32,
     bar_epoch: u32,
@@ -141,7 +150,9 @@ pub struct Cache {
 
 impl Cache {
     pub fn new(keep: Keep) -> Cache {
-        let halved = |epochs: usize| 0.5f32.powf((epochs as u64 * EPOCH) as f32 / HALF_LIFE as f32);
+        let halved = |plans: f32, epochs: usize| 0.5f32.powf((epochs as u64 * EPOCH) as f32 / plans);
+        let aging: Aging = std::array::from_fn(|epochs| halved(HALF_LIFE as f32, epochs));
+        let idle_aging = std::array::from_fn(|epochs| aging[epochs] * halved(IDLE_HALF_LIFE as f32, epochs));
         Cache {
             keep,
             arena: Arena::default(),
@@ -149,7 +160,8 @@ impl Cache {
             lists: Lists::default(),
             forget_from: FORGOTTEN_EVERY,
             plans: 0,
-            aging: std::array::from_fn(halved),
+            aging,
+            idle_aging,
             bar: 0.0,
             bar_epoch: 0,
             wanted: Vec::new(),
@@ -267,9 +279,10 @@ impl Cache {
 
     /// The lists, and what a visit changes beside them.
     fn visit(&mut self, list: ListKey) -> (&mut Lists, Visit<'_>) {
-        let Cache { lists, aging, wanted, report, keep, bar, plans, .. } = self;
+        let Cache { lists, aging, wanted, report, keep, bar, plans, arena, .. } = self;
         let (now, keep, bar) = (epoch_of(*plans), *keep, *bar);
-        (lists, Visit { list, now, aging, keep, bar, wanted, report, bytes: 0.0, is_resident: true })
+        let has_plenty = arena.bytes() - arena.used() > arena.bytes() / PLENTY;
+        (lists, Visit { list, now, aging, keep, bar, has_plenty, wanted, report, bytes: 0.0, is_resident: true })
     }
 
     /// Decides which of the wanted pieces are copied, and returns those that are evicted for them. `range_of` says which
@@ -280,6 +293,7 @@ impl Cache {
         // The hottest for their length come first.
         wanted.sort_by(|one, other| self.density(other).total_cmp(&self.density(one)));
         let later = wanted.split_off(wanted.len().min(MOST_CONSIDERED));
+        let mut looked_for = 0;
         for key in wanted {
             let Some(span) = self.lists.get(&key.0).map(|entry| entry.span) else {
                 continue;
@@ -291,9 +305,18 @@ impl Cache {
                     if let Some(item) = self.item_mut(&key) {
                         item.bytes = range.len() as u32;
                     }
-                    match self.admit(key, span, range, &mut evicted) {
-                        true => State::Coming,
-                        false => State::Absent,
+                    let place = self.arena.take(range.len()).or_else(|| {
+                        looked_for += 1;
+                        let may_evict = looked_for <= MOST_EVICTING;
+                        may_evict.then(|| self.make_space(&key, range.len(), &mut evicted)).flatten()
+                    });
+                    match place {
+                        Some(place) => {
+                            // Free memory may have been in use a moment ago.
+                            self.waiting.push(Move { key, span, range, place, after: self.evicted_before });
+                            State::Coming
+                        }
+                        None => State::Absent,
                     }
                 }
             };
@@ -314,34 +337,27 @@ impl Cache {
         self.heat(key) / bytes.max(1) as f32
     }
 
-    /// Finds memory for a piece, if it is worth more than those whose memory it needs.
-    fn admit(&mut self, key: PieceKey, span: ListSpan, range: Range<usize>, evicted: &mut Vec<PieceKey>) -> bool {
-        let (heat, bytes) = (self.heat(&key), range.len());
-        let place = self.arena.take(bytes).or_else(|| {
-            let Cache { arena, lists, aging, plans, .. } = self;
-            let now = epoch_of(*plans);
-            let worth = |key: &PieceKey| lists.get(&key.0).map_or(0.0, |entry| entry.item(key.1).aged(now, aging));
-            let eviction = arena.cheapest(bytes, heat / ADVANTAGE, worth)?;
-            arena.evict(eviction.place);
-            self.evicted_before = self.next_batch;
-            self.report.evictions += eviction.pieces.len() as u64;
-            for (list, piece) in &eviction.pieces {
-                if let Some(item) = self.lists.get_mut(list).map(|entry| entry.item_mut(*piece)) {
-                    item.state = State::Absent;
-                    self.report.by_piece[*piece as usize] -= u64::from(item.bytes);
-                }
-            }
-            evicted.extend(eviction.pieces);
-            Some(eviction.place)
-        });
-        let Some(place) = place else {
+    /// Evicts pieces that are worth less than a new one, if there are any whose memory is enough for it.
+    fn make_space(&mut self, key: &PieceKey, bytes: usize, evicted: &mut Vec<PieceKey>) -> Option<Place> {
+        let heat = self.heat(key);
+        let Cache { arena, lists, idle_aging, plans, .. } = self;
+        let now = epoch_of(*plans);
+        let worth = |key: &PieceKey| lists.get(&key.0).map_or(0.0, |entry| entry.item(key.1).aged(now, idle_aging));
+        let Some(eviction) = arena.cheapest(bytes, heat / ADVANTAGE, worth) else {
             self.bar = self.bar.max(heat / bytes as f32);
-            return false;
+            return None;
         };
-        // Free memory may have been in use a moment ago.
-        let after = self.evicted_before;
-        self.waiting.push(Move { key, span, range, place, after });
-        true
+        arena.evict(eviction.place);
+        self.evicted_before = self.next_batch;
+        self.report.evictions += eviction.pieces.len() as u64;
+        for (list, piece) in &eviction.pieces {
+            if let Some(item) = self.lists.get_mut(list).map(|entry| entry.item_mut(*piece)) {
+                item.state = State::Absent;
+                self.report.by_piece[*piece as usize] -= u64::from(item.bytes);
+            }
+        }
+        evicted.extend(eviction.pieces);
+        Some(eviction.place)
     }
 
     /// The moves whose memory no batch in flight reads, of at most this many bytes unless the first has more.
@@ -468,6 +484,8 @@ struct Visit<'a> {
     aging: &'a Aging,
     keep: Keep,
     bar: f32,
+    /// Whether plenty of memory is free.
+    has_plenty: bool,
     wanted: &'a mut Vec<PieceKey>,
     report: &'a mut CacheReport,
     /// Bytes that are predicted to be read in host memory.
@@ -497,7 +515,7 @@ impl Visit<'_> {
             Keep::Directories => piece.is_directory(),
             Keep::Nothing => false,
         };
-        let is_known = piece.is_directory() || before >= SECOND_VISIT * traffic;
+        let is_known = self.has_plenty || piece.is_directory() || before >= SECOND_VISIT * traffic;
         let is_worth_it = is_known && item.heat > self.bar * item.bytes as f32;
         let may_be_wanted = traffic > 0.0 && item.state == State::Absent && self.wanted.len() < MOST_WANTED;
         if may_be_kept && may_be_wanted && is_worth_it {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// By how much heat shrinks in a number of epochs.
-pub type Aging = [f32; 256];
+pub type Aging = [f32; 512];
 
 /// The index that a list belongs to, as the cache numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
