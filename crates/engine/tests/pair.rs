@@ -455,7 +455,7 @@ fn a_stream_ends_after_a_panic() {
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
 fn a_device_that_failed_can_be_warmed_up_again() {
     let questions = questions();
-    let device: Arc<dyn Device> = Arc::new(Faulty::new(Arc::new(Simulator::new(9)), Fault::Once, 60));
+    let device: Arc<dyn Device> = Arc::new(Faulty::new(Arc::new(Simulator::new(9)), Fault::Once, 70));
     // Longer than a thread takes from its choice of the GPU until it submits: a job that arrives after the pause opens
     // the device too.
     let engine = questions.engine_with_pause(Policy::Auto, 2, device, Duration::from_secs(2));

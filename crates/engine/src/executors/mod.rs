@@ -11,9 +11,10 @@ mod threads;
 
 pub use crate::device::SmallBatches;
 pub use crate::device::residency::ResidencyReport;
-pub use crate::device::residency::cache::{CacheReport, Keep};
+pub use crate::device::residency::cache::Keep;
 pub use crate::device::residency::piece::{OfPieces, Piece, bytes_of_pieces};
 pub use crate::device::residency::replay::Replay;
+pub use crate::device::residency::report::CacheReport;
 pub use counters::{Counters, GpuLoad};
 pub use cpu::Cpu;
 pub use gpu::GpuWorker;

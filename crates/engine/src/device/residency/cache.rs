@@ -2,8 +2,8 @@
 //! `transfer.rs` copies; so it can be tested from tables and replay a recorded log.
 //!
 //! **What a piece is worth.** Every visit of a list adds the bytes that the plan is predicted to read of each of its
-//! pieces (`query/cost/traffic.rs`): that is what crosses the bus while the piece is in host memory. The sum is the
-//! piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`] plans: frequencies as in TinyLFU, without its reset
+//! pieces (`query/cost/traffic.rs`), times what a byte of such a piece costs (`piece.rs`): that is what crosses the bus
+//! while the piece is in host memory. The sum is the piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`] plans: frequencies as in TinyLFU, without its reset
 //! and without sketches, because a list that is visited has an entry here anyway. What a resident piece is worth is its
 //! heat, halved again for each [`IDLE_HALF_LIFE`] plans since its last visit: what was hot until a while ago gives way.
 //!
@@ -20,7 +20,8 @@
 
 use super::arena::{Arena, Place};
 use super::entry::{Aging, Entry, Item, Items, ListKey, Lists, PieceKey, Resident, SegmentNumber, State};
-use super::piece::{OfPieces, Piece};
+use super::piece::Piece;
+use super::report::CacheReport;
 use crate::device::rows::{DensePlacement, SparsePlacement};
 use crate::query::cost::Traffic;
 use lanner_gpu::device::Address;
@@ -44,9 +45,9 @@ const BAR_FALLS: f32 = 0.95;
 /// The most pieces that are wanted at a time.
 const MOST_WANTED: usize = 1024;
 /// The most pieces that are considered in one round, and the most of these for which others may be evicted, which takes
-/// longer.
-const MOST_CONSIDERED: usize = 512;
-const MOST_EVICTING: usize = 128;
+/// longer. Rounds follow each other while batches run, and none may delay the next batch.
+const MOST_CONSIDERED: usize = 128;
+const MOST_EVICTING: usize = 32;
 /// Everything is wanted while this share of the memory is free.
 const PLENTY: usize = 8;
 /// A piece has at most this share of the memory; of longer ones, the first blocks are admitted.
@@ -80,36 +81,6 @@ pub struct Move {
     after: u64,
 }
 
-/// What the cache has done, and what it holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CacheReport {
-    /// Pieces that batches named while they were resident.
-    pub hits: u64,
-    /// Pieces that batches named while they were not.
-    pub misses: u64,
-    /// Bytes that batches were predicted to read in host memory.
-    pub bytes_across_bus: f64,
-    /// Pieces that became resident.
-    pub admitted: u64,
-    /// Their bytes.
-    pub copied_bytes: u64,
-    /// Pieces that were evicted.
-    pub evictions: u64,
-    /// Device memory of the cache.
-    pub memory_bytes: u64,
-    /// How much of it is in use.
-    pub resident_bytes: u64,
-    /// Bytes of pieces that are resident.
-    pub by_piece: OfPieces<u64>,
-}
-
-impl CacheReport {
-    /// Of the pieces that batches named, the share that was resident.
-    pub fn hit_rate(&self) -> f64 {
-        self.hits as f64 / (self.hits + self.misses).max(1) as f64
-    }
-}
-
 /// Where a list was when a batch named it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visited<P> {
@@ -138,7 +109,9 @@ pub struct Cache {
     /// Pieces that are worth less for each byte are not wanted.
     bar: f32,
     bar_epoch: u32,
+    /// Once sorted, the hottest for their length come last.
     wanted: Vec<PieceKey>,
+    sorted: usize,
     /// Moves that wait until their memory is not read any more.
     waiting: Vec<Move>,
     next_batch: u64,
@@ -165,6 +138,7 @@ impl Cache {
             bar: 0.0,
             bar_epoch: 0,
             wanted: Vec::new(),
+            sorted: 0,
             waiting: Vec::new(),
             next_batch: 0,
             in_flight: BTreeSet::new(),
@@ -288,13 +262,19 @@ impl Cache {
     /// Decides which of the wanted pieces are copied, and returns those that are evicted for them. `range_of` says which
     /// bytes of its list a piece has, of a long one no more than it is told; `None` if it cannot be kept.
     pub fn decide(&mut self, range_of: impl Fn(&PieceKey, ListSpan, usize) -> Option<Range<usize>>) -> Vec<PieceKey> {
-        let (mut wanted, mut evicted) = (std::mem::take(&mut self.wanted), Vec::new());
+        let mut evicted = Vec::new();
+        if self.wanted.is_empty() {
+            return evicted;
+        }
         self.lower_bar();
-        // The hottest for their length come first.
-        wanted.sort_by(|one, other| self.density(other).total_cmp(&self.density(one)));
-        let later = wanted.split_off(wanted.len().min(MOST_CONSIDERED));
+        let mut wanted = std::mem::take(&mut self.wanted);
+        if wanted.len() > self.sorted {
+            // Numbers of at least 0 are ordered as their bits.
+            wanted.sort_by_cached_key(|key| self.density(key).to_bits());
+        }
+        let first = wanted.len().saturating_sub(MOST_CONSIDERED);
         let mut looked_for = 0;
-        for key in wanted {
+        for key in wanted.drain(first..).rev() {
             let Some(span) = self.lists.get(&key.0).map(|entry| entry.span) else {
                 continue;
             };
@@ -322,8 +302,8 @@ impl Cache {
             };
             self.set_state(&key, state);
         }
-        // There will be other visits of the rest.
-        later.iter().for_each(|key| self.set_state(key, State::Absent));
+        self.sorted = wanted.len();
+        self.wanted = wanted;
         self.forget_cold();
         evicted
     }
@@ -414,7 +394,7 @@ impl Cache {
 
     /// Forgets an index. None of its batches is in flight.
     pub fn forget(&mut self, segment: SegmentNumber) {
-        let Cache { arena, lists, wanted, waiting, report, .. } = self;
+        let Cache { arena, lists, wanted, sorted, waiting, report, .. } = self;
         lists.retain(|key, entry| {
             let is_kept = key.segment != segment;
             if !is_kept {
@@ -428,6 +408,7 @@ impl Cache {
             is_kept
         });
         wanted.retain(|key| key.0.segment != segment);
+        *sorted = 0;
         waiting.retain(|it| {
             let is_kept = it.key.0.segment != segment;
             if !is_kept {
@@ -498,7 +479,8 @@ impl Visit<'_> {
     /// Counts a visit of a piece of which this many bytes are read; returns where it is resident, if it is.
     fn item(&mut self, item: &mut Item, piece: Piece, traffic: f32) -> Option<Resident> {
         let before = item.aged(self.now, self.aging);
-        (item.heat, item.epoch) = (before + traffic, self.now);
+        let cost = traffic * piece.cost();
+        (item.heat, item.epoch) = (before + cost, self.now);
         if let State::Resident(resident) = item.state {
             self.report.hits += 1;
             return Some(resident);
@@ -515,7 +497,7 @@ impl Visit<'_> {
             Keep::Directories => piece.is_directory(),
             Keep::Nothing => false,
         };
-        let is_known = self.has_plenty || piece.is_directory() || before >= SECOND_VISIT * traffic;
+        let is_known = self.has_plenty || piece.is_directory() || before >= SECOND_VISIT * cost;
         let is_worth_it = is_known && item.heat > self.bar * item.bytes as f32;
         let may_be_wanted = traffic > 0.0 && item.state == State::Absent && self.wanted.len() < MOST_WANTED;
         if may_be_kept && may_be_wanted && is_worth_it {
@@ -580,8 +562,11 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_becomes_resident_with_the_first_visit_and_blocks_with_the_second() {
-        let mut cache = cache(BYTES);
+    fn a_directory_becomes_resident_with_the_first_visit_and_blocks_with_the_second_if_little_memory_is_free() {
+        let mut cache = cache(9 * 4096);
+        (10..18).for_each(|list| visit_times(&mut cache, list, 1));
+        let before = cache.report();
+        assert_eq!((before.misses, before.admitted, before.resident_bytes), (16, 16, 8 * 4096), "plenty was free");
         let host = Address(4096 + 16);
         let absent = SparsePlacement { directory: host, head: host, tail: host, split: 0 };
         assert_eq!(visit(&mut cache, 1), (absent, 4096.0));
@@ -590,9 +575,9 @@ mod tests {
         let (third, bytes) = visit(&mut cache, 1);
         assert!(third.head != host && third.tail == third.head && third.split == u32::MAX && bytes == 0.0);
         let report = cache.report();
-        assert_eq!((report.hits, report.misses, report.admitted, report.resident_bytes), (3, 3, 2, 4096));
-        assert_eq!((report.by_piece[Piece::Directory as usize], report.by_piece.iter().sum()), (128, 4096));
-        assert_eq!(report.bytes_across_bus, 4096.0 + 3968.0);
+        assert_eq!((report.hits, report.misses, report.admitted, report.resident_bytes), (3, 19, 18, 9 * 4096));
+        assert_eq!((report.by_piece[Piece::Directory as usize], report.by_piece.iter().sum()), (9 * 128, 9 * 4096));
+        assert_eq!(report.bytes_across_bus - before.bytes_across_bus, 4096.0 + 3968.0);
         // A piece lies where its list would.
         assert_eq!(third.head.plus(128).0 % 128, 0);
     }

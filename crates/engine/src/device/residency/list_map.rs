@@ -52,7 +52,7 @@ impl ListMap {
         granules.for_each(|granule| granule.store(0, Ordering::Relaxed));
     }
 
-    /// The share of what a plan is predicted to read that lies in host memory.
+    /// The share of what a plan is predicted to read that lies in host memory, by what it costs to read it there.
     pub fn missing_share(&self, plan: &Plan) -> f64 {
         if !self.is_partial() {
             return 0.0;
@@ -61,18 +61,18 @@ impl ListMap {
         let (mut missing, mut all) = (0.0, 0.0);
         for list in plan.lists.iter() {
             let of_list = traffic.of_list(list);
-            all += of_list.sum();
+            all += of_list.cost(column);
             missing += self.missing(list, column, &of_list);
         }
         f64::from(if all > 0.0 { missing / all } else { 0.0 })
     }
 
-    /// The bytes of a list that are read in host memory.
+    /// What is read of a list in host memory.
     fn missing(&self, list: &PlannedList, column: Column, traffic: &Traffic) -> f32 {
         let granule = self.granules.get().filter(|_| list.span.is_long);
         let bits = granule.and_then(|granules| granules.get(list.span.start / GRANULE));
         let bits = bits.map_or(0, |bits| bits.load(Ordering::Relaxed));
-        let absent = |piece: Piece, bytes: f32| if bits & bit(piece) == 0 { bytes } else { 0.0 };
+        let absent = |piece: Piece, bytes: f32| if bits & bit(piece) == 0 { bytes * piece.cost() } else { 0.0 };
         match list.is_dense {
             false => absent(Piece::Directory, traffic.directory) + absent(Piece::Blocks, traffic.blocks),
             true => {
@@ -82,6 +82,19 @@ impl ListMap {
                     + absent(Piece::values(column), traffic.values)
             }
         }
+    }
+}
+
+impl Traffic {
+    /// What it costs to read all of it in host memory.
+    fn cost(&self, column: Column) -> f32 {
+        let Traffic { directory, blocks, bounds, words, ranks, values } = *self;
+        directory * Piece::Directory.cost()
+            + blocks * Piece::Blocks.cost()
+            + bounds * Piece::bounds(column).cost()
+            + words * Piece::Words.cost()
+            + ranks * Piece::Ranks.cost()
+            + values * Piece::values(column).cost()
     }
 }
 
@@ -113,7 +126,7 @@ mod tests {
         map.set(0, Piece::Blocks, true);
         assert!((map.missing_share(&plan) - 0.5).abs() < 1e-6);
         map.set(100 * GRANULE, Piece::Blocks, true);
-        assert!((0.01..0.1).contains(&map.missing_share(&plan)));
+        assert!((0.02..0.2).contains(&map.missing_share(&plan)), "a directory");
         map.set(0, Piece::Blocks, false);
         assert!((0.45..0.6).contains(&map.missing_share(&plan)));
         map.set(usize::MAX, Piece::Blocks, true);

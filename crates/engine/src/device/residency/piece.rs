@@ -81,6 +81,17 @@ impl Piece {
         }
     }
 
+    /// What reading a byte of it in host memory costs, next to reading a byte of a long sequence. A read at a random place
+    /// costs the bus as much as 900 bytes of a sequence, because the GPU has to find the page first; and nothing else can
+    /// start before a directory has been read.
+    pub fn cost(self) -> f32 {
+        match self {
+            Piece::Blocks => 1.0,
+            Piece::Directory | Piece::FrequencyBounds | Piece::ImpactBounds => 4.0,
+            Piece::Ranks | Piece::Words | Piece::Frequencies | Piece::Impacts | Piece::Exceptions => 8.0,
+        }
+    }
+
     /// Whether the piece says which others have to be read: those are small, and every search begins with them.
     pub fn is_directory(self) -> bool {
         matches!(self, Piece::Directory | Piece::FrequencyBounds | Piece::ImpactBounds)

@@ -1,9 +1,10 @@
 //! The cache over a recorded log instead of a device: which bytes would have crossed the bus. The same code decides as
 //! in `mod.rs`; every copy ends before the next batch.
 
-use super::cache::{Cache, CacheReport, Keep};
+use super::cache::{Cache, Keep};
+use super::device_lists::range_of_piece;
 use super::entry::{ListKey, SegmentNumber};
-use super::range_of_piece;
+use super::report::CacheReport;
 use crate::query::cost::PlanTraffic;
 use crate::query::plan::Plan;
 use lanner_gpu::device::Address;
@@ -45,8 +46,10 @@ impl<'a> Replay<'a> {
         }
         self.cache.end_batch(number);
         let segment = self.index.segment();
-        self.cache.decide(|key, span, most| range_of_piece(segment, key.1, span, most));
-        self.cache.take_moves(usize::MAX).iter().for_each(|it| self.cache.publish(it));
+        while !self.cache.is_settled() {
+            self.cache.decide(|key, span, most| range_of_piece(segment, key.1, span, most));
+            self.cache.take_moves(usize::MAX).iter().for_each(|it| self.cache.publish(it));
+        }
         self.cache.report().bytes_across_bus - before
     }
 
