@@ -10,14 +10,16 @@
 
 mod graph;
 mod module;
+mod registry;
 mod result;
 
-use crate::device::{Address, Allocation, Command, Device, Properties, STREAMS, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, PAGE, Properties, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
 use graph::Graphs;
 use module::Loaded;
+use registry::Registry;
 use result::{Request, is_fault, refusal};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null, null_mut};
@@ -172,7 +174,21 @@ impl Cuda {
 
     /// Copies by a batch of one: a batched copy can guarantee that its source has been consumed on return. A plain
     /// asynchronous copy reads pinned memory later, and for other memory NVIDIA guarantees nothing.
+    /// The driver refuses to copy what is registered only in part, as by another engine with the same mapping: such bytes
+    /// are halved, down to a page.
     fn write(&self, stream: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
+        let result = Cuda::start_write(stream, from, to);
+        if result != CUresult::CUDA_ERROR_INVALID_VALUE || from.len() <= PAGE {
+            return self.check(result, Request::Other("a copy to it"));
+        }
+        let start = from.as_ptr() as usize;
+        let middle = ((start + from.len() / 2).next_multiple_of(PAGE) - start).min(from.len() - 1);
+        let (first, second) = from.split_at(middle);
+        self.write(stream, first, to)?;
+        self.write(stream, second, to.plus(middle))
+    }
+
+    fn start_write(stream: &StreamState, from: &[u8], to: Address) -> CUresult {
         let nowhere = sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID, id: 0 };
         let mut attributes = sys::CUmemcpyAttributes {
             srcAccessOrder: sys::CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,
@@ -182,7 +198,7 @@ impl Cuda {
         };
         let (mut to, mut source, mut bytes, mut first) = (to.0, from.as_ptr() as u64, from.len(), 0);
         // SAFETY: each array has one element, and `from` is read during the call.
-        let result = unsafe {
+        unsafe {
             sys::cuMemcpyBatchAsync_v2(
                 &mut to,
                 &mut source,
@@ -193,8 +209,7 @@ impl Cuda {
                 1,
                 stream.handle,
             )
-        };
-        self.check(result, Request::Other("a copy to it"))
+        }
     }
 
     fn launch(&self, stream: &StreamState, kernel: &Kernel, shape: Shape, argument: &[u8]) -> Result<(), GpuError> {
@@ -242,6 +257,12 @@ impl Cuda {
     }
 }
 
+/// What is registered in this process.
+fn registry() -> &'static Mutex<Registry> {
+    static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
+    REGISTRY.get_or_init(Mutex::default)
+}
+
 impl Device for Cuda {
     fn properties(&self) -> &Properties {
         &self.properties
@@ -279,8 +300,14 @@ impl Device for Cuda {
     /// Not through `check`: whatever the driver says of this memory, the device goes on with other memory.
     fn register(&self, host: NonNull<u8>, bytes: usize) -> Result<Address, GpuError> {
         self.make_current()?;
+        // Held until the driver has answered, so that nobody registers the same pages meanwhile.
+        let mut registry = lock(registry());
+        if let Some(address) = registry.count(host.as_ptr() as usize, bytes) {
+            return Ok(address);
+        }
         let refused = |result| GpuError::Failed { at: "registering host memory", reason: explain(result) };
         let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_READ_ONLY;
+        let flags = flags | sys::CU_MEMHOSTREGISTER_PORTABLE;
         // SAFETY: the caller keeps the pages mapped until `unregister`; the flag says that nothing is written there.
         let result = unsafe { sys::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
         if result != CUresult::CUDA_SUCCESS {
@@ -289,16 +316,19 @@ impl Device for Cuda {
         let mut address = 0;
         let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, host.as_ptr().cast(), 0) };
         if found != CUresult::CUDA_SUCCESS {
-            self.unregister(host);
+            // SAFETY: registered just now, and nobody has its address.
+            let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
             return Err(refused(found));
         }
+        registry.add(host.as_ptr() as usize, bytes, Address(address));
         Ok(Address(address))
     }
 
     fn unregister(&self, host: NonNull<u8>) {
+        let mut registry = lock(registry());
         // A lost device lets go of it with its context.
-        if self.make_current().is_ok() {
-            // SAFETY: registered before, and the caller says that nothing uses it any more.
+        if registry.end(host.as_ptr() as usize) && self.make_current().is_ok() {
+            // SAFETY: registered before, and its last user says that nothing uses it any more.
             let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
         }
     }

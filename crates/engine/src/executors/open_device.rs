@@ -40,7 +40,7 @@ impl OpenDevice {
         &self.gpu.properties().name
     }
 
-    /// Whether there is nothing to do: no job, and no list to load. The cache works only while there are jobs.
+    /// Whether there is nothing to do: no job, and nothing to load or to copy.
     pub fn is_idle(&self) -> bool {
         self.sessions.iter().all(|session| session.is_idle() && session.is_loaded()) && self.stepwise.is_empty()
     }

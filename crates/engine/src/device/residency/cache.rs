@@ -22,6 +22,7 @@ use super::arena::{Arena, Place};
 use super::entry::{Aging, Entry, Item, Items, ListKey, Lists, PieceKey, Resident, SegmentNumber, State};
 use super::piece::Piece;
 use super::report::CacheReport;
+use super::visit::Visit;
 use crate::device::rows::{DensePlacement, SparsePlacement};
 use crate::query::cost::Traffic;
 use lanner_gpu::device::Address;
@@ -38,12 +39,8 @@ pub const IDLE_HALF_LIFE: u32 = 2048;
 const EPOCH: u64 = 128;
 /// How much more a piece must be worth than those that it replaces.
 const ADVANTAGE: f32 = 1.2;
-/// A piece that had this share of a visit's traffic as heat before was visited not long ago.
-const SECOND_VISIT: f32 = 0.2;
 /// By how much the bar falls with each epoch.
 const BAR_FALLS: f32 = 0.95;
-/// The most pieces that are wanted at a time.
-const MOST_WANTED: usize = 1024;
 /// The most pieces that are considered in one round, and the most of these for which others may be evicted, which takes
 /// longer. Rounds follow each other while batches run, and none may delay the next batch.
 const MOST_CONSIDERED: usize = 128;
@@ -455,56 +452,6 @@ impl Cache {
         };
         self.lists.retain(|_, entry| entry.items().iter().any(is_kept));
         self.forget_from = self.lists.len() + FORGOTTEN_EVERY;
-    }
-}
-
-/// A visit of a list: what it changes beside the entry of the list.
-struct Visit<'a> {
-    list: ListKey,
-    now: u32,
-    aging: &'a Aging,
-    keep: Keep,
-    bar: f32,
-    /// Whether plenty of memory is free.
-    has_plenty: bool,
-    wanted: &'a mut Vec<PieceKey>,
-    report: &'a mut CacheReport,
-    /// Bytes that are predicted to be read in host memory.
-    bytes: f32,
-    /// Whether all pieces so far are in device memory.
-    is_resident: bool,
-}
-
-impl Visit<'_> {
-    /// Counts a visit of a piece of which this many bytes are read; returns where it is resident, if it is.
-    fn item(&mut self, item: &mut Item, piece: Piece, traffic: f32) -> Option<Resident> {
-        let before = item.aged(self.now, self.aging);
-        let cost = traffic * piece.cost();
-        (item.heat, item.epoch) = (before + cost, self.now);
-        if let State::Resident(resident) = item.state {
-            self.report.hits += 1;
-            return Some(resident);
-        }
-        if item.state == State::Empty {
-            return None;
-        }
-        self.is_resident = false;
-        self.report.misses += 1;
-        self.bytes += traffic;
-        self.report.bytes_across_bus += f64::from(traffic);
-        let may_be_kept = match self.keep {
-            Keep::All | Keep::Pieces => true,
-            Keep::Directories => piece.is_directory(),
-            Keep::Nothing => false,
-        };
-        let is_known = self.has_plenty || piece.is_directory() || before >= SECOND_VISIT * cost;
-        let is_worth_it = is_known && item.heat > self.bar * item.bytes as f32;
-        let may_be_wanted = traffic > 0.0 && item.state == State::Absent && self.wanted.len() < MOST_WANTED;
-        if may_be_kept && may_be_wanted && is_worth_it {
-            item.state = State::Wanted;
-            self.wanted.push((self.list, piece));
-        }
-        None
     }
 }
 

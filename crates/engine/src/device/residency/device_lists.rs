@@ -86,6 +86,12 @@ impl DeviceLists {
         self.lock().shrink(gpu)
     }
 
+    /// Whether no piece is wanted, waits to be copied, or is being copied.
+    pub fn is_settled(&self) -> bool {
+        let inner = self.lock();
+        inner.cache.is_settled() && inner.transfer.is_idle()
+    }
+
     /// Publishes pieces that have been copied, decides about those that batches wanted, and starts to copy the next ones.
     /// Returns whether anything was done.
     pub fn step(&self, gpu: &Gpu) -> Result<bool, GpuError> {

@@ -29,6 +29,7 @@ pub mod piece;
 pub mod replay;
 pub mod report;
 mod transfer;
+mod visit;
 mod whole;
 
 use crate::device::kernels::{DenseRow, SparseRow};
@@ -124,11 +125,14 @@ impl Residency {
         }
     }
 
-    /// Whether [`Residency::step`] has nothing to do any more.
+    /// Whether nothing is left to load or to copy.
     pub fn is_loaded(&self) -> bool {
         match &self.lists {
             Lists::Whole(whole) => whole.is_loaded(),
-            Lists::Cached { host, .. } => lock(host).is_done(),
+            Lists::Cached { host, device, .. } => {
+                let is_registered = lock(host).is_done();
+                is_registered && device.is_settled()
+            }
             Lists::Uploaded => true,
         }
     }
