@@ -174,11 +174,22 @@ impl Cuda {
 
     /// Copies by a batch of one: a batched copy can guarantee that its source has been consumed on return. A plain
     /// asynchronous copy reads pinned memory later, and for other memory NVIDIA guarantees nothing.
-    /// The driver refuses to copy what is registered only in part, as by another engine with the same mapping: such bytes
-    /// are halved, down to a page.
+    /// The driver may refuse a copy that reads during the call from memory that is registered, as by another engine with
+    /// the same mapping. Then it is an ordinary copy, which is waited for. What is registered only in part is halved, down
+    /// to a page.
     fn write(&self, stream: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
-        let result = Cuda::start_write(stream, from, to);
-        if result != CUresult::CUDA_ERROR_INVALID_VALUE || from.len() <= PAGE {
+        let mut result = Cuda::start_write(stream, from, to);
+        if result == CUresult::CUDA_SUCCESS || is_fault(result) {
+            return self.check(result, Request::Other("a copy to it"));
+        }
+        // SAFETY: `from` is read until the stream has been waited for.
+        unsafe {
+            result = sys::cuMemcpyHtoDAsync_v2(to.0, from.as_ptr().cast(), from.len(), stream.handle);
+            if result == CUresult::CUDA_SUCCESS {
+                result = sys::cuStreamSynchronize(stream.handle);
+            }
+        }
+        if result == CUresult::CUDA_SUCCESS || is_fault(result) || from.len() <= PAGE {
             return self.check(result, Request::Other("a copy to it"));
         }
         let start = from.as_ptr() as usize;
