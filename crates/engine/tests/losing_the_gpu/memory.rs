@@ -1,8 +1,8 @@
 //! Device memory that is too small: for lists, for a batch, for one plan.
 
-use super::{Call, Counts, NEVER, Questions, REFUSED, Recorder, Run, by_device};
+use super::{Call, Counts, KS, NEVER, Questions, REFUSED, Recorder, Run, by_device};
 use lanner::answer::Work;
-use lanner::{Algorithm, GpuOptions, Mode, Query, ScoreModel};
+use lanner::{Algorithm, Mode, Query, ScoreModel};
 use lanner_gpu::device::Device;
 use lanner_gpu::faulty::Fault;
 use lanner_index::codec::CodecName;
