@@ -8,7 +8,7 @@
 //! intersected instead.
 
 use super::dense_list::DenseList;
-use super::lanes::{self, CHUNK, CHUNKS, GROUP, Lanes, WithLanes};
+use super::lanes::{self, CHUNK, CHUNKS, GROUPS, Lanes, WithLanes, lasts_of};
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
@@ -26,8 +26,6 @@ use std::ops::Range;
 const DECODE_TOGETHER: usize = 8;
 /// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
-/// With more than this many candidates for a block, they are merged with it; fewer are searched for one by one.
-const MERGE_ABOVE: usize = 8;
 
 /// Answers an AND.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
@@ -43,7 +41,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
     };
     let others = Vec::with_capacity(unopened.planned.len());
     let mut conjunction =
-        Conjunction { task, weigher, driver, others, unopened, positions, top, work: Work::default() };
+        Conjunction { task, weigher, driver, others, unopened, positions, top, weights: [0; BLOCK], work: Work::default() };
     lanes::run(*simd_level, (&mut conjunction, &mut **candidates))?;
     Ok(conjunction.work())
 }
@@ -65,7 +63,7 @@ impl<'a> Unopened<'a> {
         self.rest = self.rest.saturating_sub(bound);
         let list = self.index.list_at(span)?;
         let documents = self.buffers.next().expect("there is a buffer for each list");
-        Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents }))
+        Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents, lasts: [0; GROUPS] }))
     }
 }
 
@@ -81,6 +79,8 @@ struct Probed<'a> {
     last: Option<u32>,
     /// The documents of the block, padded with numbers greater than any document.
     documents: &'a mut BlockBuffer,
+    /// The last document of each group of the block.
+    lasts: [u32; GROUPS],
 }
 
 impl Probed<'_> {
@@ -103,23 +103,12 @@ impl Probed<'_> {
                     None => break,
                 },
             };
-            let has_many = i + MERGE_ABOVE < count && candidates.documents[i + MERGE_ABOVE] <= last;
-            if has_many {
-                let (end, mut found) = merge(lanes, self.documents, &candidates.documents[i..count], last);
-                while found != 0 {
-                    let candidate = i + found.trailing_zeros() as usize;
-                    found &= found - 1;
-                    let position = lanes.count_below(self.documents, candidates.documents[candidate % BLOCK]) % BLOCK;
-                    candidates.keep(candidate, &mut kept, (self.block * BLOCK + position) as u32, positions);
-                }
-                i += end;
-                continue;
+            while i < count && candidates.documents[i] <= last {
+                let (position, is_found) = lanes.find(self.documents, &self.lasts, candidates.documents[i]);
+                candidates.keep(i, &mut kept, (self.block * BLOCK + position) as u32, positions);
+                kept -= usize::from(!is_found);
+                i += 1;
             }
-            let position = lanes.count_below(self.documents, document) % BLOCK;
-            let is_found = self.documents[position] == document;
-            candidates.keep(i, &mut kept, (self.block * BLOCK + position) as u32, positions);
-            kept -= usize::from(!is_found);
-            i += 1;
         }
         candidates.count = kept;
     }
@@ -135,27 +124,12 @@ impl Probed<'_> {
         }
         let count = self.list.decode_documents(self.block, self.documents);
         self.documents[count..].fill(u32::MAX);
+        self.lasts = lasts_of(self.documents);
         self.last = Some(self.list.last_document(self.block));
         work.postings_decoded += count as u64;
         work.blocks_decoded += 1;
         self.last
     }
-}
-
-/// Merges candidates with the documents of a block, up to its last document and at most 64. Returns how many it took,
-/// and a bit for each that the block has.
-#[inline(always)]
-fn merge<L: Lanes>(lanes: L, documents: &BlockBuffer, candidates: &[u32], last: u32) -> (usize, u64) {
-    let groups = documents.as_chunks::<GROUP>().0;
-    let (mut count, mut group, mut found) = (0, 0, 0);
-    for &candidate in candidates.iter().take(64).take_while(|&&candidate| candidate <= last) {
-        while group + 1 < groups.len() && groups[group][GROUP - 1] < candidate {
-            group += 1;
-        }
-        found |= u64::from(lanes.contains(&groups[group], candidate)) << count;
-        count += 1;
-    }
-    (count, found)
 }
 
 /// Documents of a block of the driver that all lists so far have.
@@ -207,19 +181,28 @@ impl Candidates {
         self.origins[..self.count].copy_from_slice(&POSITIONS[start..end]);
     }
 
-    /// Keeps the candidates that a dense list has, with the ranks of their postings.
+    /// Keeps the candidates that a dense list has.
     #[inline(always)]
-    fn keep_dense(&mut self, dense: &Dense<'_>, positions: &mut [u32; BLOCK]) {
+    fn keep_dense(&mut self, dense: &Dense<'_>) {
         let mut kept = 0;
         for i in 0..self.count.min(BLOCK) {
             let (document, origin) = (self.documents[i], self.origins[i]);
-            let (chunk, bit) = (document as usize / CHUNK, document as usize % CHUNK);
-            let word = dense.word(chunk);
-            let before = (word & ((1 << bit) - 1)).count_ones();
-            positions[usize::from(origin) % BLOCK] = dense.rank(chunk).wrapping_add(before);
+            let word = dense.word(document as usize / CHUNK);
             self.documents[kept] = document;
             self.origins[kept] = origin;
-            kept += (word >> bit & 1) as usize;
+            kept += (word >> (document % CHUNK as u32) & 1) as usize;
+        }
+        self.count = kept;
+    }
+
+    /// Keeps the candidates whose postings in the driver's block weigh at least `least`.
+    #[inline(always)]
+    fn keep_heavy(&mut self, weights: &BlockBuffer, least: u32) {
+        let mut kept = 0;
+        for i in 0..self.count.min(BLOCK) {
+            let (document, origin) = (self.documents[i], self.origins[i]);
+            (self.documents[kept], self.origins[kept]) = (document, origin);
+            kept += usize::from(weights[usize::from(origin) % BLOCK] >= least);
         }
         self.count = kept;
     }
@@ -248,9 +231,11 @@ struct Conjunction<'a, W> {
     /// The lists that candidates have reached.
     others: Vec<Probed<'a>>,
     unopened: Unopened<'a>,
-    /// For each other list and each posting of the driver's block: where the list has the document.
+    /// For each other sparse list and each posting of the driver's block: where the list has the document.
     positions: &'a mut [u32],
     top: &'a mut TopK,
+    /// The weights of the driver's block.
+    weights: BlockBuffer,
     work: Work,
 }
 
@@ -292,10 +277,25 @@ impl<W: Weigher> Conjunction<'_, W> {
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
             candidates.take(&self.driver.documents[..count], &range);
+            let least = self.top.threshold_in_order().saturating_sub(self.driver.rest);
+            let is_weighed = least > bound / 2;
+            if is_weighed {
+                self.weigh_driver(lanes, block, count);
+                candidates.keep_heavy(&self.weights, least);
+            }
             self.keep_common(lanes, candidates)?;
-            self.score(lanes, candidates, block);
+            self.score(lanes, candidates, block, is_weighed);
         }
         Ok(())
+    }
+
+    /// Weighs the postings of the driver's block.
+    #[inline(always)]
+    fn weigh_driver<L: Lanes>(&mut self, lanes: L, block: usize, count: usize) {
+        let mut values = [1; BLOCK];
+        self.driver.list.decode_values(W::COLUMN, block, &mut values);
+        let postings = Postings { values: &values, documents: self.driver.documents, count };
+        self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut self.weights);
     }
 
     /// Keeps the candidates that all lists have.
@@ -311,7 +311,7 @@ impl<W: Weigher> Conjunction<'_, W> {
             }
             let other = &mut self.others[number];
             match other.list.dense().copied() {
-                Some(dense) => candidates.keep_dense(&dense, positions),
+                Some(dense) => candidates.keep_dense(&dense),
                 None => other.keep_sparse(lanes, candidates, positions, &mut self.work),
             }
         }
@@ -320,24 +320,36 @@ impl<W: Weigher> Conjunction<'_, W> {
 
     /// Scores the candidates that are left of a block of the driver, a list at a time.
     #[inline(always)]
-    fn score<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, block: usize) {
+    fn score<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, block: usize, is_weighed: bool) {
         if candidates.count == 0 {
             return;
         }
         let (mut values, mut weights, mut scores) = ([1; BLOCK], [0; BLOCK], [0; BLOCK]);
-        self.driver_values(candidates, block, &mut values);
-        let Candidates { documents, count, .. } = &*candidates;
-        let postings = Postings { values: &values, documents, count: *count };
-        self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
-        candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
+        if is_weighed {
+            for (score, &origin) in scores.iter_mut().zip(&candidates.origins[..candidates.count]) {
+                *score = self.weights[usize::from(origin) % BLOCK];
+            }
+        } else {
+            self.driver_values(candidates, block, &mut values);
+            let Candidates { documents, count, .. } = &*candidates;
+            let postings = Postings { values: &values, documents, count: *count };
+            self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
+            candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
+        }
         for (other, positions) in self.others.iter().zip(self.positions.as_chunks::<BLOCK>().0) {
             let Candidates { documents, count, origins, .. } = &*candidates;
-            for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
-                let position = positions[usize::from(origin) % BLOCK];
-                *value = match other.list.dense() {
-                    Some(dense) => dense.value(W::COLUMN, position),
-                    None => other.list.value_at(W::COLUMN, position as usize / BLOCK, position as usize % BLOCK),
-                };
+            match other.list.dense() {
+                Some(dense) => {
+                    for (value, &document) in values.iter_mut().zip(&documents[..*count]) {
+                        *value = dense.find(document).map_or(1, |rank| dense.value(W::COLUMN, rank));
+                    }
+                }
+                None => {
+                    for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
+                        let position = positions[usize::from(origin) % BLOCK] as usize;
+                        *value = other.list.value_at(W::COLUMN, position / BLOCK, position % BLOCK);
+                    }
+                }
             }
             let postings = Postings { values: &values, documents, count: *count };
             self.weigher.weigh_block(lanes, other.multiplier, &postings, &mut weights);

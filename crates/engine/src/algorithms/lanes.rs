@@ -14,8 +14,15 @@ pub const CHUNK: usize = lanner_index::format::dense::CHUNK as usize;
 /// Chunks whose bounds are added up at once.
 pub const CHUNKS: usize = 128;
 
-/// Numbers that are searched at once.
+/// Numbers of a block that are searched at once, and how many such groups a block has.
 pub const GROUP: usize = 16;
+pub const GROUPS: usize = BLOCK / GROUP;
+
+/// The last number of each group of a block.
+#[inline(always)]
+pub fn lasts_of(numbers: &[u32; BLOCK]) -> [u32; GROUPS] {
+    std::array::from_fn(|group| numbers[GROUP * group + GROUP - 1])
+}
 
 /// Numbers handled side by side. All sets give the same results; a property test compares them.
 pub trait Lanes: Copy {
@@ -94,10 +101,14 @@ pub trait Lanes: Copy {
         below.count_ones() as usize + if high[0] < target { BLOCK / 2 } else { 0 }
     }
 
-    /// Whether a group of numbers contains `target`.
+    /// Returns the position of `target` in an ascending block, and whether it is there; `lasts` are those of the block.
+    /// If it is not, the position is any of the block.
     #[inline(always)]
-    fn contains(self, numbers: &[u32; GROUP], target: u32) -> bool {
-        numbers.contains(&target)
+    fn find(self, numbers: &[u32; BLOCK], lasts: &[u32; GROUPS], target: u32) -> (usize, bool) {
+        let group = lasts.iter().map(|&last| usize::from(last < target)).sum::<usize>() % GROUPS;
+        let below = numbers.as_chunks::<GROUP>().0[group].iter().map(|&number| usize::from(number < target));
+        let position = (group * GROUP + below.sum::<usize>()) % BLOCK;
+        (position, numbers[position] == target)
     }
 
     /// Adds the weights of a chunk's frequencies to its scores where SIMD pays, and returns the bits of the postings

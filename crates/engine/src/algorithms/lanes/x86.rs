@@ -64,11 +64,11 @@ mod eight {
         }
     }
 
-    /// Whether any number equals that of the same lane.
+    /// Bit `i` is set where the numbers of lane `i` are equal.
     #[inline(always)]
-    pub unsafe fn any_equal(numbers: Numbers, others: Numbers) -> bool {
+    pub unsafe fn equal(numbers: Numbers, others: Numbers) -> u8 {
         // SAFETY: see `x86`.
-        unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi32(numbers, others)) != 0 }
+        unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(numbers, others))) as u8 }
     }
 
     /// Converts to floats, and returns whether all numbers are below 2^31, the limit of this conversion.
@@ -94,8 +94,8 @@ mod eight {
 mod sixteen {
     use std::arch::x86_64::*;
     pub use std::arch::x86_64::{
-        _mm512_add_ps as add_floats, _mm512_and_si512 as and, _mm512_cmpge_epu32_mask as at_least,
-        _mm512_div_ps as divide_floats, _mm512_loadu_si512 as load, _mm512_min_epu32 as min,
+        _mm512_add_ps as add_floats, _mm512_and_si512 as and, _mm512_cmpeq_epi32_mask as equal,
+        _mm512_cmpge_epu32_mask as at_least, _mm512_div_ps as divide_floats, _mm512_loadu_si512 as load, _mm512_min_epu32 as min,
         _mm512_mul_ps as multiply_floats, _mm512_set1_epi32 as splat, _mm512_set1_ps as splat_float,
         _mm512_slli_epi32 as shift_left, _mm512_srlv_epi32 as shift_right, _mm512_storeu_si512 as store,
         _mm512_sub_epi32 as subtract,
@@ -117,13 +117,6 @@ mod sixteen {
     pub unsafe fn gather_floats<const SCALE: i32>(from: *const f32, offsets: Numbers) -> Floats {
         // SAFETY: the caller may read at the offsets.
         unsafe { _mm512_i32gather_ps::<SCALE>(offsets, from) }
-    }
-
-    /// Whether any number equals that of the same lane.
-    #[inline(always)]
-    pub unsafe fn any_equal(numbers: Numbers, others: Numbers) -> bool {
-        // SAFETY: see `x86`.
-        unsafe { _mm512_cmpeq_epi32_mask(numbers, others) != 0 }
     }
 
     /// Converts to floats, which is possible for all numbers.
@@ -175,14 +168,18 @@ frequency_weights!(Avx512, sixteen);
 macro_rules! methods {
     ($registers:ident) => {
         #[inline(always)]
-        fn contains(self, numbers: &[u32; GROUP], target: u32) -> bool {
+        fn find(self, numbers: &[u32; BLOCK], lasts: &[u32; GROUPS], target: u32) -> (usize, bool) {
             use $registers::*;
-            let mut is_equal = false;
-            for numbers in numbers.as_chunks::<WIDTH>().0 {
+            // SAFETY: see `x86`.
+            let enough = unsafe { eight::at_least(eight::load(lasts.as_ptr().cast()), eight::splat(target as i32)) };
+            let group = (!enough).count_ones() as usize % GROUPS;
+            let mut found = 0;
+            for (i, numbers) in numbers.as_chunks::<GROUP>().0[group].as_chunks::<WIDTH>().0.iter().enumerate() {
                 // SAFETY: see `x86`.
-                is_equal |= unsafe { any_equal(load(numbers.as_ptr().cast()), splat(target as i32)) };
+                let bits = unsafe { equal(load(numbers.as_ptr().cast()), splat(target as i32)) };
+                found |= u32::from(bits) << (WIDTH * i);
             }
-            is_equal
+            ((GROUP * group + found.trailing_zeros() as usize) % BLOCK, found != 0)
         }
 
         #[inline(always)]
