@@ -4,11 +4,13 @@
 //! In a dense list that is a bit test, without a branch. In a sparse one the directory is searched first, so only
 //! blocks that can contain a candidate are decoded; the position inside is found by SIMD comparisons, in constant time.
 //! The remaining candidates are weighed a list at a time, with SIMD, and dropped as soon as they cannot enter. Blocks
-//! of the driver whose bounds are too low for a hit are not decoded. When all lists are dense, their words are
+//! of the driver whose bounds are too low for a hit are not decoded, and of the others only documents are candidates
+//! whose value (frequency or impact) is high enough in a document of any length. When all lists are dense, their words are
 //! intersected instead.
 
 use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, GROUPS, Lanes, WithLanes, lasts_of};
+use super::sparse_list::bits;
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
@@ -27,6 +29,9 @@ const DECODE_TOGETHER: usize = 8;
 /// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
 
+/// Values of the driver's postings are compared up to this one.
+const LARGEST_LEAST_VALUE: u32 = 64;
+
 /// Answers an AND.
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let mut planned: Vec<&PlannedList> = task.plan.lists.iter().collect();
@@ -40,8 +45,19 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
         return Ok(Work::default());
     };
     let others = Vec::with_capacity(unopened.planned.len());
-    let mut conjunction =
-        Conjunction { task, weigher, driver, others, unopened, positions, top, weights: [0; BLOCK], work: Work::default() };
+    let mut conjunction = Conjunction {
+        task,
+        weigher,
+        driver,
+        others,
+        unopened,
+        positions,
+        top,
+        values: [1; BLOCK],
+        are_values_decoded: false,
+        least_value: 1,
+        work: Work::default(),
+    };
     lanes::run(*simd_level, (&mut conjunction, &mut **candidates))?;
     Ok(conjunction.work())
 }
@@ -63,7 +79,16 @@ impl<'a> Unopened<'a> {
         self.rest = self.rest.saturating_sub(bound);
         let list = self.index.list_at(span)?;
         let documents = self.buffers.next().expect("there is a buffer for each list");
-        Ok(Some(Probed { list, multiplier, bound, rest: self.rest, block: 0, last: None, documents, lasts: [0; GROUPS] }))
+        Ok(Some(Probed {
+            list,
+            multiplier,
+            bound,
+            rest: self.rest,
+            block: 0,
+            last: None,
+            documents,
+            lasts: [0; GROUPS],
+        }))
     }
 }
 
@@ -168,17 +193,23 @@ impl Candidates {
         *kept += 1;
     }
 
-    /// Takes the documents of a block that are in the range.
+    /// Takes some documents of a block.
     #[inline(always)]
-    fn take(&mut self, documents: &[u32], range: &Range<u32>) {
-        let start = documents.iter().take_while(|&&document| document < range.start).count();
-        let mut end = documents.len();
-        while end > start && documents[end - 1] >= range.end {
-            end -= 1;
+    fn take(&mut self, documents: &BlockBuffer, mut members: u128) {
+        if members & members.wrapping_add(1) == 0 {
+            self.count = members.count_ones() as usize;
+            self.documents[..self.count].copy_from_slice(&documents[..self.count]);
+            self.origins[..self.count].copy_from_slice(&POSITIONS[..self.count]);
+            return;
         }
-        self.count = end - start;
-        self.documents[..self.count].copy_from_slice(&documents[start..end]);
-        self.origins[..self.count].copy_from_slice(&POSITIONS[start..end]);
+        self.count = 0;
+        while members != 0 {
+            let position = members.trailing_zeros() as usize % BLOCK;
+            members &= members - 1;
+            self.documents[self.count % BLOCK] = documents[position];
+            self.origins[self.count % BLOCK] = position as u8;
+            self.count += 1;
+        }
     }
 
     /// Keeps the candidates that a dense list has.
@@ -191,18 +222,6 @@ impl Candidates {
             self.documents[kept] = document;
             self.origins[kept] = origin;
             kept += (word >> (document % CHUNK as u32) & 1) as usize;
-        }
-        self.count = kept;
-    }
-
-    /// Keeps the candidates whose postings in the driver's block weigh at least `least`.
-    #[inline(always)]
-    fn keep_heavy(&mut self, weights: &BlockBuffer, least: u32) {
-        let mut kept = 0;
-        for i in 0..self.count.min(BLOCK) {
-            let (document, origin) = (self.documents[i], self.origins[i]);
-            (self.documents[kept], self.origins[kept]) = (document, origin);
-            kept += usize::from(weights[usize::from(origin) % BLOCK] >= least);
         }
         self.count = kept;
     }
@@ -223,6 +242,17 @@ impl Candidates {
     }
 }
 
+/// The positions of a block's documents that are in the range.
+#[inline(always)]
+fn inside(documents: &[u32], range: &Range<u32>) -> u128 {
+    let start = documents.iter().take_while(|&&document| document < range.start).count();
+    let mut end = documents.len();
+    while end > start && documents[end - 1] >= range.end {
+        end -= 1;
+    }
+    bits(start..end)
+}
+
 /// An AND that is being answered.
 struct Conjunction<'a, W> {
     task: &'a Task<'a>,
@@ -234,8 +264,11 @@ struct Conjunction<'a, W> {
     /// For each other sparse list and each posting of the driver's block: where the list has the document.
     positions: &'a mut [u32],
     top: &'a mut TopK,
-    /// The weights of the driver's block.
-    weights: BlockBuffer,
+    /// The values of the driver's block, if they are decoded.
+    values: BlockBuffer,
+    are_values_decoded: bool,
+    /// A posting of the driver with a smaller value cannot enter.
+    least_value: u32,
     work: Work,
 }
 
@@ -276,26 +309,29 @@ impl<W: Weigher> Conjunction<'_, W> {
             let count = self.driver.list.decode_documents(block, self.driver.documents);
             self.work.postings_decoded += count as u64;
             self.work.blocks_decoded += 1;
-            candidates.take(&self.driver.documents[..count], &range);
-            let least = self.top.threshold_in_order().saturating_sub(self.driver.rest);
-            let is_weighed = least > bound / 2;
-            if is_weighed {
-                self.weigh_driver(lanes, block, count);
-                candidates.keep_heavy(&self.weights, least);
+            let mut members = inside(&self.driver.documents[..count], &range);
+            self.raise_least_value();
+            self.are_values_decoded = self.least_value > 1;
+            if self.are_values_decoded {
+                self.driver.list.decode_values(W::COLUMN, block, &mut self.values);
+                members &= lanes.chunks_at_least(&self.values, self.least_value);
             }
+            candidates.take(self.driver.documents, members);
             self.keep_common(lanes, candidates)?;
-            self.score(lanes, candidates, block, is_weighed);
+            self.score(lanes, candidates, block);
         }
         Ok(())
     }
 
-    /// Weighs the postings of the driver's block.
+    /// Raises the least value that lets a posting of the driver enter, whatever the length of its document.
     #[inline(always)]
-    fn weigh_driver<L: Lanes>(&mut self, lanes: L, block: usize, count: usize) {
-        let mut values = [1; BLOCK];
-        self.driver.list.decode_values(W::COLUMN, block, &mut values);
-        let postings = Postings { values: &values, documents: self.driver.documents, count };
-        self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut self.weights);
+    fn raise_least_value(&mut self) {
+        let least = self.top.threshold_in_order().saturating_sub(self.driver.rest);
+        while self.least_value < LARGEST_LEAST_VALUE
+            && self.weigher.largest_weight(self.driver.multiplier, self.least_value) < least
+        {
+            self.least_value += 1;
+        }
     }
 
     /// Keeps the candidates that all lists have.
@@ -320,22 +356,16 @@ impl<W: Weigher> Conjunction<'_, W> {
 
     /// Scores the candidates that are left of a block of the driver, a list at a time.
     #[inline(always)]
-    fn score<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, block: usize, is_weighed: bool) {
+    fn score<L: Lanes>(&mut self, lanes: L, candidates: &mut Candidates, block: usize) {
         if candidates.count == 0 {
             return;
         }
         let (mut values, mut weights, mut scores) = ([1; BLOCK], [0; BLOCK], [0; BLOCK]);
-        if is_weighed {
-            for (score, &origin) in scores.iter_mut().zip(&candidates.origins[..candidates.count]) {
-                *score = self.weights[usize::from(origin) % BLOCK];
-            }
-        } else {
-            self.driver_values(candidates, block, &mut values);
-            let Candidates { documents, count, .. } = &*candidates;
-            let postings = Postings { values: &values, documents, count: *count };
-            self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
-            candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
-        }
+        self.driver_values(candidates, block, &mut values);
+        let Candidates { documents, count, .. } = &*candidates;
+        let postings = Postings { values: &values, documents, count: *count };
+        self.weigher.weigh_block(lanes, self.driver.multiplier, &postings, &mut scores);
+        candidates.keep_strong(&mut scores, self.driver.rest, self.top.threshold_in_order());
         for (other, positions) in self.others.iter().zip(self.positions.as_chunks::<BLOCK>().0) {
             let Candidates { documents, count, origins, .. } = &*candidates;
             match other.list.dense() {
@@ -345,9 +375,13 @@ impl<W: Weigher> Conjunction<'_, W> {
                     }
                 }
                 None => {
-                    for (value, &origin) in values.iter_mut().zip(&origins[..*count]) {
-                        let position = positions[usize::from(origin) % BLOCK] as usize;
-                        *value = other.list.value_at(W::COLUMN, position / BLOCK, position % BLOCK);
+                    let position_of = |origin: &u8| positions[usize::from(*origin) % BLOCK] as usize;
+                    let mut values = &mut values[..];
+                    for run in origins[..*count].chunk_by(|a, b| position_of(a) / BLOCK == position_of(b) / BLOCK) {
+                        let (some, rest) = values.split_at_mut(run.len());
+                        let indexes = run.iter().map(|origin| position_of(origin) % BLOCK);
+                        other.list.values_at(W::COLUMN, position_of(&run[0]) / BLOCK, indexes, some);
+                        values = rest;
                     }
                 }
             }
@@ -367,16 +401,17 @@ impl<W: Weigher> Conjunction<'_, W> {
     #[inline(always)]
     fn driver_values(&mut self, candidates: &Candidates, block: usize, values: &mut BlockBuffer) {
         let origins = &candidates.origins[..candidates.count];
-        if candidates.count < DECODE_TOGETHER {
+        if candidates.count < DECODE_TOGETHER && !self.are_values_decoded {
             for (value, &origin) in values.iter_mut().zip(origins) {
                 *value = self.driver.list.value_at(W::COLUMN, block, usize::from(origin));
             }
             return;
         }
-        let mut all = [0; BLOCK];
-        self.driver.list.decode_values(W::COLUMN, block, &mut all);
+        if !self.are_values_decoded {
+            self.driver.list.decode_values(W::COLUMN, block, &mut self.values);
+        }
         for (value, &origin) in values.iter_mut().zip(origins) {
-            *value = all[usize::from(origin) % BLOCK];
+            *value = self.values[usize::from(origin) % BLOCK];
         }
     }
 
@@ -482,24 +517,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Ascending numbers.
-    fn ascending(most: usize) -> impl Strategy<Value = Vec<u32>> {
-        prop::collection::btree_set(prop_oneof![0u32..300, 0u32..100_000], 1..=most)
-            .prop_map(|numbers| numbers.into_iter().collect())
-    }
-
     proptest! {
         #[test]
-        fn merging_finds_the_candidates_that_a_block_has(block in ascending(BLOCK), candidates in ascending(BLOCK)) {
-            let mut documents = [u32::MAX; BLOCK];
-            documents[..block.len()].copy_from_slice(&block);
-            let last = block[block.len() - 1];
-            let (count, found) = merge(lanes::Portable, &documents, &candidates, last);
-            prop_assert_eq!(count, candidates.iter().filter(|&&candidate| candidate <= last).count().min(64));
-            for (number, candidate) in candidates[..count].iter().enumerate() {
-                prop_assert_eq!(found >> number & 1 == 1, block.contains(candidate));
+        fn candidates_are_the_documents_whose_bits_are_set(members in prop_oneof![0u128.., Just(u128::MAX)], end in 0..=BLOCK) {
+            let documents: BlockBuffer = std::array::from_fn(|position| 3 * position as u32 + 7);
+            for members in [members, bits(0..end)] {
+                let mut candidates = Candidates::default();
+                candidates.take(&documents, members);
+                let expected: Vec<usize> = (0..BLOCK).filter(|position| members >> position & 1 == 1).collect();
+                let origins: Vec<usize> = candidates.origins[..candidates.count].iter().map(|&at| at.into()).collect();
+                prop_assert_eq!(&origins, &expected);
+                let taken: Vec<u32> = expected.iter().map(|&position| documents[position]).collect();
+                prop_assert_eq!(&candidates.documents[..candidates.count], &taken[..]);
             }
-            prop_assert_eq!(found.checked_shr(count as u32).unwrap_or(0), 0);
+        }
+
+        #[test]
+        fn the_documents_of_a_block_that_are_in_a_range_are_found(start in 0u32..500, length in 0u32..500, count in 1..=BLOCK) {
+            let documents: Vec<u32> = (0..count as u32).map(|position| 3 * position + 7).collect();
+            let range = start..start + length;
+            let expected = documents.iter().enumerate().filter(|(_, document)| range.contains(document));
+            prop_assert_eq!(inside(&documents, &range), expected.map(|(position, _)| 1 << position).sum::<u128>());
         }
     }
 }

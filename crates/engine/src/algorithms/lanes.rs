@@ -252,10 +252,11 @@ mod tests {
         word: u64,
     }
 
-    type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], usize, [[u32; CHUNK]; 2], Strong);
-    /// The scores of a block that are at least as large, the offsets that are kept without and with bounds, and whether
-    /// a group contains a number.
-    type Strong = (u128, [Vec<u32>; 2], bool);
+    type Results = (u64, u128, [u32; CHUNKS], [u32; BLOCK], [u32; BLOCK], Searched, [[u32; CHUNK]; 2], Strong);
+    /// How many numbers are below one, and where some are.
+    type Searched = (usize, Vec<Option<usize>>);
+    /// The scores of a block that are at least as large, and the offsets that are kept without and with bounds.
+    type Strong = (u128, [Vec<u32>; 2]);
 
     impl Everything {
         fn with(&self, lanes: impl Lanes) -> Results {
@@ -281,7 +282,7 @@ mod tests {
             let chunk = numbers[..CHUNK].try_into().unwrap();
             let masks = (lanes.at_least(chunk, self.least), lanes.chunks_at_least(&numbers, self.least));
             let chunks = [4, 8].map(|bits| self.add_chunk(lanes, bits, &norms, *chunk));
-            let below = lanes.count_below(&sorted, self.least);
+            let below = (lanes.count_below(&sorted, self.least), self.found(lanes, &sorted));
             (masks.0, masks.1, sums, weights, impacts, below, chunks, self.strong(lanes))
         }
 
@@ -300,7 +301,17 @@ mod tests {
                 offsets.truncate(kept);
                 offsets
             });
-            (mask, kept, lanes.contains(self.numbers[..GROUP].try_into().unwrap(), self.least))
+            (mask, kept)
+        }
+
+        /// Where some numbers, among them all of the block, are in the sorted block.
+        fn found(&self, lanes: impl Lanes, sorted: &[u32; BLOCK]) -> Vec<Option<usize>> {
+            let lasts = lasts_of(sorted);
+            let targets = sorted.iter().flat_map(|&number| [number, number.wrapping_add(1)]).chain([self.least]);
+            let find = |target| lanes.find(sorted, &lasts, target);
+            // Of equal numbers any may be found.
+            let first_of = |position: usize| sorted.partition_point(|&number| number < sorted[position]);
+            targets.map(find).map(|(position, is_found)| is_found.then(|| first_of(position))).collect()
         }
 
         /// Adds a chunk's frequencies, or its impacts if they have eight bits. The postings that lanes leave to the

@@ -16,6 +16,8 @@
 //! and the window is scanned chunk by chunk instead: in a chunk whose bounds alone reach the threshold the strongest
 //! dense lists are accumulated too, until the bounds of the others no longer reach it.
 //!
+//! Once the threshold is so high that a document must be in all lists to enter, what is left is an AND (`conjunction.rs`).
+//!
 //! Windows have 8,192 to 65,536 documents, chosen so that most have about a thousand postings, which pay for entering
 //! one. The threshold starts at the plan's seed.
 //!
@@ -29,7 +31,7 @@ use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
 use super::sparse_list::{SparseList, bits};
 use super::weigher::Weigher;
-use super::{L1_WINDOW, Task, Workspace, block_buffers};
+use super::{L1_WINDOW, Task, Workspace, block_buffers, conjunction};
 use crate::algorithms::topk::TopK;
 use crate::query::answer::Work;
 use crate::query::plan::Plan;
@@ -85,8 +87,24 @@ impl Default for WindowBuffers {
 pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -> Result<Work, IndexError> {
     let level = workspace.simd_level;
     let mut scatter = Scatter::open(task, weigher, workspace)?;
-    lanes::run(level, &mut scatter);
-    Ok(scatter.work)
+    let left = lanes::run(level, &mut scatter);
+    let work = scatter.work;
+    if left.is_empty() { Ok(work) } else { intersect(task, weigher, workspace, (left, work)) }
+}
+
+/// Answers the rest of an OR, documents that must be in all lists to enter, as an AND.
+fn intersect<W: Weigher>(
+    task: &Task<'_>,
+    weigher: W,
+    workspace: &mut Workspace,
+    (range, mut work): (Range<u32>, Work),
+) -> Result<Work, IndexError> {
+    let plan = Plan { range, ..task.plan.clone() };
+    let more = conjunction::cpu(&Task { plan: &plan, ..*task }, weigher, workspace)?;
+    // All blocks have been counted as skipped once.
+    work.blocks_skipped = work.blocks_skipped.saturating_sub(more.blocks_decoded);
+    work += Work { blocks_skipped: 0, ..more };
+    Ok(work)
 }
 
 /// An OR that is being answered.
@@ -102,6 +120,9 @@ struct Scatter<'a, W> {
     dense: Vec<DenseList<'a>>,
     /// The most that the dense lists can add.
     dense_bound: u32,
+    /// The most that all lists can add, and the weakest one; with a single list there is no weakest.
+    bound_of_all: u64,
+    weakest: u64,
     /// Documents of a window.
     width: usize,
     buffers: &'a mut WindowBuffers,
@@ -165,9 +186,13 @@ impl<'a, W: Weigher> Scatter<'a, W> {
         let dense_bound = dense.iter().fold(0u32, |sum, dense| sum.saturating_add(dense.bound));
         let blocks_skipped = sparse.iter().map(SparseList::blocks_left).sum();
         let postings = sparse.iter().map(|sparse| u64::from(sparse.list.postings())).sum();
+        let bounds = || lists.iter().map(|list| u64::from(list.bound));
+        let weakest = if lists.len() > 1 { bounds().min().unwrap_or(0) } else { 0 };
         Ok(Scatter {
             task,
             weigher,
+            bound_of_all: bounds().sum(),
+            weakest,
             essential: sparse.len(),
             rest: 0,
             dense,
@@ -193,14 +218,18 @@ fn width(lists: usize, postings: u64, documents: u32) -> usize {
 }
 
 impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
-    type Output = ();
+    /// The documents that are left because they must be in all lists to enter.
+    type Output = Range<u32>;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
+    fn run<L: Lanes>(self, lanes: L) -> Range<u32> {
         self.raise_threshold();
         let range = self.task.plan.range.clone();
         let mut origin = first_of_l1_window(range.start);
         while origin < range.end && self.divide() {
+            if self.are_all_needed() {
+                return origin.max(range.start)..range.end;
+            }
             origin = origin.max(first_of_l1_window(self.next_document()));
             if origin >= range.end {
                 break;
@@ -210,6 +239,7 @@ impl<W: Weigher> WithLanes for &mut Scatter<'_, W> {
             self.window(lanes, origin, width);
             origin = origin.saturating_add(width as u32);
         }
+        range.end..range.end
     }
 }
 
@@ -239,6 +269,12 @@ impl<W: Weigher> Scatter<'_, W> {
             self.essential -= 1;
         }
         self.dense_bound >= self.threshold
+    }
+
+    /// Whether a document must be in all lists to enter: without the weakest one they stay below the threshold.
+    #[inline(always)]
+    fn are_all_needed(&self) -> bool {
+        self.bound_of_all.saturating_sub(self.weakest) < u64::from(self.threshold)
     }
 
     /// A document before which none can enter: the next posting of an essential list.
@@ -557,25 +593,30 @@ mod tests {
         Index::open(folder.path()).unwrap()
     }
 
-    /// The hits of a plan, by `scatter` with windows of a width or by `exhaustive`.
-    fn hits(index: &Index, plan: &Plan, width: Option<usize>, level: lanes::SimdLevel) -> Vec<(DocId, u32)> {
+    /// The hits of a plan, by `scatter` with windows of a width or by `exhaustive`, and whether a part of it was an AND.
+    fn hits(index: &Index, plan: &Plan, width: Option<usize>, level: lanes::SimdLevel) -> (Vec<(DocId, u32)>, bool) {
         let algorithm = if width.is_some() { Algorithm::Scatter } else { Algorithm::Exhaustive };
         let stage = Stage { operation: Operation::Or, algorithm };
         let task = Task { plan, stage: &stage, index, earlier: &EarlierHits::default() };
         let mut workspace = Workspace { simd_level: level, ..Workspace::default() };
+        let mut has_and = false;
         match width {
             None => _ = task.run(&mut workspace).unwrap(),
             Some(width) => {
                 workspace.top.reset(plan.k, plan.seed.unwrap_or(0));
                 let mut scatter = Scatter::open(&task, Frequencies::new(plan, index), &mut workspace).unwrap();
                 scatter.width = width;
-                lanes::run(level, &mut scatter);
+                let (left, work) = (lanes::run(level, &mut scatter), scatter.work);
+                has_and = !left.is_empty();
+                if has_and {
+                    intersect(&task, Frequencies::new(plan, index), &mut workspace, (left, work)).unwrap();
+                }
                 let zeros =
                     [workspace.window.scores.iter().sum::<u32>(), workspace.window.words.iter().sum::<u64>() as u32];
                 assert_eq!(zeros, [0, 0], "accumulators are zero between queries");
             }
         }
-        workspace.top.take(|hit| (hit.document, hit.units))
+        (workspace.top.take(|hit| (hit.document, hit.units)), has_and)
     }
 
     #[test]
@@ -595,12 +636,37 @@ mod tests {
             // A seed holds for the whole collection alone.
             let seed = plan.seed.filter(|_| range.len() == index.documents() as usize);
             let plan = Plan { range, seed, ..plan };
-            let expected = hits(&index, &plan, None, lanes::SimdLevel::Portable);
+            let (expected, _) = hits(&index, &plan, None, lanes::SimdLevel::Portable);
             for level in [lanes::SimdLevel::Portable, lanes::SimdLevel::Avx2, lanes::SimdLevel::Avx512] {
                 for width in [L1_WINDOW, 2 * L1_WINDOW, WIDEST] {
-                    assert_eq!(hits(&index, &plan, Some(width), level), expected, "{text:?} {width} {level:?}");
+                    let (found, _) = hits(&index, &plan, Some(width), level);
+                    assert_eq!(found, expected, "{text:?} {width} {level:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_left_when_every_list_is_needed_is_an_and() {
+        let index = index_of_words(70_000);
+        let planner = Planner::new(&index);
+        let mut with_and = 0;
+        for first in 0..WORDS.len() {
+            for second in 0..first {
+                // Weights that make both lists about as strong, so that hits soon have both words.
+                let [one, other] = [first, second].map(|word| WORDS[word]);
+                let text = format!("{} {}^{}", one.0, other.0, 1 + one.1.ilog2() / (1 + other.1.ilog2()));
+                for k in [1, 10] {
+                    let plan = planner.plan(&Query::new(&text).k(k)).unwrap();
+                    let (expected, _) = hits(&index, &plan, None, lanes::SimdLevel::Portable);
+                    for level in [lanes::SimdLevel::Portable, lanes::SimdLevel::Avx2, lanes::SimdLevel::Avx512] {
+                        let (found, has_and) = hits(&index, &plan, Some(L1_WINDOW), level);
+                        assert_eq!(found, expected, "{text:?} {k} {level:?}");
+                        with_and += usize::from(has_and);
+                    }
+                }
+            }
+        }
+        assert!(with_and >= 30, "{with_and} of 330 ended as an AND");
     }
 }

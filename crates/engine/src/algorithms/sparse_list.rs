@@ -1,7 +1,7 @@
 //! A sparse list of an OR, as windows of documents pass over it: the blocks that reach into a window, the most that
 //! they can add there, and their postings.
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, lasts_of};
 use super::weigher::{Postings, Weigher};
 use crate::query::answer::Work;
 use crate::query::plan::{Plan, PlannedList};
@@ -263,6 +263,52 @@ impl<'a> SparseList<'a> {
                 let offset = self.documents[position].wrapping_sub(origin) as usize % N;
                 scores[offset] = scores[offset].wrapping_add(self.weight_at(weigher, position));
             }
+        }
+    }
+
+    /// Adds the weights of the window's postings to the accumulators of candidates, which are given by their offsets
+    /// from `origin`, ascending.
+    #[inline(always)]
+    pub fn add_to_candidates<L: Lanes, W: Weigher, const N: usize>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        (scores, origin): (&mut [u32; N], u32),
+        candidates: &[u32],
+        work: &mut Work,
+    ) {
+        let Range { start: mut block, end } = self.blocks;
+        let mut left = candidates;
+        while let Some(&first) = left.first() {
+            let document = origin.wrapping_add(first);
+            while block < end && self.list.last_document(block) < document {
+                block += 1;
+            }
+            if block >= end {
+                break;
+            }
+            self.decode(block, work);
+            let (last, lasts) = (self.list.last_document(block), lasts_of(self.documents));
+            let (mut found, mut positions, mut count, mut taken) = ([0u8; BLOCK], [0u8; BLOCK], 0, 0);
+            for &offset in left {
+                let document = origin.wrapping_add(offset);
+                if document > last || taken == BLOCK {
+                    break;
+                }
+                let (position, is_found) = lanes.find(self.documents, &lasts, document);
+                found[count % BLOCK] = taken as u8;
+                positions[count % BLOCK] = position as u8;
+                count += usize::from(is_found);
+                taken += 1;
+            }
+            if count > WEIGH_TOGETHER as usize {
+                self.weigh(lanes, weigher);
+            }
+            for (&taken, &position) in found[..count.min(BLOCK)].iter().zip(&positions) {
+                let offset = left[usize::from(taken)] as usize % N;
+                scores[offset] = scores[offset].wrapping_add(self.weight_at(weigher, usize::from(position) % BLOCK));
+            }
+            left = &left[taken..];
         }
     }
 

@@ -14,6 +14,9 @@ pub trait Weigher: Copy {
     /// Weighs a posting.
     fn weigh(&self, multiplier: f32, value: u32, document: u32) -> u32;
 
+    /// Bounds the weights of a value in any document.
+    fn largest_weight(&self, multiplier: f32, value: u32) -> u32;
+
     /// Bounds the weights of a block.
     #[inline]
     fn block_bound(&self, list: &List<'_>, block: usize, multiplier: f32) -> u32 {
@@ -74,6 +77,12 @@ impl Weigher for Frequencies<'_> {
     }
 
     #[inline]
+    fn largest_weight(&self, multiplier: f32, value: u32) -> u32 {
+        // The norm grows with the length, and 0 is the code of the shortest.
+        units(multiplier, saturation(value, self.norms.of(0)))
+    }
+
+    #[inline]
     fn largest_bound(&self, list: &List<'_>, blocks: Range<usize>, multiplier: f32) -> u32 {
         let saturation = if self.block_bounds_hold { list.saturation_bound(blocks) } else { 1.0 };
         units(multiplier, saturation)
@@ -116,6 +125,11 @@ impl Weigher for Impacts {
     }
 
     #[inline]
+    fn largest_weight(&self, multiplier: f32, value: u32) -> u32 {
+        impact_units(multiplier, value)
+    }
+
+    #[inline]
     fn largest_bound(&self, list: &List<'_>, blocks: Range<usize>, multiplier: f32) -> u32 {
         impact_units(multiplier, blocks.map(|block| list.impact_bound(block)).max().unwrap_or(0))
     }
@@ -154,4 +168,27 @@ pub fn impact_factor(multiplier: f32) -> u32 {
     let is_whole = step.fract() == 0.0 && step >= 1.0;
     let factor = if is_whole { step } else { (step * (1.0 + 1.0 / 1048576.0)).ceil() + 1.0 };
     factor as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanner_index::weight::Bm25;
+
+    #[test]
+    fn no_posting_weighs_more_than_the_largest_weight_of_its_value() {
+        for (k1, b) in [(0.9, 0.4), (1.2, 0.75), (2.0, 1.0), (0.5, 0.0)] {
+            let norms = Bm25 { k1, b }.norms(95.0);
+            let codes: Vec<u8> = (0..=255).collect();
+            let weigher = Frequencies { norms: &norms, length_codes: &codes, block_bounds_hold: true };
+            for multiplier in [1e-4, 0.7, 3.0, 12.5] {
+                for value in [1, 2, 3, 4, 7, 20, 63, 64, 1000, u32::MAX] {
+                    let largest = weigher.largest_weight(multiplier, value);
+                    let weights = (0..256).map(|document| weigher.weigh(multiplier, value, document));
+                    assert_eq!(weights.max(), Some(largest), "the shortest document has the largest weight");
+                    assert_eq!(Impacts.largest_weight(multiplier, value), Impacts.weigh(multiplier, value, 7));
+                }
+            }
+        }
+    }
 }

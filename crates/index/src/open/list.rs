@@ -294,6 +294,19 @@ impl<'a> List<'a> {
         self.packed_values(column, block).map_or(1, |packed| self.weights.value_at(packed, count, index))
     }
 
+    /// Decodes some values of a block of a sparse list, as [`List::value_at`] does each.
+    pub fn values_at(&self, column: Column, block: usize, indexes: impl Iterator<Item = usize>, out: &mut [u32]) {
+        let count = postings_in_block(self.postings, block);
+        match self.packed_values(column, block) {
+            Some(packed) => {
+                for (value, index) in out.iter_mut().zip(indexes) {
+                    *value = self.weights.value_at(packed, count, index);
+                }
+            }
+            None => out.fill(1),
+        }
+    }
+
     /// Bytes of the documents, frequencies and impacts of a block; 0 for a column that is not stored.
     pub fn column_bytes(&self, block: usize) -> [usize; 3] {
         let count = postings_in_block(self.postings, block);

@@ -95,10 +95,10 @@ mod sixteen {
     use std::arch::x86_64::*;
     pub use std::arch::x86_64::{
         _mm512_add_ps as add_floats, _mm512_and_si512 as and, _mm512_cmpeq_epi32_mask as equal,
-        _mm512_cmpge_epu32_mask as at_least, _mm512_div_ps as divide_floats, _mm512_loadu_si512 as load, _mm512_min_epu32 as min,
-        _mm512_mul_ps as multiply_floats, _mm512_set1_epi32 as splat, _mm512_set1_ps as splat_float,
-        _mm512_slli_epi32 as shift_left, _mm512_srlv_epi32 as shift_right, _mm512_storeu_si512 as store,
-        _mm512_sub_epi32 as subtract,
+        _mm512_cmpge_epu32_mask as at_least, _mm512_div_ps as divide_floats, _mm512_loadu_si512 as load,
+        _mm512_min_epu32 as min, _mm512_mul_ps as multiply_floats, _mm512_set1_epi32 as splat,
+        _mm512_set1_ps as splat_float, _mm512_slli_epi32 as shift_left, _mm512_srlv_epi32 as shift_right,
+        _mm512_storeu_si512 as store, _mm512_sub_epi32 as subtract,
     };
 
     pub const WIDTH: usize = 16;

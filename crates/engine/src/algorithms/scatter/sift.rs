@@ -18,11 +18,18 @@ impl<W: Weigher> Scatter<'_, W> {
             count = self.keep_strong(lanes, count, rest);
         }
         while from < self.sparse.len() && self.sparse[from].are_few(window.width, POSTINGS_PER_CANDIDATE * count) {
+            // The candidates of a single list are sorted. Of two lists, a later one has many postings for each.
+            let is_pair = self.sparse.len() == 2 && window.essential == 1;
             let sparse = &mut self.sparse[from];
             rest = rest.wrapping_sub(sparse.window_bound);
             let least = self.threshold.saturating_sub(rest.saturating_add(window.dense_bound));
             let accumulators = (&mut *self.buffers.scores, window.origin);
-            sparse.add_to_strong(lanes, self.weigher, accumulators, (&window.documents, least), &mut self.work);
+            if is_pair {
+                let candidates = &self.buffers.candidates[..count];
+                sparse.add_to_candidates(lanes, self.weigher, accumulators, candidates, &mut self.work);
+            } else {
+                sparse.add_to_strong(lanes, self.weigher, accumulators, (&window.documents, least), &mut self.work);
+            }
             count = self.keep_strong(lanes, count, rest);
             from += 1;
         }
