@@ -39,6 +39,30 @@ fn read_long(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Skips `count` values; `None` if the bytes end early. Values are not checked.
+#[inline]
+pub fn skip(bytes: &mut &[u8], mut count: usize) -> Option<()> {
+    // The high bit is clear in the last byte of each value.
+    while let Some((word, rest)) = bytes.split_first_chunk() {
+        let mut ends = !u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+        let values = ends.count_ones() as usize;
+        if values < count {
+            (count, *bytes) = (count - values, rest);
+            continue;
+        }
+        for _ in 1..count {
+            ends &= ends - 1;
+        }
+        *bytes = if count > 0 { &bytes[ends.trailing_zeros() as usize / 8 + 1..] } else { bytes };
+        return Some(());
+    }
+    for _ in 0..count {
+        let last = bytes.iter().position(|&byte| byte < 0x80)?;
+        *bytes = &bytes[last + 1..];
+    }
+    Some(())
+}
+
 /// Reads a value from a file.
 pub fn read_from(input: &mut impl Read) -> io::Result<u64> {
     let mut value = 0;
@@ -89,6 +113,25 @@ mod tests {
             }
             prop_assert_eq!(read(&mut rest), None);
             prop_assert!(read_from(&mut file).is_err());
+        }
+
+        #[test]
+        fn what_is_skipped_is_what_would_be_read(values: Vec<u64>, shift in 0u32..60, count in 0usize..40, rest: Vec<u8>) {
+            let mut bytes = Vec::new();
+            values.iter().for_each(|&value| write(value >> shift, &mut bytes));
+            let end = bytes.len();
+            let (mut skipped, mut taken) = (&bytes[..], &bytes[..]);
+            let is_read = (0..count).all(|_| read(&mut taken).is_some());
+            prop_assert_eq!(skip(&mut skipped, count).is_some(), is_read);
+            if is_read {
+                prop_assert_eq!(skipped, taken);
+            }
+            // Whatever follows the values.
+            bytes.extend_from_slice(&rest);
+            let mut skipped = &bytes[..];
+            prop_assert_eq!(skip(&mut skipped, values.len()), Some(()));
+            prop_assert_eq!(skipped, &bytes[end..]);
+            _ = skip(&mut &rest[..], count);
         }
 
         #[test]

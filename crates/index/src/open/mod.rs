@@ -8,6 +8,7 @@ mod layout;
 mod list;
 mod map;
 mod segment;
+mod summary;
 mod terms;
 mod verify;
 
@@ -16,9 +17,10 @@ pub use documents::{IDS_IN_GROUP, Ids};
 pub use export::{ExportError, export_ciff};
 pub use impact_ordered::{ImpactOrdered, ImpactSegment};
 pub use layout::{ColumnPart, ListLayout};
-pub use list::{BlockBuffer, Column, Largest, List, ListContext, Summary};
+pub use list::{BlockBuffer, Column, List, ListContext};
 pub use map::prefetch_all;
 pub use segment::Segment;
+pub use summary::{Largest, Summary};
 pub use terms::{ListSpan, Terms};
 pub use verify::Verified;
 

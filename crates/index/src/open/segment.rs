@@ -1,8 +1,9 @@
 //! A memory-mapped segment file: its sections and its lists.
 
 use super::layout::ListLayout;
-use super::list::{List, ListContext, Summary};
+use super::list::{List, ListContext};
 use super::map::Bytes;
+use super::summary::Summary;
 use super::terms::ListSpan;
 use crate::format::IndexError;
 use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP};

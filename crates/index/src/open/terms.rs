@@ -59,18 +59,17 @@ impl<'a> Group<'a> {
     #[inline]
     fn span(&self, term: usize) -> Option<(ListSpan, &'a [u8])> {
         let (mut starts, mut rest) = ([self.short, self.long], self.sizes);
-        let mut span = ListSpan::default();
-        for at in 0..self.lengths.len() {
+        for _ in 0..term {
             let size = varint::read(&mut rest)?;
             let start = &mut starts[(size & 1) as usize];
-            if at == term {
-                let unit = if size & 1 == 1 { UNIT as u64 } else { 1 };
-                let bytes = |at: u64| at.checked_mul(unit).and_then(|at| usize::try_from(at).ok());
-                let end = start.checked_add(size >> 1)?;
-                span = ListSpan { is_long: size & 1 == 1, start: bytes(*start)?, end: bytes(end)? };
-            }
             *start = start.checked_add(size >> 1)?;
         }
+        let size = varint::read(&mut rest)?;
+        let (is_long, start) = (size & 1 == 1, starts[(size & 1) as usize]);
+        let unit = if is_long { UNIT as u64 } else { 1 };
+        let bytes = |at: u64| at.checked_mul(unit).and_then(|at| usize::try_from(at).ok());
+        let span = ListSpan { is_long, start: bytes(start)?, end: bytes(start.checked_add(size >> 1)?)? };
+        varint::skip(&mut rest, self.lengths.len().checked_sub(term + 1)?)?;
         Some((span, rest))
     }
 
