@@ -14,8 +14,9 @@ pub const CHUNK: usize = lanner_index::format::dense::CHUNK as usize;
 /// Chunks whose bounds are added up at once.
 pub const CHUNKS: usize = 128;
 
-/// Numbers of a block that are searched at once, and how many such groups a block has.
+/// Numbers of a block that are searched at once.
 pub const GROUP: usize = 16;
+/// Such groups of a block.
 pub const GROUPS: usize = BLOCK / GROUP;
 
 /// The last number of each group of a block.

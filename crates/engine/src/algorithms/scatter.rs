@@ -10,7 +10,8 @@
 //! 3. The other sparse lists follow, strongest first. While there are many candidates, the documents of a list are
 //!    decoded and compared with the accumulators, and only matches are weighed; a few candidates are looked up one by
 //!    one.
-//! 4. What is left is looked up in the dense lists by bit tests, strongest list first, until it can no longer enter.
+//! 4. What is left is looked up in the dense lists by bit tests, strongest list first, until it can no longer enter:
+//!    many candidates together, list by list, a few one by one.
 //!
 //! Where dense lists alone can reach the threshold, or postings are too many to remember, all sparse lists are scattered
 //! and the window is scanned chunk by chunk instead: in a chunk whose bounds alone reach the threshold the strongest
@@ -52,6 +53,8 @@ const REMEMBERED: usize = 4096;
 const POSTINGS_PER_CHUNK: f32 = 6.0;
 /// A list is compared with the accumulators if it has at most this many postings for each candidate.
 const POSTINGS_PER_CANDIDATE: usize = 32;
+/// At least this many candidates of a window are looked up in a dense list together.
+const LOOKED_UP_TOGETHER: usize = 8;
 /// With at least this many candidates in a chunk, the next dense list is accumulated for all of them.
 const ACCUMULATED_TOGETHER: u32 = 10;
 
@@ -374,6 +377,7 @@ impl<W: Weigher> Scatter<'_, W> {
         let least = self.threshold.saturating_sub(window.dense_bound.saturating_add(window.rest)).max(1);
         for sparse in &mut self.sparse[..window.essential] {
             let least_bound = self.threshold.saturating_sub(window.all - sparse.window_bound);
+            let least_value = if is_alone { sparse.least_value(self.weigher, least) } else { 1 };
             for block in sparse.blocks() {
                 if !sparse.reaches(self.weigher, block, least_bound) {
                     continue;
@@ -382,12 +386,12 @@ impl<W: Weigher> Scatter<'_, W> {
                 if positions.is_empty() {
                     continue;
                 }
-                let (documents, weights) = sparse.postings(lanes, self.weigher);
                 if count + BLOCK > REMEMBERED {
                     (is_full, count) = (true, 0);
                 }
                 if is_alone {
-                    let mut strong = lanes.chunks_at_least(weights, least) & bits(positions);
+                    let mut strong = sparse.weigh_strong(lanes, self.weigher, positions, (least, least_value));
+                    let (documents, weights) = sparse.postings();
                     while strong != 0 {
                         let position = strong.trailing_zeros() as usize % BLOCK;
                         strong &= strong - 1;
@@ -397,6 +401,8 @@ impl<W: Weigher> Scatter<'_, W> {
                         count += 1;
                     }
                 } else {
+                    sparse.weigh(lanes, self.weigher);
+                    let (documents, weights) = sparse.postings();
                     for (&document, &weight) in documents[positions.clone()].iter().zip(&weights[positions]) {
                         let offset = window.offset_of(document);
                         scores[offset] = scores[offset].wrapping_add(weight);

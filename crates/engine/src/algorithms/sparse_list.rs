@@ -172,11 +172,49 @@ impl<'a> SparseList<'a> {
         self.leave_block(block, position);
     }
 
-    /// The documents and weights of the decoded block.
+    /// The documents and weights of the decoded block, as far as it is weighed.
     #[inline(always)]
-    pub fn postings<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W) -> (&BlockBuffer, &BlockBuffer) {
-        self.weigh(lanes, weigher);
+    pub fn postings(&self) -> (&BlockBuffer, &BlockBuffer) {
         (self.documents, self.weights)
+    }
+
+    /// The least value whose weight in a document of any length reaches `least`, or a smaller one.
+    #[inline(always)]
+    pub fn least_value<W: Weigher>(&self, weigher: W, least: u32) -> u32 {
+        weigher.least_value(self.multiplier, least, 1)
+    }
+
+    /// Weighs postings of the decoded block among some positions, and returns the positions of those whose weight is at
+    /// least `least`. Values below `least_value` are too low in a document of any length.
+    #[inline(always)]
+    pub fn weigh_strong<L: Lanes, W: Weigher>(
+        &mut self,
+        lanes: L,
+        weigher: W,
+        positions: Range<usize>,
+        (least, least_value): (u32, u32),
+    ) -> u128 {
+        let mut strong = bits(positions);
+        if self.weighed != self.decoded {
+            let mut values = [1; BLOCK];
+            self.list.decode_values(W::COLUMN, self.decoded, &mut values);
+            if least_value > 1 {
+                strong &= lanes.chunks_at_least(&values, least_value);
+            }
+            if strong.count_ones() <= WEIGH_TOGETHER {
+                let mut left = strong;
+                while left != 0 {
+                    let position = left.trailing_zeros() as usize % BLOCK;
+                    left &= left - 1;
+                    let weight = weigher.weigh(self.multiplier, values[position], self.documents[position]);
+                    self.weights[position] = weight;
+                    strong &= !(u128::from(weight < least) << position);
+                }
+                return strong;
+            }
+            self.weigh_values(lanes, weigher, &values);
+        }
+        lanes.chunks_at_least(self.weights, least) & strong
     }
 
     /// Postings for each document of the collection.
@@ -206,15 +244,21 @@ impl<'a> SparseList<'a> {
         work.blocks_skipped = work.blocks_skipped.saturating_sub(1);
     }
 
+    /// Weighs the decoded block, unless it is weighed.
     #[inline(always)]
-    fn weigh<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W) {
+    pub fn weigh<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W) {
         if self.weighed != self.decoded {
             let mut values = [1; BLOCK];
             self.list.decode_values(W::COLUMN, self.decoded, &mut values);
-            let postings = Postings { values: &values, documents: self.documents, count: self.count };
-            weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
-            self.weighed = self.decoded;
+            self.weigh_values(lanes, weigher, &values);
         }
+    }
+
+    #[inline(always)]
+    fn weigh_values<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W, values: &BlockBuffer) {
+        let postings = Postings { values, documents: self.documents, count: self.count };
+        weigher.weigh_block(lanes, self.multiplier, &postings, self.weights);
+        self.weighed = self.decoded;
     }
 
     /// The position of the first decoded document that is in the window or after it.

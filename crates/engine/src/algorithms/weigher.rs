@@ -6,6 +6,9 @@ use lanner_index::open::{BlockBuffer, Column, Dense, Index, List};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
 use std::ops::Range;
 
+/// The least value is looked for up to this one.
+const LARGEST_LEAST_VALUE: u32 = 64;
+
 /// Weighs postings. The multiplier of a list is in the plan.
 pub trait Weigher: Copy {
     /// The column of the values.
@@ -16,6 +19,16 @@ pub trait Weigher: Copy {
 
     /// Bounds the weights of a value in any document.
     fn largest_weight(&self, multiplier: f32, value: u32) -> u32;
+
+    /// Returns a value below which no weight reaches `least`, whatever the document; values below `from` do not.
+    #[inline]
+    fn least_value(&self, multiplier: f32, least: u32, from: u32) -> u32 {
+        let mut value = from;
+        while value < LARGEST_LEAST_VALUE && self.largest_weight(multiplier, value) < least {
+            value += 1;
+        }
+        value
+    }
 
     /// Bounds the weights of a block.
     #[inline]

@@ -1,7 +1,13 @@
 //! A window of which the touched accumulators are remembered: keeps those that can enter, list by list.
 
-use super::{CHUNK, CHUNKS, Candidate, L1_WINDOW, Lanes, POSTINGS_PER_CANDIDATE, REMEMBERED, Scatter, WIDEST, Weigher};
-use super::{Window, WindowBuffers};
+use super::{
+    CHUNK, CHUNKS, Candidate, L1_WINDOW, LOOKED_UP_TOGETHER, Lanes, POSTINGS_PER_CANDIDATE, REMEMBERED, Scatter,
+};
+use super::{WIDEST, Weigher, Window, WindowBuffers};
+use crate::algorithms::dense_list::DenseList;
+use crate::algorithms::weigher::Postings;
+use lanner_index::codec::BLOCK;
+use lanner_index::open::BlockBuffer;
 
 impl<W: Weigher> Scatter<'_, W> {
     /// Finds the documents that can enter among those that were touched, and clears their accumulators.
@@ -84,19 +90,83 @@ impl<W: Weigher> Scatter<'_, W> {
     /// Looks the candidates up in the dense lists and in the sparse ones from `from` on, which add at most `rest`.
     #[inline(always)]
     fn finish_candidates<L: Lanes>(&mut self, lanes: L, window: &Window, count: usize, (rest, from): (u32, usize)) {
-        for i in 0..count {
-            let offset = self.buffers.candidates[i] as usize % WIDEST;
-            let dense_bound = if self.dense.is_empty() { 0 } else { self.buffers.bounds[offset / CHUNK] };
-            self.finish(
-                lanes,
-                Candidate {
-                    document: window.origin.wrapping_add(offset as u32),
-                    score: self.buffers.scores[offset],
-                    bound: rest.wrapping_add(dense_bound),
-                    dense_from: 0,
-                    sparse_from: from,
-                },
-            );
+        let mut batch = Batch::default();
+        for start in (0..count).step_by(BLOCK) {
+            batch.count = (count - start).min(BLOCK);
+            for i in 0..batch.count {
+                let offset = self.buffers.candidates[start + i] as usize % WIDEST;
+                let dense_bound = if self.dense.is_empty() { 0 } else { self.buffers.bounds[offset / CHUNK] };
+                batch.documents[i] = window.origin.wrapping_add(offset as u32);
+                batch.scores[i] = self.buffers.scores[offset];
+                batch.bounds[i] = rest.wrapping_add(dense_bound);
+            }
+            let mut dense_from = 0;
+            while dense_from < self.dense.len() && batch.count >= LOOKED_UP_TOGETHER {
+                batch.keep_strong(self.threshold);
+                batch.add(lanes, self.weigher, &self.dense[dense_from]);
+                dense_from += 1;
+            }
+            for i in 0..batch.count {
+                let (document, score, bound) = (batch.documents[i], batch.scores[i], batch.bounds[i]);
+                self.finish(lanes, Candidate { document, score, bound, dense_from, sparse_from: from });
+            }
+        }
+    }
+}
+
+/// Candidates that are looked up in dense lists together, list by list, so that their cache misses overlap and their
+/// weights are computed with SIMD.
+struct Batch {
+    count: usize,
+    documents: BlockBuffer,
+    scores: BlockBuffer,
+    /// The most that the lists that are left can add to each.
+    bounds: BlockBuffer,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { count: 0, documents: [0; BLOCK], scores: [0; BLOCK], bounds: [0; BLOCK] }
+    }
+}
+
+impl Batch {
+    /// Keeps the candidates that can still reach the threshold.
+    #[inline(always)]
+    fn keep_strong(&mut self, threshold: u32) {
+        let mut kept = 0;
+        for i in 0..self.count.min(BLOCK) {
+            let (document, score, bound) = (self.documents[i], self.scores[i], self.bounds[i]);
+            (self.documents[kept], self.scores[kept], self.bounds[kept]) = (document, score, bound);
+            kept += usize::from(score.wrapping_add(bound) >= threshold);
+        }
+        self.count = kept;
+    }
+
+    /// Adds the weights of the candidates in a list.
+    #[inline(always)]
+    fn add<L: Lanes, W: Weigher>(&mut self, lanes: L, weigher: W, list: &DenseList<'_>) {
+        let (mut found, mut documents, mut count) = ([0u8; BLOCK], [0; BLOCK], 0);
+        for i in 0..self.count.min(BLOCK) {
+            let document = self.documents[i];
+            let chunk = document as usize / CHUNK;
+            self.bounds[i] = self.bounds[i].wrapping_sub(list.bound_in(chunk));
+            (found[count % BLOCK], documents[count % BLOCK]) = (i as u8, document);
+            count += (list.dense.word(chunk) >> (document % CHUNK as u32) & 1) as usize;
+        }
+        let (mut values, mut weights) = ([1; BLOCK], [0; BLOCK]);
+        for (value, &document) in values.iter_mut().zip(&documents[..count.min(BLOCK)]) {
+            *value = list.dense.find(document).map_or(1, |rank| list.dense.value(W::COLUMN, rank));
+        }
+        weigher.weigh_block(
+            lanes,
+            list.multiplier,
+            &Postings { values: &values, documents: &documents, count },
+            &mut weights,
+        );
+        for (&i, &weight) in found.iter().zip(&weights[..count.min(BLOCK)]) {
+            let score = &mut self.scores[usize::from(i) % BLOCK];
+            *score = score.wrapping_add(weight);
         }
     }
 }
