@@ -30,7 +30,7 @@ mod sift;
 
 use super::dense_list::DenseList;
 use super::lanes::{self, CHUNK, CHUNKS, Lanes, WithLanes};
-use super::sparse_list::{SparseList, bits};
+use super::sparse_list::SparseList;
 use super::weigher::Weigher;
 use super::{L1_WINDOW, Task, Workspace, block_buffers, conjunction};
 use crate::algorithms::topk::TopK;
