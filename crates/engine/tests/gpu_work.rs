@@ -115,7 +115,7 @@ fn uploaded_for(index: &Arc<Index>, words: &str, algorithm: Algorithm) -> (u64, 
 
 /// The span of the list of a word.
 fn span_of(index: &Index, word: &str) -> ListSpan {
-    index.find_terms(&[word.as_bytes()]).unwrap()[0].unwrap().1
+    index.find_terms([word.as_bytes()]).unwrap()[0].unwrap().1
 }
 
 /// Bytes of the lists of some words.

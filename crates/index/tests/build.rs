@@ -158,7 +158,7 @@ fn the_layout_of_a_list_says_where_its_columns_lie() {
     let index = Index::open(folder.path()).unwrap();
     let (mut short, mut long) = (0, 0);
     for word in (0..400).map(|number| format!("w{number}")).chain((0..9).map(|number| number.to_string())) {
-        let [Some((_, span))] = index.find_terms(&[word.as_bytes()]).unwrap()[..] else {
+        let [Some((_, span))] = index.find_terms([word.as_bytes()]).unwrap()[..] else {
             continue;
         };
         let (list, bytes) = (index.list_at(span).unwrap(), index.segment().bytes_at(span).unwrap());

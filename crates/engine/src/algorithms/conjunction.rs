@@ -13,8 +13,7 @@ mod candidates;
 pub use candidates::Candidates;
 
 use super::dense_list::DenseList;
-use super::lanes::{self, CHUNK, CHUNKS, GROUPS, Lanes, WithLanes, lasts_of};
-use super::sparse_list::bits;
+use super::lanes::{self, CHUNK, CHUNKS, GROUPS, Lanes, WithLanes, bits, lasts_of};
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
@@ -30,6 +29,8 @@ use std::ops::Range;
 /// With at least this many candidates left of a block, its weights are decoded together. Like the other constants here,
 /// measured in decision 17.
 const DECODE_TOGETHER: usize = 8;
+/// More than this many candidates for a block are merged with it; fewer are searched for one by one.
+const MERGED: usize = 16;
 /// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
 
@@ -120,6 +121,7 @@ impl Probed<'_> {
         work: &mut Work,
     ) {
         let (mut i, mut kept, count) = (0, 0, candidates.count.min(BLOCK));
+        candidates.documents[count..].fill(u32::MAX);
         while i < count {
             let document = candidates.documents[i];
             let last = match self.last {
@@ -129,6 +131,18 @@ impl Probed<'_> {
                     None => break,
                 },
             };
+            if candidates.documents.get(i + MERGED).is_some_and(|&document| document <= last) {
+                // What was kept is in front of `i`, and not above what follows.
+                let end = lanes.count_below(&candidates.documents, last.saturating_add(1)).clamp(i + 1, count);
+                let mut found = lanes.common(self.documents, &self.lasts, &candidates.documents, i..end);
+                while found != 0 {
+                    let candidate = found.trailing_zeros() as usize % BLOCK;
+                    found &= found - 1;
+                    let (position, _) = lanes.find(self.documents, &self.lasts, candidates.documents[candidate]);
+                    candidates.keep(candidate, &mut kept, (self.block * BLOCK + position) as u32, positions);
+                }
+                i = end;
+            }
             while i < count && candidates.documents[i] <= last {
                 let (position, is_found) = lanes.find(self.documents, &self.lasts, candidates.documents[i]);
                 candidates.keep(i, &mut kept, (self.block * BLOCK + position) as u32, positions);

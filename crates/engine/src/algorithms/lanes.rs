@@ -8,6 +8,7 @@
 
 use lanner_index::codec::BLOCK;
 use lanner_index::weight::{Norms, impact_units, saturation, units};
+use std::ops::Range;
 
 /// Documents in a chunk.
 pub const CHUNK: usize = lanner_index::format::dense::CHUNK as usize;
@@ -23,6 +24,13 @@ pub const GROUPS: usize = BLOCK / GROUP;
 #[inline(always)]
 pub fn lasts_of(numbers: &[u32; BLOCK]) -> [u32; GROUPS] {
     std::array::from_fn(|group| numbers[GROUP * group + GROUP - 1])
+}
+
+/// The bits of some positions of a block.
+#[inline(always)]
+pub fn bits(positions: Range<usize>) -> u128 {
+    let below = |position: usize| if position >= BLOCK { u128::MAX } else { (1 << position) - 1 };
+    below(positions.end) & !below(positions.start)
 }
 
 /// Numbers handled side by side. All sets give the same results; a property test compares them.
@@ -110,6 +118,23 @@ pub trait Lanes: Copy {
         let below = numbers.as_chunks::<GROUP>().0[group].iter().map(|&number| usize::from(number < target));
         let position = (group * GROUP + below.sum::<usize>()) % BLOCK;
         (position, numbers[position] == target)
+    }
+
+    /// Bit `i` is set where `numbers` has `targets[i]`, for the targets of a range. The numbers ascend, and the targets of
+    /// the range do so strictly. `lasts` are those of `numbers`.
+    #[inline(always)]
+    fn common(
+        self,
+        numbers: &[u32; BLOCK],
+        lasts: &[u32; GROUPS],
+        targets: &[u32; BLOCK],
+        range: Range<usize>,
+    ) -> u128 {
+        let mut found = 0;
+        for i in range {
+            found |= u128::from(self.find(numbers, lasts, targets[i]).1) << i;
+        }
+        found
     }
 
     /// Adds the weights of a chunk's frequencies to its scores where SIMD pays, and returns the bits of the postings
@@ -343,6 +368,22 @@ mod tests {
         }
     }
 
+    /// Two ascending blocks, and a range of the second.
+    struct TwoBlocks {
+        numbers: [u32; BLOCK],
+        targets: [u32; BLOCK],
+        range: Range<usize>,
+    }
+
+    impl WithLanes for &TwoBlocks {
+        type Output = u128;
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> u128 {
+            lanes.common(&self.numbers, &lasts_of(&self.numbers), &self.targets, self.range.clone())
+        }
+    }
+
     impl WithLanes for &Everything {
         type Output = Results;
 
@@ -391,6 +432,29 @@ mod tests {
             let expected = everything.with(Portable);
             for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {
                 prop_assert_eq!(&run(level, &everything), &expected, "{:?}", level);
+            }
+        }
+
+        #[test]
+        fn the_common_numbers_of_two_blocks_are_found(
+            gaps in prop::collection::vec((1u32..6, 1u32..6), BLOCK),
+            count in 0..=BLOCK,
+            (start, end) in (0..=BLOCK, 0..=BLOCK),
+        ) {
+            let ascending = |gaps: &mut dyn Iterator<Item = u32>| -> [u32; BLOCK] {
+                let mut numbers = gaps.scan(0, |last, gap| { *last += gap; Some(*last) });
+                std::array::from_fn(|_| numbers.next().unwrap())
+            };
+            let mut numbers = ascending(&mut gaps.iter().map(|gaps| gaps.0));
+            // As a block that is not full, and as what follows the targets.
+            numbers[count..].fill(u32::MAX);
+            let mut targets = ascending(&mut gaps.iter().map(|gaps| gaps.1));
+            targets[end..].fill(7);
+            let range = start.min(end)..end;
+            let expected = range.clone().map(|i| u128::from(numbers.contains(&targets[i])) << i).sum::<u128>();
+            let blocks = TwoBlocks { numbers, targets, range };
+            for level in [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512] {
+                prop_assert_eq!(run(level, &blocks), expected, "{:?}", level);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A sparse list of an OR, as windows of documents pass over it: the blocks that reach into a window, the most that
 //! they can add there, and their postings.
 
-use super::lanes::{Lanes, lasts_of};
+use super::lanes::{Lanes, bits, lasts_of};
 use super::weigher::{Postings, Weigher};
 use crate::query::answer::Work;
 use crate::query::plan::{Plan, PlannedList};
@@ -395,11 +395,4 @@ impl<'a> SparseList<'a> {
             false => absent,
         }
     }
-}
-
-/// The bits of some positions of a block.
-#[inline(always)]
-pub fn bits(positions: Range<usize>) -> u128 {
-    let below = |position: usize| if position >= BLOCK { u128::MAX } else { (1 << position) - 1 };
-    below(positions.end) & !below(positions.start)
 }

@@ -265,7 +265,7 @@ impl Query {
         let mut positions: HashTable<usize> = HashTable::new();
         let mut scratch = Scratch::default();
         let mut is_too_many = false;
-        for Piece { text, weight } in pieces(&self.text) {
+        let mut add = |Piece { text, weight }: Piece<'_>| {
             check_weight(text, weight)?;
             analyzer.analyze(text, &mut scratch, &mut |term| {
                 let first = terms.iter().take(COMPARED_TERMS).position(|known| known.term == term);
@@ -286,6 +286,12 @@ impl Query {
                     }
                 }
             });
+            Ok(())
+        };
+        // Few queries have weights, and looking for them word by word would show in the time of a short one.
+        match self.text.contains('^') {
+            true => pieces(&self.text).into_iter().try_for_each(add)?,
+            false => add(Piece { text: &self.text, weight: 1.0 })?,
         }
         if is_too_many {
             return Err(QueryError::TooManyTerms);

@@ -7,7 +7,7 @@ use lanner_index::TermId;
 use lanner_index::format::list::STORED_K;
 use lanner_index::open::ListSpan;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -49,7 +49,7 @@ pub struct Plan {
     /// When to give up.
     pub deadline: Option<Instant>,
     /// The stages, run in turn until one has k hits; none if no document can be a hit.
-    pub stages: Arc<[Stage]>,
+    pub stages: Stages,
 }
 
 /// A list with its weights in the query.
@@ -110,6 +110,29 @@ pub struct Stage {
     pub algorithm: Algorithm,
 }
 
+/// Up to two stages, in the plan itself: memory of their own would take a short query noticeable time.
+#[derive(Clone, Copy, Debug)]
+pub struct Stages {
+    stages: [Stage; 2],
+    count: usize,
+}
+
+impl<const N: usize> From<[Stage; N]> for Stages {
+    fn from(stages: [Stage; N]) -> Stages {
+        const { assert!(N <= 2) };
+        let unused = Stage { operation: Operation::Or, algorithm: Algorithm::Exhaustive };
+        Stages { stages: std::array::from_fn(|number| stages.get(number).copied().unwrap_or(unused)), count: N }
+    }
+}
+
+impl Deref for Stages {
+    type Target = [Stage];
+
+    fn deref(&self) -> &[Stage] {
+        &self.stages[..self.count]
+    }
+}
+
 /// Which documents a stage matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -157,7 +180,7 @@ impl Plan {
 
     /// A plan for each stage, to be answered in turn until an answer has k hits; the last answer counts.
     pub fn staged(&self) -> impl Iterator<Item = Plan> + '_ {
-        self.stages.iter().map(|stage| Plan { stages: Arc::new([*stage]), ..self.clone() })
+        self.stages.iter().map(|stage| Plan { stages: Stages::from([*stage]), ..self.clone() })
     }
 
     /// The score that a hit of a stage must reach: the floor, and at least the seed, or 1 without one, since every
@@ -298,7 +321,7 @@ pub(crate) mod tests {
             bound: 1 << 16,
             kth_weights: [0; STORED_K.len()],
         };
-        let stages = Arc::new([Stage { operation: Operation::Or, algorithm: Algorithm::Scatter }]);
+        let stages = Stages::from([Stage { operation: Operation::Or, algorithm: Algorithm::Scatter }]);
         Plan { lists: postings.iter().map(list).collect(), mode: Mode::Or, stages, ..plan_over(0..10_000_000) }
     }
 

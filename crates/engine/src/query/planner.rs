@@ -1,6 +1,6 @@
 //! Plans a query: looks up its terms, computes weights and bounds, chooses algorithms.
 
-use crate::query::plan::{Operation, Plan, PlannedList, Stage, Width};
+use crate::query::plan::{Operation, Plan, PlannedList, Stage, Stages, Width};
 use crate::query::score::{ScoreModel, static_units};
 use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
 use lanner_index::TermId;
@@ -11,7 +11,6 @@ use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index, ListSpan, Summary};
 use lanner_index::weight::{ONE, idf, impact_units, units};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Why a query cannot be planned.
 #[derive(Debug, thiserror::Error)]
@@ -141,9 +140,9 @@ impl<'a> Planner<'a> {
             floor: 0,
             deadline: None,
             stages: match stages(query, &lists, largest).map(|stage| stage.filter(can_run)) {
-                [Some(first), Some(second)] => Arc::new([first, second]),
-                [Some(only), None] | [None, Some(only)] => Arc::new([only]),
-                [None, None] => Arc::new([]),
+                [Some(first), Some(second)] => Stages::from([first, second]),
+                [Some(only), None] | [None, Some(only)] => Stages::from([only]),
+                [None, None] => Stages::from([]),
             },
             lists: lists.into(),
             missing,
@@ -199,8 +198,7 @@ impl<'a> Planner<'a> {
     /// Separates the terms that occur in the collection from those that do not.
     fn known_terms(&self, terms: Vec<QueryTerm>) -> Result<(Vec<KnownTerm<'a>>, Vec<String>), IndexError> {
         let (mut known, mut unknown) = (Vec::with_capacity(terms.len()), Vec::new());
-        let texts: Vec<&[u8]> = terms.iter().map(|term| term.term.as_bytes()).collect();
-        let found = self.index.find_terms(&texts)?;
+        let found = self.index.find_terms(terms.iter().map(|term| term.term.as_bytes()))?;
         for (term, found) in terms.into_iter().zip(found) {
             let here = match found {
                 Some((id, span)) => Some((id, span, self.index.summary_at(span)?)),

@@ -130,7 +130,10 @@ impl Index {
     }
 
     /// The number and the span of the list of each term; `None` for a term that does not occur.
-    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(TermId, ListSpan)>>, IndexError> {
+    pub fn find_terms<'t>(
+        &self,
+        terms: impl IntoIterator<Item = &'t [u8]>,
+    ) -> Result<Vec<Option<(TermId, ListSpan)>>, IndexError> {
         let found = self.segment.find_terms(terms)?.into_iter();
         Ok(found.map(|found| found.map(|(number, span)| (TermId(number), span))).collect())
     }

@@ -10,9 +10,15 @@ use crate::format::list::UNIT;
 use crate::format::segment::{Section, u32_at};
 use crate::format::{IndexError, varint};
 
+/// Terms that are looked up together.
+const LOOKED_UP_TOGETHER: usize = 16;
+/// Cache lines of a list that are prefetched once it is found.
+const PREFETCHED_LINES: usize = 2;
+
 /// A term on its way through the lexicon.
-struct Lookup<'a> {
-    term: &'a [u8],
+#[derive(Clone, Copy, Default)]
+struct Lookup<'t, 'a> {
+    term: &'t [u8],
     hash: u64,
     /// The entries of its bucket, and the first whose bits of the hash match.
     bucket: &'a [[u8; 4]],
@@ -103,22 +109,44 @@ impl Segment {
         self.find_in_bucket(self.bucket(hash)?, hash, term)
     }
 
-    /// [`Segment::find_term`] for several terms. A lookup is a chain of dependent reads; here all terms go through each
+    /// [`Segment::find_term`] for several terms. A lookup is a chain of dependent reads; here some terms go through each
     /// link of the chain together, with prefetches, so that their cache misses overlap.
-    pub fn find_terms(&self, terms: &[&[u8]]) -> Result<Vec<Option<(u64, ListSpan)>>, IndexError> {
-        let lexicon = self.section(Section::Lexicon);
-        // One allocation for all links: an allocation takes as long as a cache miss.
-        let mut lookups: Vec<Lookup<'_>> = Vec::with_capacity(terms.len());
-        for &term in terms {
-            let hash = hash(term);
-            prefetch(lexicon, 4 * self.lexicon().bucket(hash));
-            lookups.push(Lookup { term, hash, bucket: &[], candidate: None });
+    pub fn find_terms<'t>(
+        &self,
+        terms: impl IntoIterator<Item = &'t [u8]>,
+    ) -> Result<Vec<Option<(u64, ListSpan)>>, IndexError> {
+        let mut terms = terms.into_iter();
+        let mut found = Vec::with_capacity(terms.size_hint().0);
+        // Not in memory of their own: an allocation takes as long as a cache miss.
+        let mut lookups = [Lookup::default(); LOOKED_UP_TOGETHER];
+        loop {
+            let mut count = 0;
+            for (lookup, term) in lookups.iter_mut().zip(&mut terms) {
+                *lookup = Lookup { term, hash: hash(term), bucket: &[], candidate: None };
+                count += 1;
+            }
+            self.find_together(&mut lookups[..count], &mut found)?;
+            if count < LOOKED_UP_TOGETHER {
+                return Ok(found);
+            }
         }
-        for lookup in &mut lookups {
+    }
+
+    /// Appends what some terms are found to be.
+    fn find_together<'a>(
+        &'a self,
+        lookups: &mut [Lookup<'_, 'a>],
+        found: &mut Vec<Option<(u64, ListSpan)>>,
+    ) -> Result<(), IndexError> {
+        let lexicon = self.section(Section::Lexicon);
+        for lookup in &*lookups {
+            prefetch(lexicon, 4 * self.lexicon().bucket(lookup.hash));
+        }
+        for lookup in &mut *lookups {
             lookup.bucket = self.bucket(lookup.hash)?;
             prefetch(lookup.bucket.as_flattened(), 0);
         }
-        for lookup in &mut lookups {
+        for lookup in &mut *lookups {
             lookup.candidate = self.numbers(lookup.bucket, lookup.hash).next();
             if let Some(number) = lookup.candidate {
                 prefetch(self.section(Section::Terms), (number / TERMS_IN_GROUP) as usize * GROUP_ROW_BYTES);
@@ -128,18 +156,19 @@ impl Segment {
             prefetch(group.lengths, 0);
             prefetch(group.sizes, CACHE_LINE);
         }
-        let mut found = Vec::with_capacity(terms.len());
-        for Lookup { term, hash, bucket, candidate } in lookups {
+        for Lookup { term, hash, bucket, candidate } in &*lookups {
             let term = match candidate {
-                Some(_) => self.find_in_bucket(bucket, hash, term)?,
+                Some(_) => self.find_in_bucket(bucket, *hash, term)?,
                 None => None,
             };
             if let Some((_, span)) = term {
-                prefetch(self.section(span.section()), span.start);
+                // The header, and the first entries of the directory or most of a short list.
+                let list = self.section(span.section());
+                (0..PREFETCHED_LINES).for_each(|line| prefetch(list, span.start + line * CACHE_LINE));
             }
             found.push(term);
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Finds a term in its bucket.

@@ -94,7 +94,7 @@ impl Candidates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::sparse_list::bits;
+    use crate::algorithms::lanes::bits;
     use proptest::prelude::*;
 
     proptest! {

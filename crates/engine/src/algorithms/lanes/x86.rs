@@ -71,6 +71,26 @@ mod eight {
         unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(numbers, others))) as u8 }
     }
 
+    /// Bit `i` is set where any lane has the number of lane `i`.
+    #[inline(always)]
+    pub unsafe fn any_equal(numbers: Numbers, others: Numbers) -> u8 {
+        // SAFETY: see `x86`. Every lane of the one meets every lane of the other: four turns within the halves, for
+        // both orders of the halves.
+        unsafe {
+            let mut found = _mm256_setzero_si256();
+            for others in [others, _mm256_permute2x128_si256::<1>(others, others)] {
+                found = _mm256_or_si256(found, _mm256_cmpeq_epi32(numbers, others));
+                found =
+                    _mm256_or_si256(found, _mm256_cmpeq_epi32(numbers, _mm256_shuffle_epi32::<0b00_11_10_01>(others)));
+                found =
+                    _mm256_or_si256(found, _mm256_cmpeq_epi32(numbers, _mm256_shuffle_epi32::<0b01_00_11_10>(others)));
+                found =
+                    _mm256_or_si256(found, _mm256_cmpeq_epi32(numbers, _mm256_shuffle_epi32::<0b10_01_00_11>(others)));
+            }
+            _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u8
+        }
+    }
+
     /// Converts to floats, and returns whether all numbers are below 2^31, the limit of this conversion.
     #[inline(always)]
     pub unsafe fn to_floats(numbers: Numbers) -> (Floats, bool) {
@@ -117,6 +137,37 @@ mod sixteen {
     pub unsafe fn gather_floats<const SCALE: i32>(from: *const f32, offsets: Numbers) -> Floats {
         // SAFETY: the caller may read at the offsets.
         unsafe { _mm512_i32gather_ps::<SCALE>(offsets, from) }
+    }
+
+    /// Bit `i` is set where any lane has the number of lane `i`.
+    #[inline(always)]
+    pub unsafe fn any_equal(numbers: Numbers, others: Numbers) -> u16 {
+        // SAFETY: see `x86`. Every lane of the one meets every lane of the other: four turns of the quarters, each with
+        // four turns within the quarters.
+        unsafe {
+            let turned = [
+                others,
+                _mm512_shuffle_epi32::<0b00_11_10_01>(others),
+                _mm512_shuffle_epi32::<0b01_00_11_10>(others),
+                _mm512_shuffle_epi32::<0b10_01_00_11>(others),
+            ];
+            let differs = differs(numbers, &turned)
+                & differs(_mm512_alignr_epi32::<4>(numbers, numbers), &turned).rotate_left(4)
+                & differs(_mm512_alignr_epi32::<8>(numbers, numbers), &turned).rotate_left(8)
+                & differs(_mm512_alignr_epi32::<12>(numbers, numbers), &turned).rotate_left(12);
+            !differs
+        }
+    }
+
+    /// Bit `i` is set where lane `i` differs from that of all others.
+    #[inline(always)]
+    unsafe fn differs(numbers: Numbers, others: &[Numbers; 4]) -> u16 {
+        let mut mask = u16::MAX;
+        for &others in others {
+            // SAFETY: see `x86`.
+            mask = unsafe { _mm512_mask_cmpneq_epi32_mask(mask, numbers, others) };
+        }
+        mask
     }
 
     /// Converts to floats, which is possible for all numbers.
@@ -180,6 +231,36 @@ macro_rules! methods {
                 found |= u32::from(bits) << (WIDTH * i);
             }
             ((GROUP * group + found.trailing_zeros() as usize) % BLOCK, found != 0)
+        }
+
+        #[inline(always)]
+        fn common(
+            self,
+            numbers: &[u32; BLOCK],
+            lasts: &[u32; GROUPS],
+            targets: &[u32; BLOCK],
+            range: Range<usize>,
+        ) -> u128 {
+            use $registers::*;
+            let Some(&first) = targets.get(range.clone()).and_then(|targets| targets.first()) else {
+                return 0;
+            };
+            // SAFETY: see `x86`.
+            let enough = unsafe { eight::at_least(eight::load(lasts.as_ptr().cast()), eight::splat(first as i32)) };
+            let mut found = [0; BLOCK / WIDTH];
+            let (mut i, mut j) = ((!enough).count_ones() as usize * (GROUP / WIDTH), range.start / WIDTH);
+            let (groups, of_targets) = (numbers.as_chunks::<WIDTH>().0, targets.as_chunks::<WIDTH>().0);
+            while i < groups.len() && WIDTH * j < range.end {
+                let (group, some) = (&groups[i], &of_targets[j]);
+                // SAFETY: see `x86`.
+                found[j] |= unsafe { any_equal(load(some.as_ptr().cast()), load(group.as_ptr().cast())) };
+                // Which group ends first is hard to predict, so there is no branch.
+                let (last, last_target) = (group[WIDTH - 1], targets[range.end.min(WIDTH * j + WIDTH) - 1]);
+                i += usize::from(last <= last_target);
+                j += usize::from(last_target <= last);
+            }
+            let found = found.iter().rev().fold(0, |all, &found| all << WIDTH | u128::from(found));
+            found & bits(range)
         }
 
         #[inline(always)]

@@ -139,7 +139,6 @@ mod tests {
     use crate::query::plan::tests::plan_of_lists;
     use crate::query::plan::{Stage, tests::plan_over};
     use lanner_index::open::ListSpan;
-    use std::sync::Arc;
 
     /// An AND or OR of lists with this many postings, of two bytes each.
     fn traffic(operation: Operation, postings: &[u32], is_dense: bool) -> Vec<Traffic> {
@@ -149,7 +148,7 @@ mod tests {
             let span = ListSpan { is_long: true, start: 0, end: 2 * list.postings as usize };
             PlannedList { span, is_dense, ..list.clone() }
         };
-        let plan = Plan { lists: plan.lists.iter().map(list).collect(), stages: Arc::from([stage]), ..plan };
+        let plan = Plan { lists: plan.lists.iter().map(list).collect(), stages: [stage].into(), ..plan };
         let of_plan = PlanTraffic::of(&plan);
         plan.lists.iter().map(|list| of_plan.of_list(list)).collect()
     }
