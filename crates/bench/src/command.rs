@@ -105,7 +105,7 @@ struct RunArguments {
     /// with values separated by commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode),
     /// score=, mode= or k=. With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=,
     /// mode=, policy= or lists= (resident, uploaded, or a percentage such as 40%). With [lists]: part= (memory, drift,
-    /// opening, beyond), mode= or lists= (also host, directories).
+    /// opening, beyond, replay), mode= or lists= (also host, directories).
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most this many queries from each log ([peers], [gpu], [load] and [lists]).

@@ -190,9 +190,9 @@ fn the_tiny_lists_suite_runs_on_the_simulator() {
     assert_eq!((&json["ran_on"], &json["targets"][0]["is_met"]), (&"simulator".into(), &true.into()));
     let rows = json["measurements"].as_array().unwrap();
     let of_kind = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
-    let kinds = ["directories", "memory", "overlap", "drift", "opening", "beyond"];
-    // OR and AND: lists in six places, in one, in three, and with hardly any memory.
-    assert_eq!(kinds.map(|kind| of_kind(kind).len()), [1, 12, 2, 2, 6, 2]);
+    let kinds = ["directories", "memory", "overlap", "drift", "opening", "beyond", "replay"];
+    // OR and AND: lists in six places, in one, in three, with almost no memory, and in two caches by five policies.
+    assert_eq!(kinds.map(|kind| of_kind(kind).len()), [1, 12, 2, 2, 6, 2, 20]);
     for row in rows {
         let mut values = row["values"].as_object().unwrap().values();
         assert!(values.all(|value| value.is_number()), "a value is not a number: {row}");
@@ -215,6 +215,13 @@ fn the_tiny_lists_suite_runs_on_the_simulator() {
     for row in of_kind("opening") {
         assert!(row["values"]["loaded_s"].as_f64() >= row["values"]["first_s"].as_f64(), "{row}");
     }
+    // With the larger cache, no policy reads more in host memory.
+    let read = |row: &serde_json::Value| row["values"]["read_kb"].as_f64().unwrap();
+    let [large, small] = ["40%", "10%"].map(|lists| {
+        let rows = of_kind("replay").into_iter().filter(|row| row["labels"]["lists"] == lists);
+        rows.map(read).collect::<Vec<_>>()
+    });
+    assert!(large.iter().zip(&small).all(|(large, small)| large <= small), "{large:?}, {small:?}");
     let shared = of_kind("overlap")[0]["values"]["shared_percent"].as_f64().unwrap();
     assert!(shared < 10.0, "{shared} % of the bytes are read before and after the change");
     let collection = of_kind("collection")[0];
