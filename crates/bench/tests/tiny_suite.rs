@@ -171,13 +171,16 @@ fn the_tiny_load_suite_runs_on_the_simulator() {
         assert!(results.join(format!("{plot}.svg")).metadata().unwrap().len() > 1000);
     }
 
-    let part = ["--only", "part=open", "--only", "mode=and", "--label", "part"];
+    let part = ["--only", "part=open", "--only", "mode=and", "--senders", "2", "--label", "part"];
     let output = lanner_bench(folder.path(), &[&run[..], &part].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("costs are calibrated"), "{}", text(&output.stderr));
     let json = read_json(&results, "tiny-load-part");
     let rows = json["measurements"].as_array().unwrap();
     assert_eq!(rows.len(), 5, "the collection, the queries, the capacity and two rates: {rows:?}");
+    let command = json["provenance"]["command"].as_str().unwrap();
+    assert!(command.ends_with("--device simulator --senders 2 --label part"), "{command}");
+    assert!(text(&output.stdout).contains("sent by 2 threads"), "{}", text(&output.stdout));
 }
 
 fn the_tiny_lists_suite_runs_on_the_simulator() {
@@ -374,6 +377,7 @@ fn errors_are_one_line_and_say_what_to_do() {
         (&["run", "tiny-load", "--only", "part=nothing"], "give some of stream, together"),
         (&["run", "tiny-lists", "--only", "part=nothing"], "give some of memory, drift"),
         (&["run", "codecs", "--documents", "9"], "--documents needs a suite that scales"),
+        (&["run", "tiny-gpu", "--senders", "4"], "--senders needs a suite with [load]; tiny-gpu has none"),
         (&["reproduce", "nonsense"], "there are griffin/table1"),
         (&["reproduce", "griffin", "--only", "entry=figure99"], "--only selects nothing of griffin/table1"),
         (&["report", "--out", "nowhere"], "nowhere"),
