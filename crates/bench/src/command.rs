@@ -23,6 +23,7 @@ use clap::{Parser, Subcommand};
 use lanner_index::build::{BuildOptions, Quiet, Weights, build};
 use lanner_index::open::Index;
 use lanner_index::text::Analyzer;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -105,7 +106,7 @@ struct RunArguments {
     /// with values separated by commas. With [gpu]: part= (throughput, latency, cpu, batches, small, uploaded, decode),
     /// score=, mode= or k=. With [load]: part= (stream, together, open, policies, cold, step, overhead, costs), log=,
     /// mode=, policy= or lists= (resident, uploaded, or a percentage such as 40%). With [lists]: part= (memory, drift,
-    /// opening, beyond), mode= or lists= (also host, directories).
+    /// opening, beyond, replay), mode= or lists= (also host, directories).
     #[arg(long, value_name = "KEY=VALUES")]
     only: Vec<String>,
     /// Takes at most this many queries from each log ([peers], [gpu], [load] and [lists]).
@@ -114,6 +115,9 @@ struct RunArguments {
     /// Scales the collection to this many documents instead of the suite's number.
     #[arg(long)]
     documents: Option<u64>,
+    /// Sends queries from this many threads instead of the suite's number ([load]).
+    #[arg(long, value_name = "N")]
+    senders: Option<NonZeroUsize>,
     /// Suffix for the names of the results, to keep them apart from those of another collection or machine.
     #[arg(long)]
     label: Option<String>,
@@ -219,11 +223,12 @@ impl RunArguments {
     fn changes(&self) -> String {
         let documents = self.documents.map(|documents| format!(" --documents {documents}"));
         let device = (self.shared.device != DeviceName::Cuda).then(|| format!(" --device {}", self.shared.device));
+        let senders = self.senders.map(|senders| format!(" --senders {senders}"));
         let label = self.label.as_ref().map(|label| format!(" --label {label}"));
-        documents.into_iter().chain(device).chain(label).collect()
+        documents.into_iter().chain(device).chain(senders).chain(label).collect()
     }
 
-    /// Applies `--documents` and `--label` to the suite.
+    /// Applies `--documents`, `--senders` and `--label` to the suite.
     fn adapt(&self, suite: &mut Suite) -> Result<()> {
         if let Some(documents) = self.documents {
             let Some(scale) = &mut suite.collection.scale else {
@@ -231,6 +236,13 @@ impl RunArguments {
                 return Err(BenchError::Usage(what));
             };
             scale.documents = documents;
+        }
+        if let Some(senders) = self.senders {
+            let Some(load) = &mut suite.load else {
+                let what = format!("--senders needs a suite with [load]; {} has none", suite.name);
+                return Err(BenchError::Usage(what));
+            };
+            load.senders = senders.get();
         }
         if let Some(label) = &self.label {
             suite.name = format!("{}-{label}", suite.name);

@@ -171,13 +171,16 @@ fn the_tiny_load_suite_runs_on_the_simulator() {
         assert!(results.join(format!("{plot}.svg")).metadata().unwrap().len() > 1000);
     }
 
-    let part = ["--only", "part=open", "--only", "mode=and", "--label", "part"];
+    let part = ["--only", "part=open", "--only", "mode=and", "--senders", "2", "--label", "part"];
     let output = lanner_bench(folder.path(), &[&run[..], &part].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("costs are calibrated"), "{}", text(&output.stderr));
     let json = read_json(&results, "tiny-load-part");
     let rows = json["measurements"].as_array().unwrap();
     assert_eq!(rows.len(), 5, "the collection, the queries, the capacity and two rates: {rows:?}");
+    let command = json["provenance"]["command"].as_str().unwrap();
+    assert!(command.ends_with("--device simulator --senders 2 --label part"), "{command}");
+    assert!(text(&output.stdout).contains("sent by 2 threads"), "{}", text(&output.stdout));
 }
 
 fn the_tiny_lists_suite_runs_on_the_simulator() {
@@ -190,9 +193,9 @@ fn the_tiny_lists_suite_runs_on_the_simulator() {
     assert_eq!((&json["ran_on"], &json["targets"][0]["is_met"]), (&"simulator".into(), &true.into()));
     let rows = json["measurements"].as_array().unwrap();
     let of_kind = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
-    let kinds = ["directories", "memory", "overlap", "drift", "opening", "beyond"];
-    // OR and AND: lists in six places, in one, in three, and with hardly any memory.
-    assert_eq!(kinds.map(|kind| of_kind(kind).len()), [1, 12, 2, 2, 6, 2]);
+    let kinds = ["directories", "memory", "overlap", "drift", "opening", "beyond", "replay"];
+    // OR and AND: lists in six places, in one, in three, with almost no memory, and in two caches by five policies.
+    assert_eq!(kinds.map(|kind| of_kind(kind).len()), [1, 12, 2, 2, 6, 2, 20]);
     for row in rows {
         let mut values = row["values"].as_object().unwrap().values();
         assert!(values.all(|value| value.is_number()), "a value is not a number: {row}");
@@ -215,6 +218,13 @@ fn the_tiny_lists_suite_runs_on_the_simulator() {
     for row in of_kind("opening") {
         assert!(row["values"]["loaded_s"].as_f64() >= row["values"]["first_s"].as_f64(), "{row}");
     }
+    // With the larger cache, no policy reads more in host memory.
+    let read = |row: &serde_json::Value| row["values"]["read_kb"].as_f64().unwrap();
+    let [large, small] = ["40%", "10%"].map(|lists| {
+        let rows = of_kind("replay").into_iter().filter(|row| row["labels"]["lists"] == lists);
+        rows.map(read).collect::<Vec<_>>()
+    });
+    assert!(large.iter().zip(&small).all(|(large, small)| large <= small), "{large:?}, {small:?}");
     let shared = of_kind("overlap")[0]["values"]["shared_percent"].as_f64().unwrap();
     assert!(shared < 10.0, "{shared} % of the bytes are read before and after the change");
     let collection = of_kind("collection")[0];
@@ -367,6 +377,7 @@ fn errors_are_one_line_and_say_what_to_do() {
         (&["run", "tiny-load", "--only", "part=nothing"], "give some of stream, together"),
         (&["run", "tiny-lists", "--only", "part=nothing"], "give some of memory, drift"),
         (&["run", "codecs", "--documents", "9"], "--documents needs a suite that scales"),
+        (&["run", "tiny-gpu", "--senders", "4"], "--senders needs a suite with [load]; tiny-gpu has none"),
         (&["reproduce", "nonsense"], "there are griffin/table1"),
         (&["reproduce", "griffin", "--only", "entry=figure99"], "--only selects nothing of griffin/table1"),
         (&["report", "--out", "nowhere"], "nowhere"),

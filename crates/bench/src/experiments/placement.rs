@@ -8,7 +8,7 @@ use lanner::internals::executors::{Keep, Open};
 use lanner::{Engine, GpuOptions, Index};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A GPU for the lists of an index.
 pub fn gpu_options(open: Open, index: &Index, lists: Lists) -> GpuOptions {
@@ -36,12 +36,40 @@ pub fn own_index(index: &Arc<Index>, folder: &Path, lists: Lists) -> Result<Arc<
     }
 }
 
-/// Fails if the CPU answered for the GPU of an engine.
+/// Fails if the CPU answered for the GPU of an engine, or if its device failed.
 pub fn check_all_on_gpu(engine: &Engine) -> Result<()> {
     let counters = engine.counters().expect("it has a GPU");
-    let by_cpu = counters.unsupported.load(Ordering::Relaxed) + counters.fallen_back.load(Ordering::Relaxed);
-    match by_cpu + counters.failures.load(Ordering::Relaxed) {
-        0 => Ok(()),
-        _ => Err(BenchError::Device { what: format!("the CPU answered {by_cpu} queries for the GPU") }),
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let by_cpu = count(&counters.unsupported) + count(&counters.fallen_back);
+    match fault(by_cpu, count(&counters.failures)) {
+        None => Ok(()),
+        Some(what) => Err(BenchError::Device { what }),
+    }
+}
+
+/// What is wrong after a number of queries that the CPU answered for the GPU, and of failures of the device.
+fn fault(by_cpu: u64, failures: u64) -> Option<String> {
+    match (by_cpu, failures) {
+        (0, 0) => None,
+        (_, 0) => Some(format!("the CPU answered {by_cpu} queries for the GPU")),
+        (0, _) => Some(format!("failures of the device: {failures}; no query was left to the CPU")),
+        _ => Some(format!("failures of the device: {failures}; the CPU answered {by_cpu} queries for it")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_the_device_are_told_from_queries_that_the_cpu_answered() {
+        assert_eq!(fault(0, 0), None);
+        for (by_cpu, failures, expected) in [
+            (3, 0, "the CPU answered 3 queries for the GPU"),
+            (0, 1, "failures of the device: 1; no query was left to the CPU"),
+            (3, 2, "failures of the device: 2; the CPU answered 3 queries for it"),
+        ] {
+            assert_eq!(fault(by_cpu, failures).as_deref(), Some(expected));
+        }
     }
 }

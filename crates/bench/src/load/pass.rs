@@ -46,6 +46,14 @@ impl Pass {
         Ok(pass)
     }
 
+    /// Adds more passes until all of them have taken this long.
+    pub fn and_more(mut self, seconds: f64, mut more: impl FnMut() -> Result<Pass>) -> Result<Pass> {
+        while self.seconds < seconds {
+            self += more()?;
+        }
+        Ok(self)
+    }
+
     /// Queries per second.
     pub fn rate(&self) -> f64 {
         self.queries as f64 / self.seconds
@@ -58,5 +66,20 @@ impl AddAssign for Pass {
         self.seconds += other.seconds;
         self.host_bytes += other.host_bytes;
         self.uploaded_bytes += other.uploaded_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::BenchError;
+
+    #[test]
+    fn passes_go_on_for_as_long_as_they_are_told_however_short_they_are() {
+        let pass = Pass { queries: 3, seconds: 0.03125, ..Pass::default() };
+        let all = pass.and_more(1.0, || Ok(pass)).unwrap();
+        assert_eq!((all.queries, all.seconds), (32 * 3, 1.0));
+        let all = pass.and_more(0.0, || Err(BenchError::Usage("one is enough".to_owned()))).unwrap();
+        assert_eq!(all, pass);
     }
 }

@@ -76,10 +76,8 @@ pub struct ListsPart {
     pub lists: Vec<Lists>,
     /// How often the half for tuning is asked before anything is measured.
     pub warm_up: usize,
-    /// A measurement of part `memory` takes at least this long in all, …
+    /// The passes of a rate in part `memory` take at least this long in all; one is made in any case.
     pub seconds: f64,
-    /// … but at most this many passes over the queries.
-    pub passes: usize,
     /// Number of queries that are asked one by one.
     pub single: usize,
     pub drift: DriftPart,
@@ -123,7 +121,7 @@ pub struct BeyondPart {
 impl ListsPart {
     pub(super) fn is_empty(&self) -> bool {
         let ListsPart { drift, opening, beyond, .. } = self;
-        let counts = [self.log.sample, self.k, self.warm_up, self.passes, self.single];
+        let counts = [self.log.sample, self.k, self.warm_up, self.single];
         let counts_of_parts = [drift.slice, drift.turns, opening.repetitions, opening.queries, beyond.queries];
         let is_missing = [&self.lists, &drift.lists, &opening.lists].into_iter().any(Vec::is_empty);
         is_missing || self.modes.is_empty() || counts.contains(&0) || counts_of_parts.contains(&0)

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 /// A *seed* is a score that at least k documents of the whole collection are known to reach: lower scores never enter,
 /// equal ones do.
 ///
-/// Hits are appended unsorted. At 2 k hits (k the first time) the best k are selected, and later hits must beat the
+/// Hits are appended unsorted. At 1.5 k hits (k the first time) the best k are selected, and later hits must beat the
 /// worst of them. That costs a few operations per hit for any k, where a heap costs O(log k).
 #[derive(Clone, Debug, Default)]
 pub struct TopK {

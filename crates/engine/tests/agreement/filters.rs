@@ -169,9 +169,8 @@ fn answered_with_little_memory(usage: fn(GpuOptions) -> GpuOptions) -> [u64; 2] 
 }
 
 fn ranks_too_large_for_device_memory_are_read_in_host_memory() {
-    let kept = |keep: fn(GpuOptions) -> GpuOptions| answered_with_little_memory(keep);
-    assert_eq!(kept(|options| options.keep(Keep::Nothing)), [3, 3]);
-    assert_eq!(kept(|options| options.keep(Keep::Pieces)), [3, 3]);
+    assert_eq!(answered_with_little_memory(|options| options.keep(Keep::Nothing)), [3, 3]);
+    assert_eq!(answered_with_little_memory(|options| options.keep(Keep::Pieces)), [3, 3]);
 }
 
 fn ranks_that_no_kernel_can_read_are_left_to_the_cpu() {

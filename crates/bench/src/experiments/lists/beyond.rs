@@ -1,4 +1,4 @@
-//! Part `beyond`: device memory for hardly anything, less than the directories of the lists take.
+//! Part `beyond`: almost no device memory, less than the directories of the lists take.
 
 use super::setup::{Setup, hit_rate, one_by_one, residency};
 use crate::error::Result;
@@ -47,7 +47,7 @@ pub fn run(setup: &Setup<'_>) -> Result<Findings> {
         ("in a stream, queries/s", "stream_a_second"),
         ("hit rate", "hit_rate"),
     ];
-    let table = table("Memory for hardly anything", &rows, &["mode"], &figures).notes(&[&format!(
+    let table = table("Almost no device memory", &rows, &["mode"], &figures).notes(&[&format!(
         "All device memory that may be used is {} % of the bytes of the lists, with length codes and the buffers of batches. \
          Queries one by one, then as a stream, which repeats them once; policy gpu.",
         100.0 * part.share

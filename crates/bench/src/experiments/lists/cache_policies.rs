@@ -104,7 +104,7 @@ impl CachePolicy for Lru {
     }
 }
 
-/// A piece in a queue, with the visits that let it stay.
+/// A piece in a queue.
 struct Queued {
     key: Key,
     bytes: u64,

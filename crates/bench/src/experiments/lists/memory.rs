@@ -15,7 +15,7 @@ use crate::plot::{Chart, Group};
 use crate::result::{Measurement, find_value};
 use crate::suite::Lists;
 use crate::table::Table;
-use lanner::{Engine, Mode};
+use lanner::Mode;
 
 /// The halves of the log in one mode.
 struct Halves {
@@ -56,15 +56,11 @@ fn measure(setup: &Setup<'_>, halves: &Halves, lists: Lists, mode: Mode) -> Resu
     let report = residency(&engine);
     let after = report.cache;
 
-    let mut apart = first;
-    for _ in 1..part.passes {
-        if apart.seconds >= part.seconds {
-            break;
-        }
+    let apart = first.and_more(part.seconds, || {
         Pass::over(&engine, tuning)?;
-        apart += Pass::over(&engine, reporting)?;
-    }
-    let again = passes(&engine, reporting, part.seconds, part.passes)?;
+        Pass::over(&engine, reporting)
+    })?;
+    let again = Pass::over(&engine, reporting)?.and_more(part.seconds, || Pass::over(&engine, reporting))?;
     Pass::over(&engine, tuning)?;
     let row = setup.measurement("memory", mode, &[("lists", &lists)]);
     let row = one_by_one(&engine, reporting, part.single, row)?;
@@ -90,18 +86,6 @@ fn measure(setup: &Setup<'_>, halves: &Halves, lists: Lists, mode: Mode) -> Resu
         .with("touched_bytes", *touched as f64)
         .with("held_of_lists", held / setup.list_bytes as f64)
         .with("held_of_touched", held / *touched as f64))
-}
-
-/// Passes one after the other, until they have taken some time.
-fn passes(engine: &Engine, set: &QuerySet, seconds: f64, most: usize) -> Result<Pass> {
-    let mut all = Pass::over(engine, set)?;
-    for _ in 1..most {
-        if all.seconds >= seconds {
-            break;
-        }
-        all += Pass::over(engine, set)?;
-    }
-    Ok(all)
 }
 
 /// Adds ratios to the row of resident lists, if there is one.
@@ -133,13 +117,12 @@ fn rate_table(setup: &Setup<'_>, rows: &[Measurement]) -> Table {
     table("Rates by where lists lie", rows, &LABELS, &figures).notes(&[&format!(
         "Streams from plans, policy gpu. Before the first figure, the {} queries of the half for tuning are asked {} \
          times. First: one pass over the {} queries of the other half, which the engine has not seen. Apart: such passes \
-         with one over the half for tuning before each, {} s in all or {} passes. Again: the same queries over and over, \
-         so that the cache has learnt them.",
+         with one over the half for tuning before each, at least {} s without these. Again: the same queries over and \
+         over for as long, so that the cache has learnt them.",
         setup.tuning.len(),
         setup.run.part.warm_up,
         setup.reporting.len(),
-        setup.run.part.seconds,
-        setup.run.part.passes
+        setup.run.part.seconds
     )])
 }
 

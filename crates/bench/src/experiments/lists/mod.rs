@@ -1,5 +1,6 @@
 //! The GPU with lists that lie anywhere: in device memory, in host memory, or partly in each. How fast it is with how
-//! much memory, how soon it follows other queries, how soon it answers, and what it does with hardly any memory.
+//! much memory, how soon it follows other queries, how soon it answers, and what it does with almost no memory, and
+//! what other caches would read and copy.
 //!
 //! Every answer of every run must be the CPU's, and the GPU must have made it; otherwise the suite ends without printing
 //! times.

@@ -49,7 +49,9 @@ pub fn at_rate(
     let load = OpenLoop { engine, queries: &set.set.queries, senders: part.senders, way }.run(&arrivals)?;
     load.check(&set.set)?;
     if load.is_late() {
-        (setup.run.context.say)(&format!("at {rate:.0} queries/s, the senders were late; give them more threads"));
+        (setup.run.context.say)(&format!(
+            "at {rate:.0} queries/s, the senders were late; use more of them (--senders)"
+        ));
     }
     Ok(load)
 }
