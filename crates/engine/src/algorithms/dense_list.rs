@@ -1,6 +1,6 @@
 //! A dense list of a query: the bitmap with its multiplier and the bounds of its chunks.
 
-use super::lanes::{CHUNK, CHUNKS, Lanes};
+use super::lanes::{CHUNK, CHUNKS, CodeScale, Lanes};
 use super::weigher::Weigher;
 use lanner_index::open::Dense;
 
@@ -12,38 +12,37 @@ pub struct DenseList<'a> {
     pub multiplier: f32,
     /// Its largest weight.
     pub bound: u32,
-    /// A code for each chunk, whose product with `factor` bounds the chunk's weights; empty if stored bounds do not
-    /// hold.
+    /// A code for each chunk, of which `scale` makes a bound of the chunk's weights; empty if stored bounds do not hold.
     codes: &'a [u8],
-    factor: u32,
+    scale: CodeScale,
 }
 
 impl<'a> DenseList<'a> {
     /// Takes a dense list with its bounds.
     pub fn new(weigher: impl Weigher, dense: &Dense<'a>, multiplier: f32, bound: u32) -> DenseList<'a> {
-        let (codes, factor) = weigher.chunk_bounds(dense, multiplier);
-        DenseList { dense: *dense, multiplier, bound, codes, factor }
+        let (codes, scale) = weigher.chunk_bounds(dense, multiplier);
+        DenseList { dense: *dense, multiplier, bound, codes, scale }
     }
 
     /// An upper bound of the list's weights in a chunk.
     #[inline(always)]
     pub fn bound_in(&self, chunk: usize) -> u32 {
         match self.codes.get(chunk) {
-            Some(&code) => u32::from(code).wrapping_mul(self.factor),
+            Some(&code) => self.scale.bound(code),
             None => self.bound,
         }
     }
 
     /// Returns the largest bound that a chunk can have.
     pub fn largest_bound(&self) -> u64 {
-        u64::from(self.bound).max(255 * u64::from(self.factor))
+        u64::from(self.bound).max(self.scale.largest())
     }
 
     /// Adds the bounds of the chunks, starting at chunk `start`, to `bounds`.
     #[inline(always)]
     pub fn add_bounds<L: Lanes>(&self, lanes: L, start: usize, bounds: &mut [u32; CHUNKS]) {
         match self.codes.get(start..) {
-            Some(codes) if !self.codes.is_empty() => lanes.add_bounds(codes, self.factor, bounds),
+            Some(codes) if !self.codes.is_empty() => lanes.add_bounds(codes, self.scale, bounds),
             _ => bounds.iter_mut().for_each(|bound| *bound = bound.wrapping_add(self.bound)),
         }
     }

@@ -93,11 +93,11 @@ pub trait Lanes: Copy {
         mask
     }
 
-    /// Adds `codes[i] · factor` to `sums[i]`.
+    /// Adds the bound of `codes[i]` to `sums[i]`.
     #[inline(always)]
-    fn add_bounds(self, codes: &[u8], factor: u32, sums: &mut [u32; CHUNKS]) {
+    fn add_bounds(self, codes: &[u8], scale: CodeScale, sums: &mut [u32; CHUNKS]) {
         for (sum, &code) in sums.iter_mut().zip(codes) {
-            *sum = sum.wrapping_add(u32::from(code).wrapping_mul(factor));
+            *sum = sum.wrapping_add(scale.bound(code));
         }
     }
 
@@ -149,6 +149,36 @@ pub trait Lanes: Copy {
     #[inline(always)]
     fn add_impacts(self, chunk: &ChunkToWeigh<'_>, _scores: &mut [u32; CHUNK]) -> u64 {
         chunk.word
+    }
+}
+
+/// Turns codes of chunks into bounds: by a whole number of units, or of parts of a unit where a unit is much. Terms of
+/// nearly every document weigh a few units.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CodeScale {
+    parts: u32,
+    shift: u32,
+}
+
+impl CodeScale {
+    /// Codes below 256 parts of a unit are scaled in parts, if the products fit 32 bits.
+    const SHIFT: u32 = 8;
+
+    /// Takes the units for each code.
+    pub fn new(step: f64) -> CodeScale {
+        let shift = if step < f64::from(1 << 15) { CodeScale::SHIFT } else { 0 };
+        CodeScale { parts: (step * f64::from(1 << shift)).ceil() as u32, shift }
+    }
+
+    /// The bound of a chunk with a code.
+    #[inline(always)]
+    pub fn bound(self, code: u8) -> u32 {
+        u32::from(code).wrapping_mul(self.parts).wrapping_add((1 << self.shift) - 1) >> self.shift
+    }
+
+    /// The largest bound that a chunk can have.
+    pub fn largest(self) -> u64 {
+        (255 * u64::from(self.parts)).div_ceil(1 << self.shift)
     }
 }
 
@@ -291,7 +321,7 @@ mod tests {
             let mut sorted = numbers;
             sorted.sort_unstable();
             let mut sums = numbers;
-            lanes.add_bounds(&self.codes, self.factor, &mut sums);
+            lanes.add_bounds(&self.codes, CodeScale::new(f64::from(self.multiplier)), &mut sums);
             let norms = Bm25::default().norms(50.0);
             let (mut weights, mut impacts) = ([0; BLOCK], [0; BLOCK]);
             let block = BlockToWeigh {

@@ -1,6 +1,6 @@
 //! Weighers turn the values of a column, frequencies or impacts, into weights in units.
 
-use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, Lanes};
+use super::lanes::{BlockToWeigh, CHUNK, ChunkToWeigh, CodeScale, Lanes};
 use crate::query::plan::Plan;
 use lanner_index::open::{BlockBuffer, Column, Dense, Index, List};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
@@ -46,9 +46,9 @@ pub trait Weigher: Copy {
     /// the postings that are left to the caller.
     fn add_chunk<L: Lanes>(&self, lanes: L, list: (&Dense<'_>, f32), chunk: usize, scores: &mut [u32; CHUNK]) -> u64;
 
-    /// Returns a code for each chunk of a dense list, and a factor: their product bounds the weights of the chunk.
-    /// There are no codes where stored bounds do not hold.
-    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32);
+    /// Returns a code for each chunk of a dense list, and what turns it into a bound of the chunk's weights. There are no
+    /// codes where stored bounds do not hold.
+    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], CodeScale);
 }
 
 /// Some postings of a list.
@@ -117,11 +117,11 @@ impl Weigher for Frequencies<'_> {
         lanes.add_frequencies(&ChunkToWeigh { multiplier, word, rank, values, bits, length_codes }, self.norms, scores)
     }
 
-    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
+    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], CodeScale) {
         if !self.block_bounds_hold {
-            return (&[], 0);
+            return (&[], CodeScale::default());
         }
-        (dense.chunk_saturations(), saturation_factor(multiplier))
+        (dense.chunk_saturations(), CodeScale::new(saturation_step(multiplier)))
     }
 }
 
@@ -160,27 +160,24 @@ impl Weigher for Impacts {
         lanes.add_impacts(&ChunkToWeigh { multiplier, word, rank, values, bits, length_codes }, scores)
     }
 
-    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], u32) {
-        (dense.chunk_impacts(), impact_factor(multiplier))
+    fn chunk_bounds<'d>(&self, dense: &Dense<'d>, multiplier: f32) -> (&'d [u8], CodeScale) {
+        (dense.chunk_impacts(), CodeScale::new(impact_step(multiplier)))
     }
 }
 
-/// Returns the factor that turns the code of a chunk's largest saturation into a bound of the chunk's weights.
-pub fn saturation_factor(multiplier: f32) -> u32 {
-    // A weight is `multiplier · saturation · 65536` with three roundings, each up by at most one part in 2^24, plus
-    // half a unit; a saturation is at most its code / 255, rounded. One part in 2^20 and a unit per code cover all of
-    // them.
-    let step = f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20));
-    step.ceil() as u32 + 1
+/// The units that one code of a chunk's largest saturation stands for: its product with the code, rounded up, bounds the
+/// chunk's weights.
+pub fn saturation_step(multiplier: f32) -> f64 {
+    // A weight is `multiplier · saturation · 65536` with three roundings, each up by at most one part in 2^24, and rounded
+    // to a whole number; a saturation is at most its code / 255, rounded. One part in 2^20 covers all of them.
+    f64::from(multiplier) * f64::from(ONE) / 255.0 * (1.0 + 1.0 / f64::from(1 << 20))
 }
 
-/// Returns the factor that turns a chunk's largest impact into a bound of the chunk's weights.
-pub fn impact_factor(multiplier: f32) -> u32 {
-    // With an integral multiplier the product is the weight itself; others are rounded, to at least 1.
+/// The units that a chunk's largest impact is multiplied by to bound the chunk's weights.
+pub fn impact_step(multiplier: f32) -> f64 {
+    // With an integral multiplier the product is the weight itself; others are rounded.
     let step = f64::from(multiplier);
-    let is_whole = step.fract() == 0.0 && step >= 1.0;
-    let factor = if is_whole { step } else { (step * (1.0 + 1.0 / 1048576.0)).ceil() + 1.0 };
-    factor as u32
+    if step.fract() == 0.0 { step } else { step * (1.0 + 1.0 / f64::from(1 << 20)) }
 }
 
 #[cfg(test)]
@@ -201,6 +198,28 @@ mod tests {
                     assert_eq!(weights.max(), Some(largest), "the shortest document has the largest weight");
                     assert_eq!(Impacts.largest_weight(multiplier, value), Impacts.weigh(multiplier, value, 7));
                 }
+            }
+        }
+    }
+    #[test]
+    fn no_weight_is_above_the_bound_of_its_code() {
+        let multipliers = [1e-6f32, 0.001, 0.0132, 0.5, 1.0, 1.5, 3.0, 7.77, 126.0, 127.4, 128.0, 5000.3, 6e4];
+        for multiplier in multipliers {
+            let scale = CodeScale::new(saturation_step(multiplier));
+            for code in 0..=255u8 {
+                let (weight, bound) = (units(multiplier, f32::from(code) / 255.0), scale.bound(code));
+                assert!(code == 0 && bound == 0 || weight <= bound, "{multiplier} · {code}: {weight} > {bound}");
+                assert!(u64::from(bound) <= scale.largest());
+                // Half a unit more than the weight before rounding, and as much for the parts of each code.
+                let exact = f64::from(multiplier) * f64::from(code) / 255.0 * 65536.0;
+                let slack = if multiplier < 127.0 { 1.0 } else { 256.0 };
+                assert!(f64::from(bound) <= exact * 1.00001 + 1.0 + slack, "{multiplier} · {code}: {bound}");
+            }
+            let scale = CodeScale::new(impact_step(multiplier));
+            for impact in 1..=255u8 {
+                let (weight, bound) = (impact_units(multiplier, impact.into()), scale.bound(impact));
+                assert!(weight <= bound, "{multiplier} · {impact}: {weight} > {bound}");
+                assert!(multiplier.fract() != 0.0 || weight == bound);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! The threads that plan make rows whose addresses are offsets in the list; the thread of the device, which knows where
 //! the pieces of the list lie at that moment, adds their addresses.
 
-use crate::algorithms::weigher::{impact_factor, saturation_factor};
+use crate::algorithms::weigher::{impact_step, saturation_step};
 use crate::device::kernels::{DenseRow, NONE, SparseRow};
 use crate::query::plan::{Plan, PlannedList};
 use lanner_gpu::device::Address;
@@ -192,22 +192,22 @@ fn long_row(row: SparseRow, values: Values, layout: &LongLayout, shared: &[Range
 
 fn dense_row(row: DenseRow, values: Values, layout: &DenseLayout) -> DenseRow {
     let Values { column, bounds_hold } = values;
-    let (chunk_bound, values, value_bits, exceptions, factor) = match column {
+    let (chunk_bound, values, value_bits, exceptions, step) = match column {
         Column::Frequency => (
             layout.chunk_saturation(),
             layout.frequencies(),
             layout.frequency_bits,
             layout.exceptions,
-            saturation_factor(row.multiplier),
+            saturation_step(row.multiplier),
         ),
         Column::Impact => {
             let bits = if layout.has_impacts { 8 } else { 0 };
-            (layout.chunk_impact(), layout.impacts(), bits, 0, impact_factor(row.multiplier))
+            (layout.chunk_impact(), layout.impacts(), bits, 0, impact_step(row.multiplier))
         }
     };
     let offset = |array: usize| Address(array as u64);
     DenseRow {
-        factor: if value_bits > 0 && bounds_hold { factor } else { 0 },
+        factor: if value_bits > 0 && bounds_hold { step.ceil() as u32 } else { 0 },
         window_rank: offset(layout.window_rank()),
         chunk_rank: offset(layout.chunk_rank()),
         chunk_bound: offset(chunk_bound),
