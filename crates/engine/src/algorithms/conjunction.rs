@@ -13,7 +13,7 @@ mod candidates;
 pub use candidates::Candidates;
 
 use super::dense_list::DenseList;
-use super::lanes::{self, CHUNK, CHUNKS, GROUPS, Lanes, WithLanes, bits, lasts_of};
+use super::lanes::{self, CHUNK, CHUNKS, GROUPS, Lanes, MERGED, WithLanes, bits, lasts_of};
 use super::weigher::{Postings, Weigher};
 use super::{Task, Workspace, block_buffers};
 use crate::algorithms::topk::TopK;
@@ -29,8 +29,6 @@ use std::ops::Range;
 /// With at least this many candidates left of a block, its weights are decoded together. Like the other constants here,
 /// measured in decision 17.
 const DECODE_TOGETHER: usize = 8;
-/// More than this many candidates for a block are merged with it; fewer are searched for one by one.
-const MERGED: usize = 16;
 /// At least this many documents of a chunk are scored together, where all lists are dense.
 const SCORE_TOGETHER: u32 = 4;
 
@@ -57,6 +55,7 @@ pub fn cpu<W: Weigher>(task: &Task<'_>, weigher: W, workspace: &mut Workspace) -
         top,
         values: [1; BLOCK],
         are_values_decoded: false,
+        least_weight: 0,
         least_value: 1,
         work: Work::default(),
     };
@@ -197,7 +196,8 @@ struct Conjunction<'a, W> {
     /// The values of the driver's block, if they are decoded.
     values: BlockBuffer,
     are_values_decoded: bool,
-    /// A posting of the driver with a smaller value cannot enter.
+    /// The least weight of the driver that can enter, and a value below which no posting of it weighs that much.
+    least_weight: u32,
     least_value: u32,
     work: Work,
 }
@@ -257,7 +257,10 @@ impl<W: Weigher> Conjunction<'_, W> {
     #[inline(always)]
     fn raise_least_value(&mut self) {
         let least = self.top.threshold_in_order().saturating_sub(self.driver.rest);
-        self.least_value = self.weigher.least_value(self.driver.multiplier, least, self.least_value);
+        if least > self.least_weight {
+            self.least_weight = least;
+            self.least_value = self.weigher.least_value(self.driver.multiplier, least);
+        }
     }
 
     /// Keeps the candidates that all lists have.

@@ -20,6 +20,9 @@ pub const GROUP: usize = 16;
 /// Such groups of a block.
 pub const GROUPS: usize = BLOCK / GROUP;
 
+/// More targets than this are merged with a block; fewer are searched for one by one.
+pub const MERGED: usize = 16;
+
 /// The last number of each group of a block.
 #[inline(always)]
 pub fn lasts_of(numbers: &[u32; BLOCK]) -> [u32; GROUPS] {

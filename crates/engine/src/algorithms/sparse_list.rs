@@ -181,7 +181,7 @@ impl<'a> SparseList<'a> {
     /// The least value whose weight in a document of any length reaches `least`, or a smaller one.
     #[inline(always)]
     pub fn least_value<W: Weigher>(&self, weigher: W, least: u32) -> u32 {
-        weigher.least_value(self.multiplier, least, 1)
+        weigher.least_value(self.multiplier, least)
     }
 
     /// Weighs postings of the decoded block among some positions, and returns the positions of those whose weight is at

@@ -6,9 +6,6 @@ use lanner_index::open::{BlockBuffer, Column, Dense, Index, List};
 use lanner_index::weight::{Norms, ONE, impact_units, saturation, units};
 use std::ops::Range;
 
-/// The least value is looked for up to this one.
-const LARGEST_LEAST_VALUE: u32 = 64;
-
 /// Weighs postings. The multiplier of a list is in the plan.
 pub trait Weigher: Copy {
     /// The column of the values.
@@ -17,18 +14,8 @@ pub trait Weigher: Copy {
     /// Weighs a posting.
     fn weigh(&self, multiplier: f32, value: u32, document: u32) -> u32;
 
-    /// Bounds the weights of a value in any document.
-    fn largest_weight(&self, multiplier: f32, value: u32) -> u32;
-
-    /// Returns a value below which no weight reaches `least`, whatever the document; values below `from` do not.
-    #[inline]
-    fn least_value(&self, multiplier: f32, least: u32, from: u32) -> u32 {
-        let mut value = from;
-        while value < LARGEST_LEAST_VALUE && self.largest_weight(multiplier, value) < least {
-            value += 1;
-        }
-        value
-    }
+    /// Returns a value below which no weight reaches `least`, whatever the document.
+    fn least_value(&self, multiplier: f32, least: u32) -> u32;
 
     /// Bounds the weights of a block.
     #[inline]
@@ -90,9 +77,17 @@ impl Weigher for Frequencies<'_> {
     }
 
     #[inline]
-    fn largest_weight(&self, multiplier: f32, value: u32) -> u32 {
-        // The norm grows with the length, and 0 is the code of the shortest.
-        units(multiplier, saturation(value, self.norms.of(0)))
+    fn least_value(&self, multiplier: f32, least: u32) -> u32 {
+        if least <= 1 {
+            return 1;
+        }
+        // The saturation that a weight needs, solved for the value. The norm grows with the length, and 0 is the code of
+        // the shortest.
+        let saturation = before_rounding(least) / (f64::from(multiplier) * f64::from(ONE));
+        if saturation >= 1.0 {
+            return u32::MAX;
+        }
+        (f64::from(self.norms.of(0)) * saturation / (1.0 - saturation)).ceil().max(1.0) as u32
     }
 
     #[inline]
@@ -138,8 +133,8 @@ impl Weigher for Impacts {
     }
 
     #[inline]
-    fn largest_weight(&self, multiplier: f32, value: u32) -> u32 {
-        impact_units(multiplier, value)
+    fn least_value(&self, multiplier: f32, least: u32) -> u32 {
+        if least <= 1 { 1 } else { (before_rounding(least) / f64::from(multiplier)).ceil().max(1.0) as u32 }
     }
 
     #[inline]
@@ -165,6 +160,13 @@ impl Weigher for Impacts {
     }
 }
 
+/// What the exact product of a weight's factors has at least, if the weight is at least `least`, which is above 1: half a
+/// unit less, and less by one part in 2^20 for the roundings in `f32`.
+#[inline]
+fn before_rounding(least: u32) -> f64 {
+    (f64::from(least) - 0.5) * (1.0 - 1.0 / f64::from(1 << 20))
+}
+
 /// The units that one code of a chunk's largest saturation stands for: its product with the code, rounded up, bounds the
 /// chunk's weights.
 pub fn saturation_step(multiplier: f32) -> f64 {
@@ -185,22 +187,44 @@ mod tests {
     use super::*;
     use lanner_index::weight::Bm25;
 
+    /// Compares the least value with weights, which grow with the value.
+    fn check_least_value(weigher: &impl Weigher, multiplier: f32, least: u32, largest_weight: impl Fn(u32) -> u32) {
+        let found = weigher.least_value(multiplier, least);
+        let case = format!("{multiplier}, {least}: {found}");
+        assert!(found == 1 || largest_weight(found - 1) < least, "{case}");
+        // Not much too low either, but where saturations hardly differ, and where nothing weighs enough.
+        if found < 100 && largest_weight(found) < least && least <= largest_weight(u32::MAX) {
+            assert!(largest_weight(found + 1 + found / 100) >= least, "{case}");
+        }
+    }
+
     #[test]
-    fn no_posting_weighs_more_than_the_largest_weight_of_its_value() {
-        for (k1, b) in [(0.9, 0.4), (1.2, 0.75), (2.0, 1.0), (0.5, 0.0)] {
-            let norms = Bm25 { k1, b }.norms(95.0);
-            let codes: Vec<u8> = (0..=255).collect();
-            let weigher = Frequencies { norms: &norms, length_codes: &codes, block_bounds_hold: true };
-            for multiplier in [1e-4, 0.7, 3.0, 12.5] {
-                for value in [1, 2, 3, 4, 7, 20, 63, 64, 1000, u32::MAX] {
-                    let largest = weigher.largest_weight(multiplier, value);
-                    let weights = (0..256).map(|document| weigher.weigh(multiplier, value, document));
-                    assert_eq!(weights.max(), Some(largest), "the shortest document has the largest weight");
-                    assert_eq!(Impacts.largest_weight(multiplier, value), Impacts.weigh(multiplier, value, 7));
+    fn no_smaller_value_than_the_least_one_weighs_enough() {
+        for multiplier in [1e-4, 0.7, 1.0, 3.0, 12.5] {
+            for (k1, b) in [(0.9, 0.4), (1.2, 0.75), (2.0, 1.0), (0.5, 0.0)] {
+                let norms = Bm25 { k1, b }.norms(95.0);
+                let codes: Vec<u8> = (0..=255).collect();
+                let weigher = Frequencies { norms: &norms, length_codes: &codes, block_bounds_hold: true };
+                let largest_weight = |value| (0..256).map(|document| weigher.weigh(multiplier, value, document)).max();
+                for value in [1, 2, 3, 4, 7, 20, 63, 64, 1000, 1 << 24, u32::MAX] {
+                    let weight = largest_weight(value).unwrap();
+                    for least in [weight.saturating_sub(1), weight, weight + 1] {
+                        check_least_value(&weigher, multiplier, least, |value| largest_weight(value).unwrap());
+                    }
+                }
+                let above_all = (multiplier * ONE as f32) as u32 + 2;
+                assert_eq!(weigher.least_value(multiplier, above_all), u32::MAX);
+                assert_eq!([0, 1].map(|least| weigher.least_value(multiplier, least)), [1, 1]);
+            }
+            for impact in 1..=255 {
+                let weight = Impacts.weigh(multiplier, impact, 7);
+                for least in [weight - 1, weight, weight + 1] {
+                    check_least_value(&Impacts, multiplier, least, |impact| Impacts.weigh(multiplier, impact, 7));
                 }
             }
         }
     }
+
     #[test]
     fn no_weight_is_above_the_bound_of_its_code() {
         let multipliers = [1e-6f32, 0.001, 0.0132, 0.5, 1.0, 1.5, 3.0, 7.77, 126.0, 127.4, 128.0, 5000.3, 6e4];

@@ -242,9 +242,14 @@ macro_rules! methods {
             range: Range<usize>,
         ) -> u128 {
             use $registers::*;
-            let Some(&first) = targets.get(range.clone()).and_then(|targets| targets.first()) else {
-                return 0;
-            };
+            if range.len() <= MERGED {
+                let mut found = 0;
+                for i in range {
+                    found |= u128::from(self.find(numbers, lasts, targets[i]).1) << i;
+                }
+                return found;
+            }
+            let first = targets[range.start];
             // SAFETY: see `x86`.
             let enough = unsafe { eight::at_least(eight::load(lasts.as_ptr().cast()), eight::splat(first as i32)) };
             let mut found = [0; BLOCK / WIDTH];
