@@ -331,10 +331,8 @@ impl<W: Weigher> Conjunction<'_, W> {
     fn driver_values(&mut self, candidates: &Candidates, block: usize, values: &mut BlockBuffer) {
         let origins = &candidates.origins[..candidates.count];
         if candidates.count < DECODE_TOGETHER && !self.are_values_decoded {
-            for (value, &origin) in values.iter_mut().zip(origins) {
-                *value = self.driver.list.value_at(W::COLUMN, block, usize::from(origin));
-            }
-            return;
+            let positions = origins.iter().map(|&origin| usize::from(origin));
+            return self.driver.list.values_at(W::COLUMN, block, positions, values);
         }
         if !self.are_values_decoded {
             self.driver.list.decode_values(W::COLUMN, block, &mut self.values);
