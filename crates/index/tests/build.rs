@@ -31,6 +31,12 @@ fn postings(index: &Index, term: &str, column: Column) -> Vec<(u32, u32)> {
         for index in [0, count / 2, count.saturating_sub(1)].into_iter().filter(|&index| index < count) {
             assert_eq!(list.value_at(column, block, index), weights[index]);
         }
+        // A bitmap has no blocks whose values could be read together.
+        if list.dense().is_none() {
+            let (indexes, mut some) = ((0..count).step_by(3), [0; BLOCK]);
+            list.values_at(column, block, indexes.clone(), &mut some[..indexes.len()]);
+            assert!(indexes.clone().map(|index| weights[index]).eq(some[..indexes.len()].iter().copied()));
+        }
         found.extend(documents[..count].iter().copied().zip(weights));
     }
     found

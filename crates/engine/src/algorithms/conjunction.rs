@@ -2,11 +2,11 @@
 //!
 //! The documents of a block are the candidates; each other list, from rare to frequent, keeps those that it contains.
 //! In a dense list that is a bit test, without a branch. In a sparse one the directory is searched first, so only
-//! blocks that can contain a candidate are decoded; the position inside is found by SIMD comparisons, in constant time.
+//! blocks that can contain a candidate are decoded; many candidates are merged with a block, few are searched for in it.
 //! The remaining candidates are weighed a list at a time, with SIMD, and dropped as soon as they cannot enter. Blocks
-//! of the driver whose bounds are too low for a hit are not decoded, and of the others only documents are candidates
-//! whose value (frequency or impact) is high enough in a document of any length. When all lists are dense, their words are
-//! intersected instead.
+//! of the driver whose bounds are too low for a hit are not decoded. In the others, a posting is a candidate only if its
+//! value (frequency or impact) could reach the threshold in the shortest possible document. When all lists are dense,
+//! their words are intersected instead.
 
 mod candidates;
 
@@ -298,11 +298,7 @@ impl<W: Weigher> Conjunction<'_, W> {
         for (other, positions) in self.others.iter().zip(self.positions.as_chunks::<BLOCK>().0) {
             let Candidates { documents, count, origins, .. } = &*candidates;
             match other.list.dense() {
-                Some(dense) => {
-                    for (value, &document) in values.iter_mut().zip(&documents[..*count]) {
-                        *value = dense.find(document).map_or(1, |rank| dense.value(W::COLUMN, rank));
-                    }
-                }
+                Some(dense) => dense.values_of(W::COLUMN, &documents[..*count], &mut values),
                 None => {
                     let position_of = |origin: &u8| positions[usize::from(*origin) % BLOCK] as usize;
                     let mut values = &mut values[..];

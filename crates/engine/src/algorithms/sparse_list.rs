@@ -178,14 +178,14 @@ impl<'a> SparseList<'a> {
         (self.documents, self.weights)
     }
 
-    /// The least value whose weight in a document of any length reaches `least`, or a smaller one.
+    /// A value below which no weight reaches `least`, whatever the length of the document.
     #[inline(always)]
     pub fn least_value<W: Weigher>(&self, weigher: W, least: u32) -> u32 {
         weigher.least_value(self.multiplier, least)
     }
 
     /// Weighs postings of the decoded block among some positions, and returns the positions of those whose weight is at
-    /// least `least`. Values below `least_value` are too low in a document of any length.
+    /// least `least`. Values below `least_value` weigh less in any document.
     #[inline(always)]
     pub fn weigh_strong<L: Lanes, W: Weigher>(
         &mut self,

@@ -232,6 +232,9 @@ mod tests {
                         let value = self.value(column, rank + i);
                         assert_eq!((weight, list.value_at(column, block, i)), (value, value), "block {block}");
                     }
+                    let (dense, mut values) = (list.dense().unwrap(), [0; BLOCK]);
+                    dense.values_of(column, &documents[..count], &mut values);
+                    assert_eq!(values[..count], weights[..count], "block {block}");
                 }
                 for &document in &documents[..count] {
                     assert!(document <= list.last_document(block));

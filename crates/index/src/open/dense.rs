@@ -112,6 +112,14 @@ impl<'a> Dense<'a> {
         }
     }
 
+    /// Reads the values of some documents; that of a document that is not in the list is 1.
+    #[inline]
+    pub fn values_of(&self, column: Column, documents: &[u32], out: &mut [u32]) {
+        for (value, &document) in out.iter_mut().zip(documents) {
+            *value = self.find(document).map_or(1, |rank| self.value(column, rank));
+        }
+    }
+
     #[inline]
     fn frequency(&self, rank: u32) -> u32 {
         match self.packed_frequency(rank) {

@@ -155,9 +155,7 @@ impl Batch {
             count += (list.dense.word(chunk) >> (document % CHUNK as u32) & 1) as usize;
         }
         let (mut values, mut weights) = ([1; BLOCK], [0; BLOCK]);
-        for (value, &document) in values.iter_mut().zip(&documents[..count.min(BLOCK)]) {
-            *value = list.dense.find(document).map_or(1, |rank| list.dense.value(W::COLUMN, rank));
-        }
+        list.dense.values_of(W::COLUMN, &documents[..count.min(BLOCK)], &mut values);
         weigher.weigh_block(
             lanes,
             list.multiplier,
