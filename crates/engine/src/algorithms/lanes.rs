@@ -21,7 +21,7 @@ pub const GROUP: usize = 16;
 pub const GROUPS: usize = BLOCK / GROUP;
 
 /// More targets than this are merged with a block; fewer are searched for one by one.
-pub const MERGED: usize = 16;
+pub const MERGED: usize = 32;
 
 /// The last number of each group of a block.
 #[inline(always)]
