@@ -101,6 +101,12 @@ impl Gpu {
         self.device.wait(stream)
     }
 
+    /// Waits until a stream has stopped using memory that is about to be freed or written. Where waiting fails, it is tried
+    /// once more: the device may go on, for others. An error means that commands may not have been executed.
+    pub fn finish(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
+        self.device.wait(stream).inspect_err(|_| _ = self.device.wait(stream))
+    }
+
     /// Whether a stream has executed all its commands; see [`Device::is_idle`].
     pub fn is_idle(&self, stream: Stream) -> Result<bool, GpuError> {
         self.device.is_idle(stream)

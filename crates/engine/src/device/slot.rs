@@ -105,7 +105,7 @@ impl Slot {
     /// reports.
     pub fn forget(&mut self, gpu: &Gpu) {
         self.in_flight = None;
-        _ = gpu.wait(self.stream);
+        _ = gpu.finish(self.stream);
         self.unpin();
     }
 
@@ -128,7 +128,7 @@ impl Slot {
                 Ok(())
             }
             Err(failure) => {
-                let failure = context.gpu.wait(self.stream).err().map_or(failure, Failure::Gpu);
+                let failure = context.gpu.finish(self.stream).err().map_or(failure, Failure::Gpu);
                 self.unpin();
                 Err(Box::new(Rejected { failure, request }))
             }

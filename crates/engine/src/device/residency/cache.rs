@@ -415,6 +415,14 @@ impl Cache {
         });
     }
 
+    /// Where the pieces of a list are.
+    #[cfg(test)]
+    pub fn pieces_of(&self, list: &ListKey) -> Vec<(Piece, State)> {
+        self.lists
+            .get(list)
+            .map_or(Vec::new(), |entry| entry.pieces().map(|(piece, item)| (piece, item.state)).collect())
+    }
+
     /// Whether a piece is resident.
     #[cfg(test)]
     fn is_resident(&self, key: &PieceKey) -> bool {

@@ -133,10 +133,7 @@ impl Inner {
 
     fn step(&mut self, gpu: &Gpu) -> Result<bool, GpuError> {
         let published = self.transfer.poll(gpu)?;
-        for it in &published {
-            self.cache.publish(it);
-            self.note(&it.key, true);
-        }
+        self.publish(&published);
         let Inner { cache, segments, .. } = self;
         let evicted = cache.decide(|key, span, most| range_of(segments, key, span, most));
         evicted.iter().for_each(|key| self.note(key, false));
@@ -181,9 +178,17 @@ impl Inner {
         self.drop_free();
     }
 
-    /// Waits for pieces that are being copied.
+    /// Waits for pieces that are being copied. Where that fails, they are not resident; the next call of the device says
+    /// whether it is lost.
     fn finish_transfer(&mut self, gpu: &Gpu) {
-        for it in &self.transfer.finish(gpu) {
+        match self.transfer.finish(gpu) {
+            Ok(moves) => self.publish(&moves),
+            Err((_, moves)) => moves.iter().for_each(|it| self.cache.abandon(it)),
+        }
+    }
+
+    fn publish(&mut self, moves: &[Move]) {
+        for it in moves {
             self.cache.publish(it);
             self.note(&it.key, true);
         }
@@ -269,5 +274,118 @@ impl Inner {
     pub fn file_range(&self, segment: SegmentNumber, span: ListSpan) -> Range<usize> {
         let segment = self.segments[segment.0 as usize].as_ref().expect("a segment that is open");
         file_range(segment.starts, span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Residency;
+    use super::super::entry::{ListKey, State};
+    use super::*;
+    use crate::query::Query;
+    use crate::query::cost::Traffic;
+    use crate::query::planner::Planner;
+    use lanner_gpu::device::{Address, Command, Stream};
+    use lanner_gpu::faulty::{Fault, Faulty};
+    use lanner_gpu::simulator::Simulator;
+    use lanner_index::build::{BuildOptions, Quiet, build};
+    use lanner_index::corpus::{Corpus, CorpusOptions};
+    use lanner_index::open::Index;
+    use tempfile::TempDir;
+
+    const HOLDING: Holding =
+        Holding { uploads_lists: false, keep: Keep::Pieces, cached: usize::MAX, registered: usize::MAX };
+    /// Device memory that lists leave to batches.
+    const RESERVE: u64 = 64 << 10;
+
+    /// A device on which two indexes are open, whose lists are cached. The files of the indexes last as long.
+    struct Two {
+        gpu: Gpu,
+        device: Arc<Faulty>,
+        lists: Arc<DeviceLists>,
+        /// Of each: the index, what is resident of it, and a long list.
+        indexes: [(Arc<Served>, Residency, ListKey, ListSpan); 2],
+        _folders: [TempDir; 2],
+    }
+
+    impl Two {
+        /// The device fails once, at this call.
+        fn new(fails_at: u64) -> Two {
+            let device = Arc::new(Faulty::new(Arc::new(Simulator::new(1)), Fault::Once, fails_at));
+            let gpu = Gpu::new(Arc::clone(&device) as _, 1 << 20);
+            let lists = DeviceLists::new(&HOLDING);
+            let (mut indexes, mut folders) = (Vec::new(), Vec::new());
+            for number in 0..2 {
+                let (folder, index) = index();
+                let span = Planner::new(&index).plan(&Query::new("falcon")).unwrap().lists[0].span;
+                let served = Arc::new(Served::new(index, Arc::default()));
+                let mut residency = Residency::open(&gpu, &served, HOLDING, &lists, RESERVE).unwrap();
+                while residency.step(&gpu, &served.index).unwrap() {}
+                let key = ListKey { segment: SegmentNumber(number), start: span.start };
+                indexes.push((served, residency, key, span));
+                folders.push(folder);
+            }
+            let (indexes, folders) = (indexes.try_into().ok().unwrap(), folders.try_into().unwrap());
+            Two { gpu, device, lists, indexes, _folders: folders }
+        }
+
+        /// A batch visits the list of an index, and begins to copy its pieces.
+        fn visit(&self, index: usize) {
+            let (_, _, key, span) = self.indexes[index];
+            let mut inner = self.lists.lock();
+            let number = inner.cache.begin_batch(1);
+            let traffic = Traffic { directory: 128.0, blocks: 4096.0, ..Traffic::default() };
+            inner.cache.visit_sparse(key, span, &traffic, Address::NULL);
+            inner.cache.end_batch(number);
+            assert!(inner.step(&self.gpu).unwrap() && !inner.transfer.is_idle());
+        }
+
+        /// The pieces of the list of an index that are resident, and whether their bytes are those of the file.
+        fn resident(&self, index: usize) -> (usize, bool) {
+            let (served, _, key, span) = &self.indexes[index];
+            let (segment, mut inner) = (served.index.segment(), self.lists.lock());
+            let residents = inner.cache.pieces_of(key).into_iter().filter_map(|(piece, state)| match state {
+                State::Resident(resident) => Some((range_of_piece(segment, piece, *span, usize::MAX)?, resident)),
+                _ => None,
+            });
+            let residents: Vec<_> = residents.collect();
+            let is_same = |(range, resident): &(Range<usize>, super::super::entry::Resident)| {
+                let copy = self.gpu.pin(range.len()).unwrap();
+                let from = Address(resident.list.0.wrapping_add(range.start as u64));
+                self.gpu.submit(Stream(0), Command::Copy { from, to: copy.address(), bytes: range.len() }).unwrap();
+                self.gpu.wait(Stream(0)).unwrap();
+                copy[..] == segment.bytes_at(*span).unwrap()[range.clone()]
+            };
+            (residents.len(), residents.iter().all(is_same))
+        }
+    }
+
+    fn index() -> (TempDir, Arc<Index>) {
+        let folder = tempfile::tempdir().unwrap();
+        let text = |number: usize| format!("water {}", "falcon ".repeat(number % 3));
+        let documents = (0..5000).map(|number| (number.to_string(), String::new(), text(number)));
+        let corpus = Corpus::from_documents(documents.collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
+        build(folder.path(), corpus, &BuildOptions { dense: false, ..BuildOptions::default() }, &Quiet).unwrap();
+        let index = Arc::new(Index::open(folder.path()).unwrap());
+        (folder, index)
+    }
+
+    #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
+    fn pieces_are_not_resident_if_waiting_for_their_copies_failed() {
+        // While pieces of the second index are being copied, the first one is closed.
+        let forget = |fails_at: u64| {
+            let mut two = Two::new(fails_at);
+            two.visit(1);
+            let waits_at = two.device.calls();
+            let gpu = two.gpu.clone();
+            two.indexes[0].1.forget(&gpu);
+            (waits_at, two)
+        };
+        let (waits_at, two) = forget(u64::MAX);
+        assert_eq!(two.resident(1), (2, true), "directory and blocks");
+        let (_, two) = forget(waits_at);
+        assert!(two.device.has_failed());
+        assert_eq!(two.resident(1), (0, true));
     }
 }

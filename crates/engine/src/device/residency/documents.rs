@@ -86,8 +86,7 @@ fn uploaded(gpu: &Gpu, bytes: &[u8]) -> Result<Memory, GpuError> {
 pub fn upload(gpu: &Gpu, bytes: &[u8], to: Address, padding: usize) -> Result<(), GpuError> {
     let written = gpu.submit(STREAM, Command::Write { from: bytes, to });
     let cleared = gpu.submit(STREAM, Command::Clear { at: to.plus(bytes.len()), bytes: padding });
-    // The memory must stay until the stream has stopped using it, even if a command was refused or waiting failed: the
-    // device may go on, for other indexes.
-    let waited = gpu.wait(STREAM).inspect_err(|_| _ = gpu.wait(STREAM));
-    written.and(cleared).and(waited).map(drop)
+    // Even if a command was refused: the memory is freed then.
+    let finished = gpu.finish(STREAM);
+    written.and(cleared).and(finished).map(drop)
 }
