@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 12;
 /// Memory for pieces, which an `O` names.
 #[derive(Debug)]
 pub struct Arena<O> {
-    /// The bytes of each allocation; 0 once it is given back.
+    /// The bytes of each allocation.
     extents: Vec<usize>,
     /// All regions of all extents, without gaps between those of an extent.
     regions: BTreeMap<Start, Region<O>>,
@@ -170,20 +170,6 @@ impl<O: Clone> Arena<O> {
         self.add_free(place.start, place.bytes);
     }
 
-    /// Gives back the extents that are free as a whole; returns which.
-    pub fn drop_free(&mut self) -> Vec<usize> {
-        let is_free = |&extent: &usize| {
-            let (bytes, start) = (self.extents[extent], Start { extent, byte: 0 });
-            bytes > 0 && self.free.contains(&(bytes, start))
-        };
-        let dropped: Vec<usize> = (0..self.extents.len()).filter(is_free).collect();
-        for &extent in &dropped {
-            self.remove_free(Start { extent, byte: 0 });
-            self.extents[extent] = 0;
-        }
-        dropped
-    }
-
     /// Holds a part of a free region.
     fn carve(&mut self, place: Place) {
         let (&start, region) = self.regions.range(..=place.start).next_back().expect("a place is in an extent");
@@ -335,6 +321,6 @@ mod tests {
         let held = arena.take(8 * ALIGNMENT).unwrap();
         assert_eq!((0..20).find_map(|_| arena.cheapest(1, f32::INFINITY, worth)), None, "all is held");
         arena.free(held);
-        assert_eq!((arena.used(), arena.drop_free(), arena.bytes()), (0, vec![0], 0));
+        assert_eq!((arena.used(), arena.bytes()), (0, 8 * ALIGNMENT));
     }
 }

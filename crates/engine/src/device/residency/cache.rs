@@ -144,7 +144,7 @@ impl Cache {
         }
     }
 
-    /// Adds device memory, which the caller keeps until [`Cache::drop_free`] returns its number.
+    /// Adds device memory, which the caller keeps until [`Cache::clear`].
     pub fn add_memory(&mut self, address: Address, bytes: usize) {
         self.arena.add(bytes);
         self.extents.push(address);
@@ -154,11 +154,6 @@ impl Cache {
                 item.state = State::Absent;
             }
         }
-    }
-
-    /// The numbers of the extents of memory that hold nothing, and are not used any more.
-    pub fn drop_free(&mut self) -> Vec<usize> {
-        self.arena.drop_free()
     }
 
     /// The bytes of device memory that it has.
@@ -383,10 +378,11 @@ impl Cache {
         !self.in_flight.is_empty()
     }
 
-    /// Forgets all lists, so that all memory is free. No batch is in flight, and nothing is being copied.
+    /// Forgets all lists and all memory. No batch is in flight, and nothing is being copied.
     pub fn clear(&mut self) {
-        let segments: BTreeSet<SegmentNumber> = self.lists.keys().map(|key| key.segment).collect();
-        segments.into_iter().for_each(|segment| self.forget(segment));
+        let Cache { keep, plans, next_batch, report, .. } = *self;
+        let report = CacheReport { by_piece: Default::default(), ..report };
+        *self = Cache { plans, next_batch, report, ..Cache::new(keep) };
     }
 
     /// Forgets an index. None of its batches is in flight.
@@ -623,8 +619,13 @@ mod tests {
         cache.end_batch(number);
         cache.decide(range_of);
         cache.forget(SegmentNumber(0));
-        assert_eq!((cache.report().resident_bytes, cache.is_settled(), cache.drop_free()), (0, true, vec![0]));
-        assert_eq!(cache.report().by_piece, [0; Piece::ALL.len()]);
+        assert_eq!((cache.report().resident_bytes, cache.is_settled()), (0, true));
+        assert_eq!((cache.report().by_piece, cache.memory()), ([0; Piece::ALL.len()], BYTES));
+        visit_times(&mut cache, 1, 3);
+        let before = cache.report();
+        cache.clear();
+        let after = CacheReport { memory_bytes: 0, resident_bytes: 0, by_piece: Default::default(), ..before };
+        assert_eq!((cache.report(), cache.memory()), (after, 0), "what it did is not forgotten");
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub struct Inner {
     pub cache: Cache,
     /// The most memory that the cache gets.
     most: usize,
-    /// The extents of the cache's memory; `None` once they are given back.
-    memory: Vec<Option<Memory>>,
+    /// The extents of the cache's memory.
+    memory: Vec<Memory>,
     /// By the numbers of segments.
     segments: Vec<Option<CachedSegment>>,
     pub transfer: Transfer,
@@ -110,7 +110,7 @@ impl Inner {
         match gpu.allocate(bytes as usize + PADDING) {
             Ok(memory) => {
                 self.cache.add_memory(memory.address(), bytes as usize);
-                self.memory.push(Some(memory));
+                self.memory.push(memory);
                 Ok(())
             }
             // Without a cache, lists are read in host memory.
@@ -124,10 +124,7 @@ impl Inner {
             return false;
         }
         self.most = self.cache.memory() / 2;
-        self.finish_transfer(gpu);
-        self.cache.clear();
-        self.segments.iter().flatten().for_each(|segment| segment.served.list_map.clear());
-        self.drop_free();
+        self.give_back(gpu);
         true
     }
 
@@ -171,11 +168,25 @@ impl Inner {
         }
     }
 
+    /// Forgets an index, none of whose batches is in flight. Its memory is for the pieces of others, whose batches may still
+    /// read what was evicted there; the last one gives it back.
     pub fn forget(&mut self, gpu: &Gpu, number: SegmentNumber) {
         self.finish_transfer(gpu);
         self.cache.forget(number);
-        self.segments[number.0 as usize] = None;
-        self.drop_free();
+        if let Some(segment) = self.segments[number.0 as usize].take() {
+            segment.served.list_map.clear();
+        }
+        if self.segments.iter().all(Option::is_none) {
+            self.give_back(gpu);
+        }
+    }
+
+    /// Gives back all memory. No batch reads it.
+    fn give_back(&mut self, gpu: &Gpu) {
+        self.finish_transfer(gpu);
+        self.cache.clear();
+        self.segments.iter().flatten().for_each(|segment| segment.served.list_map.clear());
+        self.memory.clear();
     }
 
     /// Waits for pieces that are being copied. Where that fails, they are not resident; the next call of the device says
@@ -192,10 +203,6 @@ impl Inner {
             self.cache.publish(it);
             self.note(&it.key, true);
         }
-    }
-
-    fn drop_free(&mut self) {
-        self.cache.drop_free().into_iter().for_each(|extent| self.memory[extent] = None);
     }
 }
 
@@ -284,6 +291,7 @@ mod tests {
     use super::*;
     use crate::query::Query;
     use crate::query::cost::Traffic;
+    use crate::query::plan::Plan;
     use crate::query::planner::Planner;
     use lanner_gpu::device::{Address, Command, Stream};
     use lanner_gpu::faulty::{Fault, Faulty};
@@ -329,6 +337,10 @@ mod tests {
             Two { gpu, device, lists, indexes, _folders: folders }
         }
 
+        fn plan(&self, index: usize) -> Plan {
+            Planner::new(&self.indexes[index].0.index).plan(&Query::new("falcon")).unwrap()
+        }
+
         /// A batch visits the list of an index, and begins to copy its pieces.
         fn visit(&self, index: usize) {
             let (_, _, key, span) = self.indexes[index];
@@ -372,6 +384,25 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(simulator), ignore = "needs the simulator")]
+    fn memory_that_a_batch_of_another_index_may_read_is_not_freed() {
+        let mut two = Two::new(u64::MAX);
+        let (gpu, left) = (two.gpu.clone(), two.gpu.left());
+        // It may read a piece that has been evicted since for one of the index that is forgotten.
+        let number = two.lists.lock().cache.begin_batch(1);
+        two.indexes[0].1.forget(&gpu);
+        assert_eq!(gpu.left(), left);
+        two.lists.lock().cache.end_batch(number);
+        two.visit(1);
+        assert!(two.indexes[1].0.list_map.missing_share(&two.plan(1)) == 1.0);
+        while two.lists.step(&gpu).unwrap() {}
+        assert!(two.indexes[1].0.list_map.missing_share(&two.plan(1)) < 0.5);
+        two.indexes[1].1.forget(&gpu);
+        assert!(gpu.left() > left, "nobody has pieces");
+        assert_eq!(two.indexes[1].0.list_map.missing_share(&two.plan(1)), 1.0, "none is resident");
+    }
+
+    #[test]
+    #[cfg_attr(not(simulator), ignore = "needs the simulator")]
     fn pieces_are_not_resident_if_waiting_for_their_copies_failed() {
         // While pieces of the second index are being copied, the first one is closed.
         let forget = |fails_at: u64| {
@@ -387,5 +418,9 @@ mod tests {
         let (_, two) = forget(waits_at);
         assert!(two.device.has_failed());
         assert_eq!(two.resident(1), (0, true));
+        // They come again, to memory that nothing else is copied to.
+        two.visit(1);
+        while two.lists.step(&two.gpu).unwrap() {}
+        assert_eq!(two.resident(1), (2, true));
     }
 }

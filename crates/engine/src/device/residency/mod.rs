@@ -111,6 +111,8 @@ impl Residency {
                 Lists::Cached { segment, host, device: Arc::clone(device) }
             }
         };
+        // A device that failed may have left something.
+        served.list_map.clear();
         served.list_map.set_partial(matches!(lists, Lists::Cached { .. }));
         let filters = RefCell::new(Filters::new(index.documents(), reserve / FILTERS_SHARE));
         Ok(Residency { documents, filters, lists })
