@@ -37,9 +37,20 @@ impl Gpu {
         self.device.properties()
     }
 
+    /// The bytes that are allocated.
+    pub fn used(&self) -> u64 {
+        self.budget.used.load(Ordering::Relaxed)
+    }
+
     /// The bytes that may still be allocated.
     pub fn left(&self) -> u64 {
-        self.budget.bytes.saturating_sub(self.budget.used.load(Ordering::Relaxed))
+        self.budget.bytes.saturating_sub(self.used())
+    }
+
+    /// An error unless this many bytes may still be allocated, in whatever parts.
+    pub fn check_left(&self, asked: u64) -> Result<(), GpuError> {
+        let (left, budget) = (self.left(), self.budget.bytes);
+        if asked <= left { Ok(()) } else { Err(GpuError::OverBudget { asked, left, budget }) }
     }
 
     /// Allocates device memory.

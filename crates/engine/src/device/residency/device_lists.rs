@@ -29,7 +29,7 @@ pub struct DeviceLists {
 
 pub struct Inner {
     pub cache: Cache,
-    /// The most memory that the cache gets.
+    /// The most memory that the cache is to have.
     most: usize,
     /// The extents of the cache's memory.
     memory: Vec<Memory>,
@@ -80,10 +80,20 @@ impl DeviceLists {
         self.lock().grow(gpu, reserve)
     }
 
-    /// Gives back all memory, and takes half of it at most from now on: it is needed for a batch. Returns whether there
-    /// was any, and no batch was reading it.
-    pub fn shrink(&self, gpu: &Gpu) -> bool {
-        self.lock().shrink(gpu)
+    /// Gives all memory back for something that lacks this many bytes and cannot do without, if that is enough and no batch
+    /// reads it; returns whether it did. [`DeviceLists::grow`] takes what is left then.
+    pub fn give_way(&self, gpu: &Gpu, bytes: u64) -> bool {
+        let mut inner = self.lock();
+        let gives_way = inner.cache.memory() as u64 >= bytes.max(1) && !inner.cache.is_read();
+        if gives_way {
+            inner.give_back(gpu);
+        }
+        gives_way
+    }
+
+    /// The device memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.lock().memory.iter().map(|memory| memory.bytes() as u64).sum()
     }
 
     /// Whether no piece is wanted, waits to be copied, or is being copied.
@@ -117,15 +127,6 @@ impl Inner {
             Err(error) if error.is_out_of_memory() => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    fn shrink(&mut self, gpu: &Gpu) -> bool {
-        if self.cache.memory() == 0 || self.cache.is_read() {
-            return false;
-        }
-        self.most = self.cache.memory() / 2;
-        self.give_back(gpu);
-        true
     }
 
     fn step(&mut self, gpu: &Gpu) -> Result<bool, GpuError> {
@@ -286,8 +287,8 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Residency;
     use super::super::entry::{ListKey, State};
+    use super::super::{Reserve, Residency};
     use super::*;
     use crate::query::Query;
     use crate::query::cost::Traffic;
@@ -304,7 +305,7 @@ mod tests {
     const HOLDING: Holding =
         Holding { uploads_lists: false, keep: Keep::Pieces, cached: usize::MAX, registered: usize::MAX };
     /// Device memory that lists leave to batches.
-    const RESERVE: u64 = 64 << 10;
+    const RESERVE: Reserve = Reserve { bytes: 64 << 10, unused: 64 << 10 };
 
     /// A device on which two indexes are open, whose lists are cached. The files of the indexes last as long.
     struct Two {
@@ -333,6 +334,7 @@ mod tests {
                 indexes.push((served, residency, key, span));
                 folders.push(folder);
             }
+            lists.grow(&gpu, RESERVE.unused).unwrap();
             let (indexes, folders) = (indexes.try_into().ok().unwrap(), folders.try_into().unwrap());
             Two { gpu, device, lists, indexes, _folders: folders }
         }
@@ -355,7 +357,7 @@ mod tests {
         /// The pieces of the list of an index that are resident, and whether their bytes are those of the file.
         fn resident(&self, index: usize) -> (usize, bool) {
             let (served, _, key, span) = &self.indexes[index];
-            let (segment, mut inner) = (served.index.segment(), self.lists.lock());
+            let (segment, inner) = (served.index.segment(), self.lists.lock());
             let residents = inner.cache.pieces_of(key).into_iter().filter_map(|(piece, state)| match state {
                 State::Resident(resident) => Some((range_of_piece(segment, piece, *span, usize::MAX)?, resident)),
                 _ => None,

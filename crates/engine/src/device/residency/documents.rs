@@ -45,6 +45,12 @@ impl DocumentData {
         Ok(DocumentData { length_codes, norms, ranks })
     }
 
+    /// The device memory that they take.
+    pub fn bytes(&self) -> u64 {
+        let ranks = if let Ranks::Resident(memory) = &self.ranks { memory.bytes() } else { 0 };
+        (self.length_codes.bytes() + self.norms.bytes() + ranks) as u64
+    }
+
     /// Whether kernels cannot read the static ranks of the index.
     pub fn lacks_ranks(&self) -> bool {
         matches!(self.ranks, Ranks::Unreadable)

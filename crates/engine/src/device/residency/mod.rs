@@ -70,6 +70,14 @@ pub struct Holding {
     pub registered: usize,
 }
 
+/// Device memory that lists leave to the buffers of batches.
+#[derive(Clone, Copy, Debug)]
+pub struct Reserve {
+    pub bytes: u64,
+    /// What buffers have not taken yet.
+    pub unused: u64,
+}
+
 /// What is resident of an index on a device.
 pub struct Residency {
     pub documents: DocumentData,
@@ -85,17 +93,18 @@ enum Lists {
 
 impl Residency {
     /// Uploads lengths, norms and static ranks, and finds a way to hold the lists: as a whole if they fit in the budget
-    /// with `reserve` bytes to spare. The lists themselves come with [`Residency::step`].
+    /// beside the reserve. The lists themselves come with [`Residency::step`], and pieces of them once `device`
+    /// has memory.
     pub fn open(
         gpu: &Gpu,
         served: &Arc<Served>,
         holding: Holding,
         device: &Arc<DeviceLists>,
-        reserve: u64,
+        reserve: Reserve,
     ) -> Result<Residency, GpuError> {
         let index = &served.index;
         let mut documents = DocumentData::open(gpu, index)?;
-        let fits = Whole::needed(index).saturating_add(reserve) <= gpu.left();
+        let fits = Whole::needed(index).saturating_add(reserve.unused) <= gpu.left();
         let lists = match holding {
             Holding { uploads_lists: true, .. } => Lists::Uploaded,
             Holding { keep: Keep::All, .. } if fits => Lists::Whole(Whole::new(gpu, index)?),
@@ -107,15 +116,25 @@ impl Residency {
                     let address = lock(&host).read_at_once(gpu, bytes)?;
                     address.into_iter().for_each(|address| documents.read_ranks_at(address));
                 }
-                device.grow(gpu, reserve)?;
                 Lists::Cached { segment, host, device: Arc::clone(device) }
             }
         };
         // A device that failed may have left something.
         served.list_map.clear();
         served.list_map.set_partial(matches!(lists, Lists::Cached { .. }));
-        let filters = RefCell::new(Filters::new(index.documents(), reserve / FILTERS_SHARE));
+        let filters = RefCell::new(Filters::new(index.documents(), reserve.bytes / FILTERS_SHARE));
         Ok(Residency { documents, filters, lists })
+    }
+
+    /// Whether pieces of lists are cached.
+    pub fn is_cached(&self) -> bool {
+        matches!(self.lists, Lists::Cached { .. })
+    }
+
+    /// The device memory that it takes, without the cache's and without filters.
+    pub fn bytes(&self) -> u64 {
+        let lists = if let Lists::Whole(whole) = &self.lists { whole.bytes() } else { 0 };
+        self.documents.bytes() + lists
     }
 
     /// Loads or registers some more lists; returns whether there were any left.

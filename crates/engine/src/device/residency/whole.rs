@@ -33,6 +33,11 @@ impl Whole {
         Ok(Whole { memory, loaded: [0; 2], bytes })
     }
 
+    /// The device memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.memory.iter().map(|memory| memory.bytes() as u64).sum()
+    }
+
     /// Uploads some more bytes, and waits for them; returns whether there were any left.
     pub fn step(&mut self, gpu: &Gpu, index: &Index) -> Result<bool, GpuError> {
         let Some(section) = (0..2).find(|&section| self.loaded[section] < self.bytes[section]) else {
