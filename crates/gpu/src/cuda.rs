@@ -10,10 +10,11 @@
 
 mod graph;
 mod module;
+mod pages;
 mod registry;
 mod result;
 
-use crate::device::{Address, Allocation, Command, Device, PAGE, Properties, STREAMS, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, Properties, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
@@ -175,8 +176,7 @@ impl Cuda {
     /// Copies by a batch of one: a batched copy can guarantee that its source has been consumed on return. A plain
     /// asynchronous copy reads pinned memory later, and for other memory NVIDIA guarantees nothing.
     /// The driver may refuse a copy that reads during the call from memory that is registered, as by another engine with
-    /// the same mapping. Then it is an ordinary copy, which is waited for. What is registered only in part is halved, down
-    /// to a page.
+    /// the same mapping. Then it is an ordinary copy, which is waited for. What is registered only in part is divided.
     fn write(&self, stream: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
         let mut result = Cuda::start_write(stream, from, to);
         if result == CUresult::CUDA_SUCCESS || is_fault(result) {
@@ -189,11 +189,10 @@ impl Cuda {
                 result = sys::cuStreamSynchronize(stream.handle);
             }
         }
-        if result == CUresult::CUDA_SUCCESS || is_fault(result) || from.len() <= PAGE {
+        let middle = pages::divide(from.as_ptr() as usize, from.len());
+        let Some(middle) = middle.filter(|_| result != CUresult::CUDA_SUCCESS && !is_fault(result)) else {
             return self.check(result, Request::Other("a copy to it"));
-        }
-        let start = from.as_ptr() as usize;
-        let middle = ((start + from.len() / 2).next_multiple_of(PAGE) - start).min(from.len() - 1);
+        };
         let (first, second) = from.split_at(middle);
         self.write(stream, first, to)?;
         self.write(stream, second, to.plus(middle))
