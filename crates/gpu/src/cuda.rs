@@ -24,7 +24,7 @@ use registry::Registry;
 use result::{Request, is_fault, refusal};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null, null_mut};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The CUDA version of the committed PTX, as the driver numbers versions, and the first driver that supports it.
@@ -43,7 +43,8 @@ pub struct Cuda {
     properties: Properties,
     /// Declared, and so dropped, before the context, which must outlive their graphs.
     streams: [StreamState; STREAMS],
-    context: Context,
+    /// Shared with the registry, if it has registered host memory.
+    context: Arc<Context>,
     loaded: Mutex<Loaded>,
     /// Why the device was lost: the error of every call from then on.
     lost: OnceLock<GpuError>,
@@ -58,6 +59,11 @@ unsafe impl Sync for Cuda {}
 /// A context, with everything created in it: streams, events, modules, memory.
 #[derive(Debug)]
 struct Context(sys::CUcontext);
+
+// SAFETY: a handle; as for `Cuda`.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
 
 impl Drop for Context {
     fn drop(&mut self) {
@@ -98,7 +104,7 @@ impl Cuda {
         let properties = properties_of(device, &version)?;
         let mut context = null_mut();
         opened(unsafe { sys::cuCtxCreate_v4(&mut context, null_mut(), 0, device) })?;
-        let context = Context(context);
+        let context = Arc::new(Context(context));
         let mut streams = [null_mut(); STREAMS];
         for stream in &mut streams {
             opened(unsafe { sys::cuStreamCreate(stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32) })?;
@@ -268,8 +274,8 @@ impl Cuda {
 }
 
 /// What is registered in this process.
-fn registry() -> &'static Mutex<Registry> {
-    static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
+fn registry() -> &'static Mutex<Registry<Arc<Context>>> {
+    static REGISTRY: OnceLock<Mutex<Registry<Arc<Context>>>> = OnceLock::new();
     REGISTRY.get_or_init(Mutex::default)
 }
 
@@ -330,16 +336,22 @@ impl Device for Cuda {
             let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
             return Err(refused(found));
         }
-        registry.add(host.as_ptr() as usize, bytes, Address(address));
+        registry.add(host.as_ptr() as usize, bytes, Address(address), Arc::clone(&self.context));
         Ok(Address(address))
     }
 
     fn unregister(&self, host: NonNull<u8>) {
         let mut registry = lock(registry());
-        // A lost device lets go of it with its context.
-        if registry.end(host.as_ptr() as usize) && self.make_current().is_ok() {
-            // SAFETY: registered before, and its last user says that nothing uses it any more.
-            let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
+        let Some(context) = registry.end(host.as_ptr() as usize) else {
+            return;
+        };
+        // In the context that has registered it, which may be another device's that is closed. A lost device lets go of it
+        // with its context.
+        // SAFETY: the context lives; the last user of the memory says that nothing uses it any more.
+        unsafe {
+            if sys::cuCtxSetCurrent(context.0) == CUresult::CUDA_SUCCESS {
+                let _ = sys::cuMemHostUnregister(host.as_ptr().cast());
+            }
         }
     }
 
