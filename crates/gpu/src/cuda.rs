@@ -105,6 +105,10 @@ impl Cuda {
         let mut context = null_mut();
         opened(unsafe { sys::cuCtxCreate_v4(&mut context, null_mut(), 0, device) })?;
         let context = Arc::new(Context(context));
+        // Beside what the context takes.
+        let (mut free, mut memory) = (0, 0);
+        opened(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut memory) })?;
+        let properties = Properties { free: free as u64, ..properties };
         let mut streams = [null_mut(); STREAMS];
         for stream in &mut streams {
             opened(unsafe { sys::cuStreamCreate(stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32) })?;
@@ -423,6 +427,7 @@ fn properties_of(device: sys::CUdevice, version: &str) -> Result<Properties, Gpu
     Ok(Properties {
         name: format!("{name}, with a driver for CUDA {version}"),
         memory: memory as u64,
+        free: memory as u64,
         multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
         shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
         is_simulated: false,

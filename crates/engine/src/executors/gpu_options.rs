@@ -58,7 +58,7 @@ impl GpuOptions {
         cfg!(simulator).then(|| GpuOptions::new(Box::new(|| Ok(Arc::new(Simulator::new(SEED))))))
     }
 
-    /// Limits the device memory that is used, in bytes; the default is all of it. If an index does not fit, its lists stay
+    /// Limits the device memory that is used, in bytes; the default is all that is free. If an index does not fit, its lists stay
     /// in host memory, where the GPU reads them, and the parts that are read most are kept in device memory.
     pub fn memory(self, bytes: u64) -> GpuOptions {
         GpuOptions { memory: Some(bytes), ..self }

@@ -209,6 +209,11 @@ impl OpenDevice {
         self.sessions.iter_mut().map(Session::take_refusals)
     }
 
+    /// Why lists got less memory than their budget has, if they did, and it was not taken before.
+    pub fn take_shortage(&mut self) -> Option<GpuError> {
+        self.lists.take_shortage()
+    }
+
     /// Answers a plan step by step. No batch is in flight. If memory runs out, all other memory is for this plan.
     fn answer_in_steps(&mut self, number: usize, job: Job) -> Result<(), GpuError> {
         let mut freed = Freed::default();

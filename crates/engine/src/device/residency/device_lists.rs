@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const ROUND: usize = 16 << 20;
 /// Less device memory than this is no cache.
 const LEAST_MEMORY: u64 = 1 << 10;
+/// How often the memory that is asked for is halved where the device has less than its budget: others may use it, too.
+const MOST_HALVINGS: u32 = 6;
 
 /// The lists of all indexes on a device that are not resident as a whole: one cache in one budget of memory.
 pub struct DeviceLists {
@@ -36,6 +38,9 @@ pub struct Inner {
     /// By the numbers of segments.
     segments: Vec<Option<CachedSegment>>,
     pub transfer: Transfer,
+    /// Why lists got less memory than the budget has, until it is reported, which is done once.
+    shortage: Option<GpuError>,
+    has_lacked: bool,
 }
 
 /// An index whose lists are cached.
@@ -68,7 +73,9 @@ impl DeviceLists {
     pub fn new(holding: &Holding) -> Arc<DeviceLists> {
         let (memory, segments, transfer) = (Vec::new(), Vec::new(), Transfer::default());
         let (cache, most) = (Cache::new(holding.keep), if holding.keep == Keep::Nothing { 0 } else { holding.cached });
-        Arc::new(DeviceLists { inner: Mutex::new(Inner { cache, most, memory, segments, transfer }) })
+        let (shortage, has_lacked) = (None, false);
+        let inner = Inner { cache, most, memory, segments, transfer, shortage, has_lacked };
+        Arc::new(DeviceLists { inner: Mutex::new(inner) })
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -96,6 +103,11 @@ impl DeviceLists {
         self.lock().memory.iter().map(|memory| memory.bytes() as u64).sum()
     }
 
+    /// Why lists got less memory than the budget has, if they did, and it was not taken before.
+    pub fn take_shortage(&self) -> Option<GpuError> {
+        self.lock().shortage.take()
+    }
+
     /// Whether no piece is wanted, waits to be copied, or is being copied.
     pub fn is_settled(&self) -> bool {
         let inner = self.lock();
@@ -114,18 +126,25 @@ impl Inner {
         let lists: u64 = self.segments.iter().flatten().map(|segment| Whole::needed(&segment.served.index)).sum();
         let free = gpu.left().saturating_sub(reserve + PADDING as u64);
         let bytes = lists.min(self.most as u64).saturating_sub(self.cache.memory() as u64).min(free);
-        if bytes < LEAST_MEMORY {
-            return Ok(());
-        }
-        match gpu.allocate(bytes as usize + PADDING) {
-            Ok(memory) => {
-                self.cache.add_memory(memory.address(), bytes as usize);
-                self.memory.push(memory);
-                Ok(())
+        for bytes in (0..=MOST_HALVINGS).map(|halvings| bytes >> halvings).take_while(|&bytes| bytes >= LEAST_MEMORY) {
+            match gpu.allocate(bytes as usize + PADDING) {
+                Ok(memory) => {
+                    self.cache.add_memory(memory.address(), bytes as usize);
+                    self.memory.push(memory);
+                    break;
+                }
+                // Without a cache, lists are read in host memory.
+                Err(error) if error.is_out_of_memory() => self.lacks(error),
+                Err(error) => return Err(error),
             }
-            // Without a cache, lists are read in host memory.
-            Err(error) if error.is_out_of_memory() => Ok(()),
-            Err(error) => Err(error),
+        }
+        Ok(())
+    }
+
+    /// Notes that the device has less memory than its budget.
+    pub fn lacks(&mut self, error: GpuError) {
+        if !std::mem::replace(&mut self.has_lacked, true) {
+            self.shortage = Some(error);
         }
     }
 
@@ -382,6 +401,20 @@ mod tests {
         build(folder.path(), corpus, &BuildOptions { dense: false, ..BuildOptions::default() }, &Quiet).unwrap();
         let index = Arc::new(Index::open(folder.path()).unwrap());
         (folder, index)
+    }
+
+    #[test]
+    fn where_the_device_has_less_memory_than_its_budget_the_cache_is_smaller() {
+        let bytes = |fails_at: u64| {
+            let two = Two::new(fails_at);
+            let is_reported = two.lists.take_shortage().is_some();
+            assert!(two.lists.take_shortage().is_none());
+            (two.device.calls(), two.lists.bytes() - PADDING as u64, is_reported)
+        };
+        let (calls, all, is_reported) = bytes(u64::MAX);
+        assert!(!is_reported && all > 0);
+        // The last call allocates it.
+        assert_eq!(bytes(calls - 1), (calls + 1, all / 2, true));
     }
 
     #[test]

@@ -105,11 +105,16 @@ impl Residency {
         let index = &served.index;
         let mut documents = DocumentData::open(gpu, index)?;
         let fits = Whole::needed(index).saturating_add(reserve.unused) <= gpu.left();
-        let lists = match holding {
-            Holding { uploads_lists: true, .. } => Lists::Uploaded,
-            Holding { keep: Keep::All, .. } if fits => Lists::Whole(Whole::new(gpu, index)?),
-            Holding { registered, .. } => {
-                let (segment, host) = device.lock().add(served, registered, documents.lacks_ranks());
+        let whole = (holding.keep == Keep::All && fits && !holding.uploads_lists).then(|| Whole::new(gpu, index));
+        let lists = match whole {
+            _ if holding.uploads_lists => Lists::Uploaded,
+            Some(Ok(whole)) => Lists::Whole(whole),
+            Some(Err(error)) if !error.is_out_of_memory() => return Err(error),
+            whole => {
+                let mut inner = device.lock();
+                // The device has less than the budget.
+                whole.and_then(Result::err).into_iter().for_each(|error| inner.lacks(error));
+                let (segment, host) = inner.add(served, holding.registered, documents.lacks_ranks());
                 if documents.lacks_ranks() {
                     // At once, so that it is known from here on who adds them: 3 ms for each 16 million documents.
                     let bytes = index.segment().section_range(Section::Ranks);
