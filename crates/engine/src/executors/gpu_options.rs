@@ -64,7 +64,7 @@ impl GpuOptions {
         GpuOptions { memory: Some(bytes), ..self }
     }
 
-    /// Limits the host memory that the GPU may read lists in, in bytes for each index: these pages of the index cannot be
+    /// Limits the host memory that the GPU may read lists in, in bytes for all indexes: these pages of the files cannot be
     /// swapped out. Other lists are copied through pinned memory with the queries that need them. The default is half of
     /// the memory of the machine.
     pub fn registered(self, bytes: u64) -> GpuOptions {

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Keep, Move};
 use super::entry::{PieceKey, SegmentNumber};
-use super::host::HostLists;
+use super::host::{HostLists, Registrable};
 use super::piece::Piece;
 use super::transfer::{Source, Transfer};
 use super::whole::Whole;
@@ -38,6 +38,7 @@ pub struct Inner {
     /// By the numbers of segments.
     segments: Vec<Option<CachedSegment>>,
     pub transfer: Transfer,
+    pub registrable: Arc<Registrable>,
     /// Why lists got less memory than the budget has, until it is reported, which is done once.
     shortage: Option<GpuError>,
     has_lacked: bool,
@@ -73,8 +74,9 @@ impl DeviceLists {
     pub fn new(holding: &Holding) -> Arc<DeviceLists> {
         let (memory, segments, transfer) = (Vec::new(), Vec::new(), Transfer::default());
         let (cache, most) = (Cache::new(holding.keep), if holding.keep == Keep::Nothing { 0 } else { holding.cached });
+        let registrable = Arc::new(Registrable::new(holding.registered));
         let (shortage, has_lacked) = (None, false);
-        let inner = Inner { cache, most, memory, segments, transfer, shortage, has_lacked };
+        let inner = Inner { cache, most, memory, segments, transfer, registrable, shortage, has_lacked };
         Arc::new(DeviceLists { inner: Mutex::new(inner) })
     }
 
@@ -281,16 +283,11 @@ pub fn lock(host: &Mutex<HostLists>) -> MutexGuard<'_, HostLists> {
 
 impl Inner {
     /// Adds an index. One that shares its file with another shares what is registered.
-    pub fn add(
-        &mut self,
-        served: &Arc<Served>,
-        registered: usize,
-        reads_ranks: bool,
-    ) -> (SegmentNumber, Arc<Mutex<HostLists>>) {
+    pub fn add(&mut self, served: &Arc<Served>, reads_ranks: bool) -> (SegmentNumber, Arc<Mutex<HostLists>>) {
         let index = &served.index;
         let same = self.segments.iter().flatten().find(|segment| Arc::ptr_eq(&segment.served.index, index));
         let host = same.map(|segment| Arc::clone(&segment.host));
-        let host = host.unwrap_or_else(|| Arc::new(Mutex::new(HostLists::new(index, registered, reads_ranks))));
+        let host = host.unwrap_or_else(|| Arc::new(Mutex::new(HostLists::new(index, &self.registrable, reads_ranks))));
         let section = |section| index.segment().section_range(section).start;
         let starts = [Section::LongLists, Section::ShortLists].map(section);
         let number = SegmentNumber(self.segments.len() as u32);

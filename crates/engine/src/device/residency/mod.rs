@@ -46,7 +46,6 @@ use host::HostLists;
 use lanner_gpu::device::Address;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
-use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index, ListSpan};
 pub use report::ResidencyReport;
 use std::cell::RefCell;
@@ -57,6 +56,10 @@ use whole::Whole;
 pub const PADDING: usize = 4096;
 /// Filters take at most this share of the device memory that lists leave to batches: 128 MiB, or less on small devices.
 const FILTERS_SHARE: u64 = 4;
+/// Beside cached pieces of lists, static ranks are resident if they take at most this share of the device memory that is
+/// left: queries read more of lists, which get the rest.
+const RANKS_SHARE: u64 = 8;
+
 /// How the lists of indexes are held.
 #[derive(Clone, Copy, Debug)]
 pub struct Holding {
@@ -66,7 +69,7 @@ pub struct Holding {
     pub keep: Keep,
     /// The most bytes of device memory for pieces of lists.
     pub cached: usize,
-    /// The most bytes of host memory that are registered for an index.
+    /// The most bytes of host memory that are registered for all indexes of a device.
     pub registered: usize,
 }
 
@@ -86,8 +89,16 @@ pub struct Residency {
 }
 
 enum Lists {
-    Whole(Whole),
-    Cached { segment: SegmentNumber, host: Arc<Mutex<HostLists>>, device: Arc<DeviceLists> },
+    Whole {
+        whole: Whole,
+        /// Static ranks that do not fit beside the lists, in host memory.
+        _ranks: Option<HostLists>,
+    },
+    Cached {
+        segment: SegmentNumber,
+        host: Arc<Mutex<HostLists>>,
+        device: Arc<DeviceLists>,
+    },
     Uploaded,
 }
 
@@ -107,21 +118,26 @@ impl Residency {
         let fits = Whole::needed(index).saturating_add(reserve.unused) <= gpu.left();
         let whole = (holding.keep == Keep::All && fits && !holding.uploads_lists).then(|| Whole::new(gpu, index));
         let lists = match whole {
-            _ if holding.uploads_lists => Lists::Uploaded,
-            Some(Ok(whole)) => Lists::Whole(whole),
             Some(Err(error)) if !error.is_out_of_memory() => return Err(error),
+            Some(Ok(whole)) => {
+                documents.upload_ranks(gpu, index, gpu.left().saturating_sub(reserve.unused))?;
+                let mut ranks = documents.lacks_ranks().then(|| HostLists::of_ranks(index, &device.lock().registrable));
+                ranks.as_mut().map_or(Ok(()), |ranks| documents.read_ranks(gpu, index, ranks))?;
+                Lists::Whole { whole, _ranks: ranks }
+            }
             whole => {
-                let mut inner = device.lock();
-                // The device has less than the budget.
-                whole.and_then(Result::err).into_iter().for_each(|error| inner.lacks(error));
-                let (segment, host) = inner.add(served, holding.registered, documents.lacks_ranks());
-                if documents.lacks_ranks() {
-                    // At once, so that it is known from here on who adds them: 3 ms for each 16 million documents.
-                    let bytes = index.segment().section_range(Section::Ranks);
-                    let address = lock(&host).read_at_once(gpu, bytes)?;
-                    address.into_iter().for_each(|address| documents.read_ranks_at(address));
+                documents.upload_ranks(gpu, index, gpu.left() / RANKS_SHARE)?;
+                match holding.uploads_lists {
+                    true => Lists::Uploaded,
+                    false => {
+                        let mut inner = device.lock();
+                        // The device has less than the budget.
+                        whole.and_then(Result::err).into_iter().for_each(|error| inner.lacks(error));
+                        let (segment, host) = inner.add(served, documents.lacks_ranks());
+                        documents.read_ranks(gpu, index, &mut lock(&host))?;
+                        Lists::Cached { segment, host, device: Arc::clone(device) }
+                    }
                 }
-                Lists::Cached { segment, host, device: Arc::clone(device) }
             }
         };
         // A device that failed may have left something.
@@ -138,14 +154,14 @@ impl Residency {
 
     /// The device memory that it takes, without the cache's and without filters.
     pub fn bytes(&self) -> u64 {
-        let lists = if let Lists::Whole(whole) = &self.lists { whole.bytes() } else { 0 };
+        let lists = if let Lists::Whole { whole, .. } = &self.lists { whole.bytes() } else { 0 };
         self.documents.bytes() + lists
     }
 
     /// Loads or registers some more lists; returns whether there were any left.
     pub fn step(&mut self, gpu: &Gpu, index: &Index) -> Result<bool, GpuError> {
         match &mut self.lists {
-            Lists::Whole(whole) => whole.step(gpu, index),
+            Lists::Whole { whole, .. } => whole.step(gpu, index),
             Lists::Cached { host, .. } => lock(host).step(gpu),
             Lists::Uploaded => Ok(false),
         }
@@ -154,7 +170,7 @@ impl Residency {
     /// Whether nothing is left to load or to copy.
     pub fn is_loaded(&self) -> bool {
         match &self.lists {
-            Lists::Whole(whole) => whole.is_loaded(),
+            Lists::Whole { whole, .. } => whole.is_loaded(),
             Lists::Cached { host, device, .. } => {
                 let is_registered = lock(host).is_done();
                 is_registered && device.is_settled()
@@ -166,7 +182,7 @@ impl Residency {
     /// Whether lists have to be uploaded with the batches that read them, all or some. What is not loaded yet counts.
     pub fn uploads_lists(&self) -> bool {
         match &self.lists {
-            Lists::Whole(whole) => !whole.is_loaded(),
+            Lists::Whole { whole, .. } => !whole.is_loaded(),
             Lists::Cached { host, .. } => !lock(host).has_all(),
             Lists::Uploaded => true,
         }
@@ -175,7 +191,7 @@ impl Residency {
     /// Whether a list has to be uploaded with the batch that reads it. One of which all pieces are cached does not.
     pub fn uploads(&self, span: ListSpan) -> bool {
         match &self.lists {
-            Lists::Whole(whole) => whole.list(span).is_none(),
+            Lists::Whole { whole, .. } => whole.list(span).is_none(),
             Lists::Cached { segment, host, device } => {
                 let inner = device.lock();
                 lock(host).list(inner.file_range(*segment, span)).is_none()
@@ -187,7 +203,7 @@ impl Residency {
     /// The address of a list that is resident as a whole.
     pub fn list(&self, span: ListSpan) -> Option<Address> {
         match &self.lists {
-            Lists::Whole(whole) => whole.list(span),
+            Lists::Whole { whole, .. } => whole.list(span),
             Lists::Cached { .. } | Lists::Uploaded => None,
         }
     }
@@ -195,7 +211,7 @@ impl Residency {
     /// Gives rows of a batch of `plans` plans, which read a column, the addresses of their lists.
     pub fn placing(&self, plans: usize, column: Column) -> Placing<'_> {
         let lists = match &self.lists {
-            Lists::Whole(whole) => PlacingLists::Whole(whole),
+            Lists::Whole { whole, .. } => PlacingLists::Whole(whole),
             Lists::Uploaded => PlacingLists::Uploaded,
             Lists::Cached { segment, host, device } => {
                 let mut inner = device.lock();
@@ -211,7 +227,7 @@ impl Residency {
         let list_bytes = Whole::needed(index) - 2 * PADDING as u64;
         match &self.lists {
             Lists::Uploaded => ResidencyReport { list_bytes, is_settled: true, ..ResidencyReport::default() },
-            Lists::Whole(whole) => ResidencyReport {
+            Lists::Whole { whole, .. } => ResidencyReport {
                 list_bytes,
                 resident_bytes: whole.loaded(),
                 memory_bytes: list_bytes,
@@ -296,5 +312,33 @@ impl Placing<'_> {
             PlacingLists::Cached { pin, .. } => pin,
             PlacingLists::Whole(_) | PlacingLists::Uploaded => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanner_gpu::simulator::Simulator;
+    use lanner_index::format::segment::Section;
+
+    #[test]
+    fn static_ranks_that_do_not_fit_beside_resident_lists_are_read_in_host_memory() {
+        let (_folder, index) = host::tests::index();
+        let ranks = index.segment().section(Section::Ranks);
+        let all = Whole::needed(&index) + ranks.len() as u64 + index.documents() as u64 + 64 * 1024;
+        let holding = Holding { uploads_lists: false, keep: Keep::All, cached: usize::MAX, registered: usize::MAX };
+        let open = |memory: u64, holding: Holding| {
+            let gpu = Gpu::new(Arc::new(Simulator::new(1)), memory);
+            let reserve = Reserve { bytes: 48 * 1024, unused: 48 * 1024 };
+            let served = Arc::new(Served::new(Arc::clone(&index), Arc::default()));
+            Residency::open(&gpu, &served, holding, &DeviceLists::new(&holding), reserve).unwrap()
+        };
+        let in_file = Address(ranks.as_ptr() as u64);
+        let resident = open(all, holding);
+        assert!(!resident.is_cached() && ![Address::NULL, in_file].contains(&resident.documents.ranks()));
+        let little = open(all - ranks.len() as u64, holding);
+        assert!(!little.is_cached() && little.documents.ranks() == in_file);
+        let unregistered = open(all - ranks.len() as u64, Holding { registered: 0, ..holding });
+        assert!(!unregistered.is_cached() && unregistered.documents.lacks_ranks());
     }
 }
