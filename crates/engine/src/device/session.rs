@@ -325,7 +325,7 @@ impl Session {
                     costs.observe(modelled, route, time);
                 }
                 [_] => {}
-                jobs => costs.observe_batch(jobs.iter().map(Job::modelled), jobs[0].route(), time),
+                jobs => costs.observe_batch(jobs.iter().map(|job| (job.modelled(), job.route())), time),
             }
         };
         let next_stage = slots[slot].collect(&Context { gpu, residency, index, place: *place }, observe)?;
