@@ -146,7 +146,7 @@ impl Session {
     /// Tells other threads where lists lie.
     fn tell(&self) {
         let Session { served, residency, .. } = self;
-        served.uploads_lists.store(residency.uploads_lists(), Ordering::Relaxed);
+        served.note_readable(residency.readable(&served.index));
         served.lacks_ranks.store(residency.documents.lacks_ranks(), Ordering::Relaxed);
         *served.residency.lock().unwrap_or_else(PoisonError::into_inner) = residency.report(&served.index);
     }

@@ -124,6 +124,11 @@ impl DeviceLists {
 }
 
 impl Inner {
+    /// The bytes of the lists of all indexes.
+    pub fn list_bytes(&self) -> u64 {
+        self.segments.iter().flatten().map(|segment| Whole::list_bytes(&segment.served.index)).sum()
+    }
+
     fn grow(&mut self, gpu: &Gpu, reserve: u64) -> Result<(), GpuError> {
         let lists: u64 = self.segments.iter().flatten().map(|segment| Whole::needed(&segment.served.index)).sum();
         let free = gpu.left().saturating_sub(reserve + PADDING as u64);
@@ -425,12 +430,12 @@ mod tests {
         assert_eq!(gpu.left(), left);
         two.lists.lock().cache.end_batch(number);
         two.visit(1);
-        assert!(two.indexes[1].0.list_map.missing_share(&two.plan(1)) == 1.0);
+        assert!(two.indexes[1].0.missing_share(&two.plan(1)) == 1.0);
         while two.lists.step(&gpu).unwrap() {}
-        assert!(two.indexes[1].0.list_map.missing_share(&two.plan(1)) < 0.5);
+        assert!(two.indexes[1].0.missing_share(&two.plan(1)) < 0.5);
         two.indexes[1].1.forget(&gpu);
         assert!(gpu.left() > left, "nobody has pieces");
-        assert_eq!(two.indexes[1].0.list_map.missing_share(&two.plan(1)), 1.0, "none is resident");
+        assert_eq!(two.indexes[1].0.missing_share(&two.plan(1)), 1.0, "none is resident");
     }
 
     #[test]

@@ -188,6 +188,15 @@ impl HostLists {
         self.bytes_at(bytes.start..bytes.end + PADDING)
     }
 
+    /// How many bytes of long and of short lists kernels can read, from the first on.
+    pub fn readable(&self, index: &Index) -> [usize; 2] {
+        [Section::LongLists, Section::ShortLists].map(|section| {
+            let start = index.segment().section_range(section).start;
+            let pages = self.registered.iter().find(|pages| pages.contains(&start));
+            pages.map_or(0, |pages| (pages.end - start).saturating_sub(PADDING))
+        })
+    }
+
     /// The bytes that are registered.
     pub fn bytes(&self) -> u64 {
         self.registered.iter().map(|pages| pages.len() as u64).sum()
@@ -235,10 +244,13 @@ pub mod tests {
         let (_folder, index) = index();
         let mut lists = host(&index, usize::MAX, false);
         let range = index.segment().section_range(Section::LongLists);
-        assert_eq!(lists.list(range.start..range.start + 16), None);
+        assert_eq!((lists.list(range.start..range.start + 16), lists.readable(&index)), (None, [0; 2]));
         while lists.step(&gpu()).unwrap() {}
         let first = index.segment().section(Section::LongLists).as_ptr() as u64;
         assert_eq!(lists.list(range.start..range.start + 16), Some(Address(first)));
+        let readable = lists.readable(&index)[0];
+        assert!(lists.list(range.start..range.start + readable).is_some());
+        assert_eq!(lists.list(range.start..range.start + readable + 1), None);
         let end = index.segment().file().len();
         assert_eq!(lists.list(end - 16..end), None, "not where a decoder could read beyond the pages");
     }

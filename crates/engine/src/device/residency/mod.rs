@@ -188,7 +188,16 @@ impl Residency {
         }
     }
 
-    /// Whether a list has to be uploaded with the batch that reads it. One of which all pieces are cached does not.
+    /// How many bytes of long and of short lists kernels can read where they are, from the first on.
+    pub fn readable(&self, index: &Index) -> [usize; 2] {
+        match &self.lists {
+            Lists::Whole { whole, .. } => whole.loaded_bytes(),
+            Lists::Cached { host, .. } => lock(host).readable(index),
+            Lists::Uploaded => [0; 2],
+        }
+    }
+
+    /// Whether a list has to be uploaded with the batch that reads it, unless all of it is cached.
     pub fn uploads(&self, span: ListSpan) -> bool {
         match &self.lists {
             Lists::Whole { whole, .. } => whole.list(span).is_none(),
@@ -224,14 +233,17 @@ impl Residency {
     }
 
     pub fn report(&self, index: &Index) -> ResidencyReport {
-        let list_bytes = Whole::needed(index) - 2 * PADDING as u64;
+        let (list_bytes, uploads_lists) = (Whole::list_bytes(index), self.uploads_lists());
         match &self.lists {
-            Lists::Uploaded => ResidencyReport { list_bytes, is_settled: true, ..ResidencyReport::default() },
+            Lists::Uploaded => {
+                ResidencyReport { list_bytes, uploads_lists, is_settled: true, ..ResidencyReport::default() }
+            }
             Lists::Whole { whole, .. } => ResidencyReport {
                 list_bytes,
                 resident_bytes: whole.loaded(),
                 memory_bytes: list_bytes,
                 is_whole: true,
+                uploads_lists,
                 is_settled: whole.is_loaded(),
                 ..ResidencyReport::default()
             },
@@ -239,11 +251,12 @@ impl Residency {
                 let (inner, host) = (device.lock(), lock(host));
                 let cache = inner.cache.report();
                 ResidencyReport {
-                    list_bytes,
+                    list_bytes: inner.list_bytes(),
                     resident_bytes: cache.resident_bytes,
                     memory_bytes: cache.memory_bytes,
                     registered_bytes: host.bytes(),
                     is_whole: false,
+                    uploads_lists,
                     is_settled: host.is_done() && inner.cache.is_settled() && inner.transfer.is_idle(),
                     cache,
                 }
