@@ -152,8 +152,7 @@ impl Division {
 
 impl Batch {
     /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. `filters` has those of
-    /// all jobs. Lists that are not
-    /// resident get addresses from 0 on until [`Batch::place_upload`].
+    /// all jobs. Lists that are uploaded get addresses from 0 on until [`Batch::place_upload`].
     ///
     /// Reuses the memory of an earlier batch: allocating here would contend with callers that free this thread's
     /// memory.

@@ -3,16 +3,17 @@
 //!
 //! **What a piece is worth.** Every visit of a list adds the bytes that the plan is predicted to read of each of its
 //! pieces (`query/cost/traffic.rs`), times what a byte of such a piece costs (`piece.rs`): that is what crosses the bus
-//! while the piece is in host memory. The sum is the piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`] plans: frequencies as in TinyLFU, without its reset
-//! and without sketches, because a list that is visited has an entry here anyway. What a resident piece is worth is its
-//! heat, halved again for each [`IDLE_HALF_LIFE`] plans since its last visit: what was hot until a while ago gives way.
+//! while the piece is in host memory. The sum is the piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`]
+//! plans: frequencies as in TinyLFU, without its reset and without sketches, because a list that is visited has an entry
+//! here anyway. What a resident piece is worth is its heat, halved again for each [`IDLE_HALF_LIFE`] plans since its last
+//! visit: what was hot until a while ago gives way.
 //!
 //! **Admission.** Directories and bounds of chunks are wanted with their first visit, and everything is while plenty of
 //! memory is free. Later, other pieces are wanted with the second visit, since most lists of a log are visited once and
-//! copying them would take the bus as long as reading them. While there is free memory, what is wanted is admitted. Later it has to be worth more than the pieces in its place (`arena.rs`), by
-//! a factor of [`ADVANTAGE`], which keeps equals from replacing each other. Most visits of pieces that are not resident do
-//! not get as far: after a piece was not admitted, those that are worth less for their length are not wanted either, for
-//! a while.
+//! copying them would take the bus as long as reading them. While there is free memory, what is wanted is admitted. Later
+//! it has to be worth more than the pieces whose memory it would get (`arena.rs`), by a factor of [`ADVANTAGE`], which keeps
+//! equals from replacing each other. Most visits of pieces that are not resident do not get as far: after a piece was not
+//! admitted, those that are worth less for their length are not wanted either, for a while.
 //!
 //! **What a batch names stays.** A batch is numbered when its rows get addresses. A piece that is evicted is named by no
 //! later batch, and its memory is written only after all earlier ones have ended. A piece that is copied is named by
