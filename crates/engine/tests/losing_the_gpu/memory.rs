@@ -74,6 +74,28 @@ fn lists_that_do_not_fit_are_read_in_host_memory_or_travel_with_each_batch() {
     assert!(little > LARGE_LIST_BYTES && from_host == 0, "{little} and {from_host} bytes");
 }
 
+/// However its stages are launched, an AND+OR reports what was read for those that ran.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_stage_that_does_not_run_reads_nothing() {
+    let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
+    let queries = [Mode::And, Mode::Or, Mode::AndOr].map(|mode| query("large small", mode).k(150));
+    let questions = Questions::new(large_texts(), Some(CodecName::Raw), &queries);
+    for small_batches in [SmallBatches::SingleQueries, SmallBatches::Graph] {
+        let run = questions.engine(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+        let run = run.with(|options| options.keep(Keep::Nothing).small_batches(small_batches));
+        run.engine().connect().unwrap();
+        let read = |plan: usize| {
+            let answers = run.engine().run(&questions.plans[plan..=plan]).unwrap();
+            assert_eq!((&answers[0].hits, by_device(&answers)), (&questions.expected[plan], 1));
+            answers[0].work.bytes_from_host
+        };
+        let [and, or, both] = [0, 1, 2].map(read);
+        assert!(and > LARGE_LIST_BYTES && or > LARGE_LIST_BYTES, "{and} and {or}");
+        assert!(both.abs_diff(and) <= and / 8, "{both}: the AND has enough hits");
+    }
+}
+
 /// Two batches fit in memory at once: otherwise all memory would be freed and allocated again for each of them.
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]

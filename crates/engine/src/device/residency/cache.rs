@@ -186,6 +186,11 @@ impl Cache {
         self.in_flight.remove(&number);
     }
 
+    /// A batch reads a short list, which is never resident.
+    pub fn visit_short(&mut self, traffic: &Traffic) {
+        self.report.bytes_across_bus += f64::from(traffic.sum());
+    }
+
     /// Where the pieces of a sparse list are now: those that are not resident, in the list at `host`. Counts the visit.
     pub fn visit_sparse(
         &mut self,

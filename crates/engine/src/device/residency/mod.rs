@@ -217,8 +217,9 @@ impl Residency {
         }
     }
 
-    /// Gives rows of a batch of `plans` plans, which read a column, the addresses of their lists.
-    pub fn placing(&self, plans: usize, column: Column) -> Placing<'_> {
+    /// Gives rows of a batch of `plans` plans, which read a column, the addresses of their lists. Only `reads` of the traffic
+    /// of these is the batch's: it may run some of the stages of a plan.
+    pub fn placing(&self, plans: usize, column: Column, reads: f32) -> Placing<'_> {
         let lists = match &self.lists {
             Lists::Whole { whole, .. } => PlacingLists::Whole(whole),
             Lists::Uploaded => PlacingLists::Uploaded,
@@ -229,7 +230,7 @@ impl Residency {
                 PlacingLists::Cached { segment: *segment, host: lock(host), inner, pin }
             }
         };
-        Placing { lists, column }
+        Placing { lists, column, reads }
     }
 
     pub fn report(&self, index: &Index) -> ResidencyReport {
@@ -277,6 +278,7 @@ impl Residency {
 pub struct Placing<'a> {
     lists: PlacingLists<'a>,
     column: Column,
+    reads: f32,
 }
 
 enum PlacingLists<'a> {
@@ -294,7 +296,9 @@ impl Placing<'_> {
             PlacingLists::Uploaded => None,
             PlacingLists::Cached { segment, host, inner, .. } => {
                 let on_host = host.list(inner.file_range(*segment, *span));
+                let traffic = &traffic.times(self.reads);
                 if !span.is_long {
+                    inner.cache.visit_short(traffic);
                     return Some((row.placed(SparsePlacement::whole(on_host?)), traffic.sum()));
                 }
                 let key = ListKey { segment: *segment, start: span.start };
@@ -312,7 +316,7 @@ impl Placing<'_> {
             PlacingLists::Cached { segment, host, inner, .. } => {
                 let on_host = host.list(inner.file_range(*segment, *span));
                 let key = ListKey { segment: *segment, start: span.start };
-                let address = on_host.unwrap_or(Address::NULL);
+                let (address, traffic) = (on_host.unwrap_or(Address::NULL), &traffic.times(self.reads));
                 let visited = inner.cache.visit_dense(key, *span, self.column, traffic, address);
                 (on_host.is_some() || visited.is_resident).then(|| (row.placed(visited.placement), visited.bytes))
             }
