@@ -19,7 +19,7 @@
 //! later batch, and its memory is written only after all earlier ones have ended. A piece that is copied is named by
 //! batches from when the copy has ended.
 
-use super::arena::{Arena, Place};
+use super::arena::{Arena, Region};
 use super::entry::{Aging, Entry, Item, Items, ListKey, Lists, PieceKey, Resident, SegmentNumber, State};
 use super::piece::Piece;
 use super::report::CacheReport;
@@ -74,7 +74,7 @@ pub struct Move {
     pub span: ListSpan,
     /// The bytes of the list.
     pub range: Range<usize>,
-    pub place: Place,
+    pub region: Region,
     /// No batch with a smaller number may be in flight when the copy begins.
     after: u64,
 }
@@ -283,15 +283,15 @@ impl Cache {
                     if let Some(item) = self.item_mut(&key) {
                         item.bytes = range.len() as u32;
                     }
-                    let place = self.arena.take(range.len()).or_else(|| {
+                    let region = self.arena.take(range.len()).or_else(|| {
                         looked_for += 1;
                         let may_evict = looked_for <= MOST_EVICTING;
                         may_evict.then(|| self.make_space(&key, range.len(), &mut evicted)).flatten()
                     });
-                    match place {
-                        Some(place) => {
+                    match region {
+                        Some(region) => {
                             // Free memory may have been in use a moment ago.
-                            self.waiting.push(Move { key, span, range, place, after: self.evicted_before });
+                            self.waiting.push(Move { key, span, range, region, after: self.evicted_before });
                             State::Coming
                         }
                         None => State::Absent,
@@ -316,7 +316,7 @@ impl Cache {
     }
 
     /// Evicts pieces that are worth less than a new one, if there are any whose memory is enough for it.
-    fn make_space(&mut self, key: &PieceKey, bytes: usize, evicted: &mut Vec<PieceKey>) -> Option<Place> {
+    fn make_space(&mut self, key: &PieceKey, bytes: usize, evicted: &mut Vec<PieceKey>) -> Option<Region> {
         let heat = self.heat(key);
         let Cache { arena, lists, idle_aging, plans, .. } = self;
         let now = epoch_of(*plans);
@@ -325,7 +325,7 @@ impl Cache {
             self.bar = self.bar.max(heat / bytes as f32);
             return None;
         };
-        arena.evict(eviction.place);
+        arena.evict(eviction.region);
         self.evicted_before = self.next_batch;
         self.report.evictions += eviction.pieces.len() as u64;
         for (list, piece) in &eviction.pieces {
@@ -335,7 +335,7 @@ impl Cache {
             }
         }
         evicted.extend(eviction.pieces);
-        Some(eviction.place)
+        Some(eviction.region)
     }
 
     /// The moves whose memory no batch in flight reads, of at most this many bytes unless the first has more.
@@ -354,28 +354,28 @@ impl Cache {
     }
 
     /// Where a piece is copied to.
-    pub fn address(&self, place: &Place) -> Address {
-        self.extents[place.start.extent].plus(place.start.byte)
+    pub fn address(&self, region: &Region) -> Address {
+        self.extents[region.start.extent].plus(region.start.byte)
     }
 
     /// A piece was copied: batches from now on read it in device memory.
     pub fn publish(&mut self, it: &Move) {
-        let list = Address(self.address(&it.place).0.wrapping_sub(it.range.start as u64));
+        let list = Address(self.address(&it.region).0.wrapping_sub(it.range.start as u64));
         let has_end = it.range.end >= it.span.bytes();
         let split = if has_end || it.key.1 != Piece::Blocks { u32::MAX } else { (it.range.len() / UNIT) as u32 };
         let Some(item) = self.item_mut(&it.key) else {
-            return self.arena.free(it.place);
+            return self.arena.free(it.region);
         };
-        item.state = State::Resident(Resident { place: it.place, list, split });
+        item.state = State::Resident(Resident { region: it.region, list, split });
         self.report.by_piece[it.key.1 as usize] += it.range.len() as u64;
-        self.arena.own(it.place, it.key);
+        self.arena.own(it.region, it.key);
         self.report.admitted += 1;
         self.report.copied_bytes += it.range.len() as u64;
     }
 
     /// A piece was not copied.
     pub fn abandon(&mut self, it: &Move) {
-        self.arena.free(it.place);
+        self.arena.free(it.region);
         self.set_state(&it.key, State::Absent);
     }
 
@@ -399,7 +399,7 @@ impl Cache {
             if !is_kept {
                 for (piece, item) in entry.pieces() {
                     if let State::Resident(resident) = item.state {
-                        arena.free(resident.place);
+                        arena.free(resident.region);
                         report.by_piece[piece as usize] -= u64::from(item.bytes);
                     }
                 }
@@ -411,7 +411,7 @@ impl Cache {
         waiting.retain(|it| {
             let is_kept = it.key.0.segment != segment;
             if !is_kept {
-                arena.free(it.place);
+                arena.free(it.region);
             }
             is_kept
         });

@@ -176,7 +176,7 @@ impl Inner {
         let Inner { cache, segments, transfer, .. } = self;
         let places = |it: &Move| {
             let segment = segments[it.key.0.segment.0 as usize].as_ref().expect("lists of a segment that is open");
-            (segment.source(it.span, it.range.clone()), cache.address(&it.place))
+            (segment.source(it.span, it.range.clone()), cache.address(&it.region))
         };
         match transfer.start(gpu, moves, places) {
             Ok(()) => Ok(()),
