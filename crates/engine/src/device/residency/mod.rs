@@ -92,7 +92,7 @@ enum Lists {
     Whole {
         whole: Whole,
         /// Static ranks that do not fit beside the lists, in host memory.
-        _ranks: Option<HostLists>,
+        _ranks: Option<Box<HostLists>>,
     },
     Cached {
         segment: SegmentNumber,
@@ -123,7 +123,7 @@ impl Residency {
                 documents.upload_ranks(gpu, index, gpu.left().saturating_sub(reserve.unused))?;
                 let mut ranks = documents.lacks_ranks().then(|| HostLists::of_ranks(index, &device.lock().registrable));
                 ranks.as_mut().map_or(Ok(()), |ranks| documents.read_ranks(gpu, index, ranks))?;
-                Lists::Whole { whole, _ranks: ranks }
+                Lists::Whole { whole, _ranks: ranks.map(Box::new) }
             }
             whole => {
                 documents.upload_ranks(gpu, index, gpu.left() / RANKS_SHARE)?;
