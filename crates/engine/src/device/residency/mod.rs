@@ -120,16 +120,18 @@ impl Residency {
         let lists = match whole {
             Some(Err(error)) if !error.is_out_of_memory() => return Err(error),
             Some(Ok(whole)) => {
-                documents.upload_ranks(gpu, index, gpu.left().saturating_sub(reserve.unused))?;
+                let spare = gpu.left().saturating_sub(reserve.unused);
+                unless_out_of_memory(documents.upload_ranks(gpu, index, spare))?;
                 let mut ranks = documents.lacks_ranks().then(|| HostLists::of_ranks(index, &device.lock().registrable));
                 ranks.as_mut().map_or(Ok(()), |ranks| documents.read_ranks(gpu, index, ranks))?;
                 Lists::Whole { whole, _ranks: ranks.map(Box::new) }
             }
             whole => {
-                documents.upload_ranks(gpu, index, gpu.left() / RANKS_SHARE)?;
+                let ranks = documents.upload_ranks(gpu, index, gpu.left() / RANKS_SHARE);
                 match holding.uploads_lists {
-                    true => Lists::Uploaded,
+                    true => ranks.map(|()| Lists::Uploaded)?,
                     false => {
+                        unless_out_of_memory(ranks)?;
                         let mut inner = device.lock();
                         // The device has less than the budget.
                         whole.and_then(Result::err).into_iter().for_each(|error| inner.lacks(error));
@@ -272,6 +274,11 @@ impl Residency {
         }
         self.lists = Lists::Uploaded;
     }
+}
+
+/// What is not uploaded for lack of memory is read in host memory.
+fn unless_out_of_memory(uploaded: Result<(), GpuError>) -> Result<(), GpuError> {
+    uploaded.or_else(|error| if error.is_out_of_memory() { Ok(()) } else { Err(error) })
 }
 
 /// Gives the rows of a batch their addresses.
