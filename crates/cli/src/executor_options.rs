@@ -19,10 +19,10 @@ pub struct ExecutorOptions {
     #[arg(long, value_name = "NAME")]
     policy: Option<Policy>,
     /// The GPU memory that may be used, such as 8GiB; of an index that does not fit, the GPU keeps what is read most and
-    /// reads the rest in host memory [default: all]
+    /// reads the rest in host memory [default: all that is free]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     gpu_memory: Option<usize>,
-    /// The host memory in which the GPU may read lists, such as 16GiB: these pages of the index stay in memory. Lists
+    /// The host memory in which the GPU may read lists, such as 16GiB: these pages of indexes stay in memory. Lists
     /// beyond it are copied for each query that needs them [default: half of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     gpu_host_memory: Option<usize>,

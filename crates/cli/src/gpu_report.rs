@@ -15,6 +15,8 @@ pub struct GpuReport {
     /// `resident`: all lists in device memory; `cached`: those that are read most, the others in host memory;
     /// `uploaded`: lists travel with the queries that read them.
     lists: &'static str,
+    /// Whether lists that are not resident are uploaded, all or some, since the GPU cannot read them in host memory.
+    uploads: bool,
     /// Device memory for lists.
     memory_bytes: u64,
     /// Host memory in which the GPU reads lists.
@@ -59,6 +61,7 @@ impl GpuReport {
         Ok(GpuReport {
             device: engine.device_name().unwrap_or_default(),
             lists: state(&report),
+            uploads: report.uploads_lists,
             memory_bytes: report.memory_bytes,
             host_bytes: report.registered_bytes,
             pieces,
@@ -92,7 +95,8 @@ impl GpuReport {
             let (hits, host) = (100.0 * hit_rate, bytes(*host_bytes_per_query as u64));
             writeln!(
                 out,
-                "\nAfter {} queries: {hits:.1}% of what they read was on the GPU; about {host} a query came from host memory",
+                "\nAfter {} queries: {hits:.1}% of the pieces that they read were on the GPU; about {host} a query came from host \
+                 memory",
                 count(*answered)
             )?;
             writeln!(out, "{} pieces of lists were copied to the GPU, {} evicted", count(*copied), count(*evicted))?;
@@ -101,9 +105,13 @@ impl GpuReport {
     }
 
     fn explained(&self) -> &'static str {
-        match self.lists {
-            "resident" => "all in device memory",
-            "cached" => "those that are read most in device memory, the others read in host memory",
+        match (self.lists, self.uploads, self.host_bytes) {
+            ("resident", ..) => "all in device memory",
+            ("cached", false, _) => "those that are read most in device memory, the others read in host memory",
+            ("cached", true, 0) => "those that are read most in device memory, the others uploaded with each query",
+            ("cached", true, _) => {
+                "those that are read most in device memory, the others read in host memory or uploaded"
+            }
             _ => "uploaded with the queries that read them",
         }
     }

@@ -129,8 +129,8 @@ impl QueryLog<'_> {
         let (hits, host) = (100.0 * report.cache.hit_rate(), report.cache.bytes_across_bus / answered as f64);
         let [resident, all] = [report.resident_bytes, report.list_bytes].map(bytes);
         format!(
-            "\n{resident} of {all} of lists on the GPU; {hits:.1}% of what was read was there, about {} a query came \
-             from host memory; {} pieces evicted",
+            "\n{resident} of {all} of lists on the GPU; {hits:.1}% of the pieces that were read were there, about {} a \
+             query came from host memory; {} pieces evicted",
             bytes(host as u64),
             count(report.cache.evictions)
         )

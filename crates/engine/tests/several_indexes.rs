@@ -1,6 +1,6 @@
 //! Several indexes that share an engine: its threads, its queue, its cache, and one device with one memory budget.
 
-use lanner::internals::executors::{Cpu, Executor};
+use lanner::internals::executors::{Cpu, Executor, Keep};
 use lanner::internals::query::answer::Scored;
 use lanner::{Answer, Engine, GpuOptions, Index, Mode, Policy, Query, SearchError};
 use lanner_gpu::device::Device;
@@ -184,6 +184,55 @@ fn the_memory_of_an_index_that_is_dropped_is_free_for_another() {
     assert_eq!(bytes_from_host(&first), 0);
     drop(first);
     wait_until("its lists become resident", || bytes_from_host(&second) == 0);
+}
+
+/// Each new generation of an index is opened beside the one before.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn pieces_of_lists_make_space_for_the_lengths_of_another_index() {
+    let generations: Vec<_> = (0..3).map(|_| index(300_000, [2, 3, 5, 7])).collect();
+    // The lengths of two generations fit, and some of their lists.
+    let options = GpuOptions::simulator().unwrap().memory(900_000).keep(Keep::Pieces);
+    let mut engine = Engine::new(Arc::clone(&generations[0].1)).policy(Policy::Gpu).gpu(options);
+    let queries = queries(24);
+    let check = |engine: &Engine| {
+        let answers = queries.iter().map(|query| hits(engine.search(query).unwrap()));
+        assert_eq!(answers.collect::<Vec<_>>(), expected(engine.index(), &queries));
+        engine.residency().unwrap().cache.memory_bytes
+    };
+    engine.connect().unwrap();
+    let alone = check(&engine);
+    assert!(alone > 300_000, "{alone}");
+    for (_, next) in &generations[1..] {
+        let newer = engine.share(Arc::clone(next));
+        newer.connect().unwrap();
+        let beside = check(&newer).min(check(&engine));
+        assert!((10_000..alone).contains(&beside), "{beside}");
+        engine = newer;
+        wait_until("the cache gets the memory of the older one", || check(&engine) > alone * 9 / 10);
+    }
+    let counters = engine.counters().unwrap();
+    assert_eq!(counters.fallen_back.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_plan_gets_memory_that_batches_of_another_index_use() {
+    let indexes = [index(40_000, [1, 3, 5, 7]), index(40_000, [1, 2, 3, 11])];
+    let options = GpuOptions::simulator().unwrap().memory(1_500_000).keep(Keep::Pieces);
+    let first = Engine::new(Arc::clone(&indexes[0].1)).policy(Policy::Gpu).gpu(options);
+    let second = first.share(Arc::clone(&indexes[1].1));
+    let engines = [&first, &second];
+    engines.iter().for_each(|engine| engine.connect().unwrap());
+    // The keys of one take two thirds of the memory.
+    let query = Query::new("falcon").mode(Mode::Or).k(20_000);
+    let pending: Vec<_> = (0..8).map(|number| engines[number % 2].submit(query.clone()).unwrap()).collect();
+    for (number, pending) in pending.into_iter().enumerate() {
+        let expected = expected(&indexes[number % 2].1, std::slice::from_ref(&query)).remove(0);
+        assert_eq!(hits(pending.wait().unwrap()), expected);
+    }
+    let counters = first.counters().unwrap();
+    assert_eq!((answered_by_gpu(&first), counters.fallen_back.load(Ordering::Relaxed)), (8, 0));
 }
 
 #[test]

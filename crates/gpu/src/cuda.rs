@@ -10,10 +10,11 @@
 
 mod graph;
 mod module;
+mod pages;
 mod registry;
 mod result;
 
-use crate::device::{Address, Allocation, Command, Device, PAGE, Properties, STREAMS, Shape, Side, Stream};
+use crate::device::{Address, Allocation, Command, Device, Properties, STREAMS, Shape, Side, Stream};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
@@ -23,7 +24,7 @@ use registry::Registry;
 use result::{Request, is_fault, refusal};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null, null_mut};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The CUDA version of the committed PTX, as the driver numbers versions, and the first driver that supports it.
@@ -42,7 +43,8 @@ pub struct Cuda {
     properties: Properties,
     /// Declared, and so dropped, before the context, which must outlive their graphs.
     streams: [StreamState; STREAMS],
-    context: Context,
+    /// Shared with the registry, if it has registered host memory.
+    context: Arc<Context>,
     loaded: Mutex<Loaded>,
     /// Why the device was lost: the error of every call from then on.
     lost: OnceLock<GpuError>,
@@ -57,6 +59,11 @@ unsafe impl Sync for Cuda {}
 /// A context, with everything created in it: streams, events, modules, memory.
 #[derive(Debug)]
 struct Context(sys::CUcontext);
+
+// SAFETY: a handle; as for `Cuda`.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
 
 impl Drop for Context {
     fn drop(&mut self) {
@@ -97,7 +104,11 @@ impl Cuda {
         let properties = properties_of(device, &version)?;
         let mut context = null_mut();
         opened(unsafe { sys::cuCtxCreate_v4(&mut context, null_mut(), 0, device) })?;
-        let context = Context(context);
+        let context = Arc::new(Context(context));
+        // Beside what the context takes.
+        let (mut free, mut memory) = (0, 0);
+        opened(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut memory) })?;
+        let properties = Properties { free: free as u64, ..properties };
         let mut streams = [null_mut(); STREAMS];
         for stream in &mut streams {
             opened(unsafe { sys::cuStreamCreate(stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32) })?;
@@ -175,8 +186,7 @@ impl Cuda {
     /// Copies by a batch of one: a batched copy can guarantee that its source has been consumed on return. A plain
     /// asynchronous copy reads pinned memory later, and for other memory NVIDIA guarantees nothing.
     /// The driver may refuse a copy that reads during the call from memory that is registered, as by another engine with
-    /// the same mapping. Then it is an ordinary copy, which is waited for. What is registered only in part is halved, down
-    /// to a page.
+    /// the same mapping. Then it is an ordinary copy, which is waited for. What is registered only in part is divided.
     fn write(&self, stream: &StreamState, from: &[u8], to: Address) -> Result<(), GpuError> {
         let mut result = Cuda::start_write(stream, from, to);
         if result == CUresult::CUDA_SUCCESS || is_fault(result) {
@@ -189,11 +199,10 @@ impl Cuda {
                 result = sys::cuStreamSynchronize(stream.handle);
             }
         }
-        if result == CUresult::CUDA_SUCCESS || is_fault(result) || from.len() <= PAGE {
+        let middle = pages::divide(from.as_ptr() as usize, from.len());
+        let Some(middle) = middle.filter(|_| result != CUresult::CUDA_SUCCESS && !is_fault(result)) else {
             return self.check(result, Request::Other("a copy to it"));
-        }
-        let start = from.as_ptr() as usize;
-        let middle = ((start + from.len() / 2).next_multiple_of(PAGE) - start).min(from.len() - 1);
+        };
         let (first, second) = from.split_at(middle);
         self.write(stream, first, to)?;
         self.write(stream, second, to.plus(middle))
@@ -269,8 +278,8 @@ impl Cuda {
 }
 
 /// What is registered in this process.
-fn registry() -> &'static Mutex<Registry> {
-    static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
+fn registry() -> &'static Mutex<Registry<Arc<Context>>> {
+    static REGISTRY: OnceLock<Mutex<Registry<Arc<Context>>>> = OnceLock::new();
     REGISTRY.get_or_init(Mutex::default)
 }
 
@@ -331,16 +340,22 @@ impl Device for Cuda {
             let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
             return Err(refused(found));
         }
-        registry.add(host.as_ptr() as usize, bytes, Address(address));
+        registry.add(host.as_ptr() as usize, bytes, Address(address), Arc::clone(&self.context));
         Ok(Address(address))
     }
 
     fn unregister(&self, host: NonNull<u8>) {
         let mut registry = lock(registry());
-        // A lost device lets go of it with its context.
-        if registry.end(host.as_ptr() as usize) && self.make_current().is_ok() {
-            // SAFETY: registered before, and its last user says that nothing uses it any more.
-            let _ = unsafe { sys::cuMemHostUnregister(host.as_ptr().cast()) };
+        let Some(context) = registry.end(host.as_ptr() as usize) else {
+            return;
+        };
+        // In the context that has registered it, which may be another device's that is closed. A lost device lets go of it
+        // with its context.
+        // SAFETY: the context lives; the last user of the memory says that nothing uses it any more.
+        unsafe {
+            if sys::cuCtxSetCurrent(context.0) == CUresult::CUDA_SUCCESS {
+                let _ = sys::cuMemHostUnregister(host.as_ptr().cast());
+            }
         }
     }
 
@@ -412,6 +427,7 @@ fn properties_of(device: sys::CUdevice, version: &str) -> Result<Properties, Gpu
     Ok(Properties {
         name: format!("{name}, with a driver for CUDA {version}"),
         memory: memory as u64,
+        free: memory as u64,
         multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
         shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
         is_simulated: false,

@@ -28,6 +28,8 @@ pub struct Properties {
     pub name: String,
     /// Bytes of memory.
     pub memory: u64,
+    /// Bytes of these that were free when it was opened: the driver and other processes use the others.
+    pub free: u64,
     /// SMs.
     pub multiprocessors: u32,
     /// Bytes of shared memory that a thread block may have.

@@ -70,6 +70,16 @@ pub enum GpuError {
 impl GpuError {
     /// Whether device memory, or the budget of it, did not suffice.
     pub fn is_out_of_memory(&self) -> bool {
-        matches!(self, GpuError::OverBudget { .. } | GpuError::OutOfMemory { .. })
+        self.shortage().is_some()
+    }
+
+    /// The bytes that were missing, if device memory, or the budget of it, did not suffice. The driver does not say how much
+    /// it had: then all that was asked for.
+    pub fn shortage(&self) -> Option<u64> {
+        match *self {
+            GpuError::OverBudget { asked, left, .. } => Some(asked.saturating_sub(left)),
+            GpuError::OutOfMemory { asked, .. } => Some(asked),
+            _ => None,
+        }
     }
 }

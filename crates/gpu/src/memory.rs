@@ -37,9 +37,20 @@ impl Gpu {
         self.device.properties()
     }
 
+    /// The bytes that are allocated.
+    pub fn used(&self) -> u64 {
+        self.budget.used.load(Ordering::Relaxed)
+    }
+
     /// The bytes that may still be allocated.
     pub fn left(&self) -> u64 {
-        self.budget.bytes.saturating_sub(self.budget.used.load(Ordering::Relaxed))
+        self.budget.bytes.saturating_sub(self.used())
+    }
+
+    /// An error unless this many bytes may still be allocated, in whatever parts.
+    pub fn check_left(&self, asked: u64) -> Result<(), GpuError> {
+        let (left, budget) = (self.left(), self.budget.bytes);
+        if asked <= left { Ok(()) } else { Err(GpuError::OverBudget { asked, left, budget }) }
     }
 
     /// Allocates device memory.
@@ -99,6 +110,12 @@ impl Gpu {
     /// Waits for a stream; see [`Device::wait`].
     pub fn wait(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
         self.device.wait(stream)
+    }
+
+    /// Waits until a stream has stopped using memory that is about to be freed or written. Where waiting fails, it is tried
+    /// once more: the device may go on, for others. An error means that commands may not have been executed.
+    pub fn finish(&self, stream: Stream) -> Result<Vec<Duration>, GpuError> {
+        self.device.wait(stream).inspect_err(|_| _ = self.device.wait(stream))
     }
 
     /// Whether a stream has executed all its commands; see [`Device::is_idle`].

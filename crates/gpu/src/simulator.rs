@@ -51,7 +51,7 @@ impl Simulator {
         let name = "simulator".to_owned();
         let (memory, multiprocessors, shared) = (1 << 40, 2, 227 << 10);
         Simulator {
-            properties: Properties { name, memory, multiprocessors, shared, is_simulated: true },
+            properties: Properties { name, memory, free: memory, multiprocessors, shared, is_simulated: true },
             seed: AtomicU64::new(seed),
             streams: Default::default(),
             lost: Mutex::default(),

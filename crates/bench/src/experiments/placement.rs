@@ -27,8 +27,8 @@ pub fn reported(open: Open) -> GpuOptions {
     GpuOptions::new(open).threads(cores()).report(Box::new(|line| eprintln!("{line}")))
 }
 
-/// The index for an engine. Each mapping of a file is registered with the driver once, so that every engine which reads
-/// lists in host memory needs its own.
+/// The index for an engine, with a mapping of its own if it reads lists in host memory: of one mapping the driver refuses
+/// pages that another engine has registered in other ranges.
 pub fn own_index(index: &Arc<Index>, folder: &Path, lists: Lists) -> Result<Arc<Index>> {
     match lists {
         Lists::Resident | Lists::Uploaded => Ok(Arc::clone(index)),

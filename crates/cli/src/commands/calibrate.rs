@@ -3,6 +3,7 @@
 use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
 use crate::quantity::count;
+use crate::terminal::tell;
 use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::Topics;
 use lanner::internals::calibrate::{Calibrated, Calibration, Errors, Fit, Folder};
@@ -72,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (used, unused) = every_other(log);
     let calibration = Calibration {
         queries: &used,
-        resident: engines.resident.as_ref(),
+        resident: engines.resident.as_ref().filter(|gpu| is_whole(gpu)),
         in_host_memory: engines.in_host_memory.as_ref(),
         ..calibration.simulated(arguments.executor.is_simulated())
     };
@@ -104,12 +105,21 @@ impl Engines {
             Err(_) => resident = None,
         }
         let options = executor.gpu(threads)?.filter(|_| resident.is_some());
-        // Its own mapping of the file: an index that is not resident as a whole is registered for `resident`.
+        // Its own mapping of the file, which is registered whatever `resident` has registered of its own.
         let in_host_memory = options.map(|gpu| Ok::<_, Failure>(Engine::open(folder)?.gpu(gpu.keep(Keep::Nothing))));
         let in_host_memory = in_host_memory.transpose()?;
         in_host_memory.as_ref().map_or(Ok(()), Engine::connect)?;
         Ok(Engines { cpu: engine(), resident, in_host_memory })
     }
+}
+
+/// Whether all lists are resident. If pieces are cached, nobody measures how long plans take with resident lists.
+fn is_whole(gpu: &Engine) -> bool {
+    let is_whole = gpu.residency().is_some_and(|residency| residency.is_whole);
+    if !is_whole {
+        tell("the lists do not fit in the memory of the GPU: the costs of resident lists are not measured");
+    }
+    is_whole
 }
 
 /// The texts of the queries in a file.

@@ -37,10 +37,9 @@ pub struct Calibration<'a> {
     /// Threads that measure the CPU at the same time. Times depend on what other cores do to caches and memory, so half
     /// of the cores give the times of a machine at work, and leave the others to the GPU.
     pub threads: usize,
-    /// A GPU with resident lists.
+    /// A GPU with resident lists, all of them.
     pub resident: Option<&'a Engine>,
-    /// A GPU that reads all lists in host memory, or uploads them where it cannot. Memory is registered for one engine at
-    /// a time, so it must have opened the index for itself if another one reads lists in host memory, too.
+    /// A GPU that reads all lists in host memory, or uploads them where it cannot.
     pub in_host_memory: Option<&'a Engine>,
     /// Queries of a log like those that will be asked, from which most plans are drawn that are answered alone.
     pub queries: &'a [String],

@@ -83,7 +83,7 @@ impl BatchAnswers {
     ) -> Result<BatchAnswers, GpuError> {
         let mut answers = self;
         let share = Work { bytes_uploaded: bytes_uploaded / batch.stages.len() as u64, ..Work::default() };
-        for (stages, &bytes_from_host) in batch.stages.iter().zip(&batch.bytes_from_host) {
+        for stages in &batch.stages {
             // The first stage with k hits counts, else the last.
             let is_full = |&query: &usize| count(bytes, query) >= batch.queries[query].k;
             let query = stages.clone().find(is_full).unwrap_or(stages.end - 1);
@@ -95,7 +95,7 @@ impl BatchAnswers {
             let first = layout.answers_keys + 8 * batch.queries[query].answer as usize;
             let start = answers.keys.len();
             answers.keys.extend_from_slice(&bytes[first..first + 8 * found as usize]);
-            let mut work = Work { bytes_from_host, ..share };
+            let mut work = share;
             (stages.start..query + 1).for_each(|stage| work += work_of(batch, layout, bytes, stage));
             answers.plans.push(PlanAnswer { keys: start..answers.keys.len(), is_full: found == k, work });
         }
@@ -130,7 +130,7 @@ fn work_of(batch: &Batch, layout: &Layout, bytes: &[u8], stage: usize) -> Work {
         blocks_skipped: batch.blocks[stage].saturating_sub(blocks_decoded),
         documents_scored: u64::from(u32_at(row, offset_of!(WorkRow, documents))),
         bytes_uploaded: 0,
-        bytes_from_host: 0,
+        bytes_from_host: batch.bytes_from_host[stage],
     }
 }
 

@@ -63,7 +63,7 @@ pub struct Batch {
     uploaded: OfRows<u32>,
     /// For each row of a list, the bytes that are predicted to be read in host memory.
     from_host: OfRows<f32>,
-    /// `bytes_from_host[plan]`: the same for all lists of a plan.
+    /// `bytes_from_host[query]`: the same for all lists of its plan.
     pub bytes_from_host: Vec<u64>,
     /// Keeps what the batch names where it is; to be dropped when the batch has ended.
     pub pin: Option<Pin>,
@@ -90,9 +90,9 @@ struct JoinedJob {
 
 impl OfRows<f32> {
     /// The sum over consecutive rows of both kinds.
-    fn sum(&self, sparse: u32, sparse_count: usize, dense: u32, dense_count: usize) -> u64 {
+    fn sum(&self, sparse: u32, sparse_count: usize, dense: u32, dense_count: usize) -> f32 {
         let of = |bytes: &[f32], first: u32, count: usize| bytes[first as usize..][..count].iter().sum::<f32>();
-        (of(&self.sparse, sparse, sparse_count) + of(&self.dense, dense, dense_count)) as u64
+        of(&self.sparse, sparse, sparse_count) + of(&self.dense, dense, dense_count)
     }
 }
 
@@ -152,8 +152,7 @@ impl Division {
 
 impl Batch {
     /// Joins the rows of some stages of plans; each plan has stages, a k above 0 and documents. `filters` has those of
-    /// all jobs. Lists that are not
-    /// resident get addresses from 0 on until [`Batch::place_upload`].
+    /// all jobs. Lists that are uploaded get addresses from 0 on until [`Batch::place_upload`].
     ///
     /// Reuses the memory of an earlier batch: allocating here would contend with callers that free this thread's
     /// memory.
@@ -165,7 +164,9 @@ impl Batch {
         filters: &PlacedFilters,
     ) -> Batch {
         let mut batch = self.emptied(jobs.len());
-        let mut placing = context.residency.placing(jobs.len(), jobs[0].column());
+        // Only single queries run in some of their stages.
+        let reads = if jobs.len() == 1 { jobs[0].rows().reads(&stages) } else { 1.0 };
+        let mut placing = context.residency.placing(jobs.len(), jobs[0].column(), reads);
         let (mut longest_first, mut work) = (std::mem::take(&mut batch.longest_first), BatchWork::default());
         // In the order of memory, since all of it is in the caches of other cores: the hardware prefetches.
         for jobs in jobs.chunk_by(Job::is_before) {
@@ -183,8 +184,6 @@ impl Batch {
                 let (sparse_start, dense_start) = lists.starts_of(job.row_ranges());
                 let (sparse, dense) = (sparse + sparse_start, dense + dense_start);
                 let number = longest_first.len() as u32;
-                let bytes = batch.from_host.sum(sparse, rows.sparse.len(), dense, rows.dense.len());
-                batch.bytes_from_host.push(bytes);
                 longest_first.push(JoinedJob { work: rows.work(), number, sparse, dense });
             }
         }
@@ -195,8 +194,10 @@ impl Batch {
         for job in &longest_first {
             let (number, first) = (job.number as usize, batch.queries.len());
             let (rows, filter) = (jobs[number].rows(), filters.address_of(number));
+            let bytes = batch.from_host.sum(job.sparse, rows.sparse.len(), job.dense, rows.dense.len());
             for stage in rows.stages.iter().take(stages.end).skip(stages.start) {
                 batch.push(stage, (rows, job), division.share(stage), filter);
+                batch.bytes_from_host.push((bytes * stage.reads / reads) as u64);
             }
             // A stage is skipped if the one before it has k hits.
             let later = batch.queries[first..].iter_mut().skip(1);
@@ -423,8 +424,17 @@ mod tests {
         };
         let share = |or: Divided, work: u64| {
             let (static_bound, alpha) = (0, 0.0);
-            let stage =
-                StageRow { operation: Operation::Or, k: 1, seed: 0, capacity: 0, shift: 0, static_bound, alpha, work };
+            let stage = StageRow {
+                operation: Operation::Or,
+                k: 1,
+                seed: 0,
+                capacity: 0,
+                shift: 0,
+                static_bound,
+                alpha,
+                work,
+                reads: 1.0,
+            };
             let Share { parts, concurrent } = Division { and: divided(0, 1, 1.0), or }.share(&stage);
             (parts, concurrent)
         };

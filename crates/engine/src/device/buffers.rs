@@ -21,6 +21,11 @@ impl Buffers {
         self.grow_host(gpu, bytes)
     }
 
+    /// How much device memory [`Buffers::grow`] would take.
+    pub fn growth(&self, bytes: usize) -> u64 {
+        growth(&self.device, bytes)
+    }
+
     /// Makes the host's side hold at least this many bytes.
     pub fn grow_host(&mut self, gpu: &Gpu, bytes: usize) -> Result<(), GpuError> {
         if self.host.as_ref().is_none_or(|host| host.len() < bytes) {
@@ -54,6 +59,12 @@ pub fn grow(gpu: &Gpu, memory: &mut Option<Memory>, bytes: usize) -> Result<(), 
         *memory = Some(gpu.allocate(bytes.next_multiple_of(STEP))?);
     }
     Ok(())
+}
+
+/// How much device memory [`grow`] would take, beyond what it frees first.
+pub fn growth(memory: &Option<Memory>, bytes: usize) -> u64 {
+    let has = memory.as_ref().map_or(0, Memory::bytes);
+    if has < bytes { (bytes.next_multiple_of(STEP) - has) as u64 } else { 0 }
 }
 
 /// The address of a buffer; null before it is first grown.

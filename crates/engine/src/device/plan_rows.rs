@@ -48,6 +48,8 @@ pub struct StageRow {
     pub alpha: f32,
     /// The predicted work, in postings decoded.
     pub work: u64,
+    /// The share of the traffic of the plan's lists that is this stage's.
+    pub reads: f32,
 }
 
 /// Which rows belong to a plan, and what all its stages share. Small, because the device's thread fetches it from the
@@ -113,6 +115,11 @@ impl RowRanges {
 }
 
 impl PlanRows<'_> {
+    /// The share of the traffic of the lists that some stages have.
+    pub fn reads(&self, stages: &Range<usize>) -> f32 {
+        self.stages.iter().take(stages.end).skip(stages.start).map(|stage| stage.reads).sum()
+    }
+
     /// The predicted work of all stages.
     pub fn work(&self) -> u64 {
         self.stages.iter().map(|stage| stage.work).sum()
@@ -143,7 +150,9 @@ impl SubmittedRows {
                 ListRow::Dense(row) => self.dense.push(Listed { span: list.span, traffic, row }),
             }
         }
-        self.stages.extend(plan.stages.iter().map(|stage| StageRow::new(plan, stage)));
+        let shares = has_traffic.then(|| PlanTraffic::shares_of_stages(plan)).into_iter().flatten();
+        let shares = shares.chain(std::iter::repeat(1.0));
+        self.stages.extend(plan.stages.iter().zip(shares).map(|(stage, reads)| StageRow::new(plan, stage, reads)));
         Ok(RowRanges {
             sparse: sparse..self.sparse.len() as u32,
             dense: dense..self.dense.len() as u32,
@@ -207,7 +216,7 @@ fn indices(range: &Range<u32>) -> Range<usize> {
 }
 
 impl StageRow {
-    fn new(plan: &Plan, stage: &Stage) -> StageRow {
+    fn new(plan: &Plan, stage: &Stage, reads: f32) -> StageRow {
         let (k, seed) = (plan.k.min(plan.range.len()) as u32, plan.seed_of(stage));
         StageRow {
             operation: stage.operation,
@@ -218,6 +227,7 @@ impl StageRow {
             static_bound: plan.static_bound,
             alpha: plan.score.alpha(),
             work: device_stage_work(plan, stage.operation),
+            reads,
         }
     }
 }

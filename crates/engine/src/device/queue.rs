@@ -144,7 +144,8 @@ impl Rules<'_> {
             SmallBatches::Graph | SmallBatches::Commands | SmallBatches::TimedCommands => 1,
         };
         let launches = || jobs.iter().map(|(_, job)| job.launches()).sum::<usize>();
-        jobs.len() <= SMALL_BATCH && self.uploads.is_none() && launches() <= most_launches
+        let uploads = |job: &Job| self.uploads.is_some_and(|uploads| job.spans().any(uploads));
+        jobs.len() <= SMALL_BATCH && launches() <= most_launches && !jobs.iter().any(|(_, job)| uploads(job))
     }
 
     /// How many jobs the next batch takes.
@@ -201,15 +202,16 @@ pub fn runs_in_batches(plan: &Plan) -> bool {
 mod tests {
     use super::*;
     use crate::device::submission::{Offer, Submission};
-    use crate::query::plan::tests::plan_over;
+    use crate::query::plan::tests::{plan_of_lists, plan_over};
     use crate::query::score::ScoreModel;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Plans that read frequencies and impacts in turn; `k` numbers them.
     fn plans(count: usize) -> Vec<Plan> {
-        let plan = |number| match number % 2 {
-            0 => Plan { score: ScoreModel::Impact, k: number + 1, ..plan_over(0..10) },
-            _ => Plan { k: number + 1, ..plan_over(0..10) },
+        let lists = plan_of_lists(&[100, 200]).lists;
+        let plan = |number| {
+            let plan = Plan { k: number + 1, lists: lists.clone(), ..plan_over(0..10) };
+            if number % 2 == 0 { Plan { score: ScoreModel::Impact, ..plan } } else { plan }
         };
         (0..count).map(plan).collect()
     }
@@ -243,6 +245,9 @@ mod tests {
         assert_eq!(batches(queue(3), together), [(vec![0, 2], all.clone()), (vec![1], all.clone())]);
         let uploading = Rules { uploads: Some(&|_| true), ..RESIDENT };
         assert_eq!(batches(queue(2), uploading), [(vec![0], all.clone()), (vec![1], all.clone())]);
+        // Lists are uploaded, but not theirs.
+        let uploading = Rules { uploads: Some(&|_| false), ..RESIDENT };
+        assert_eq!(batches(queue(2), uploading), batches(queue(2), RESIDENT));
         let sizes: Vec<usize> = batches(queue(4096), RESIDENT).iter().map(|(jobs, _)| jobs.len()).collect();
         assert_eq!(sizes, [LARGEST_BATCH; 4]);
     }

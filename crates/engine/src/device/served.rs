@@ -5,9 +5,9 @@ use super::residency::list_map::ListMap;
 use crate::query::cost::Costs;
 use crate::query::plan::Plan;
 use lanner_index::format::segment::Section;
-use lanner_index::open::Index;
+use lanner_index::open::{Index, ListSpan};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// An index that a device serves, and what other threads see of it there. On cache lines of its own: every submission
@@ -19,8 +19,9 @@ pub struct Served {
     pub costs: Arc<Costs>,
     /// Whether the device is open and has the index.
     pub is_open: AtomicBool,
-    /// Whether lists are uploaded with batches, all or some.
-    pub uploads_lists: AtomicBool,
+    /// How many bytes of long and of short lists kernels can read where they are; all until it is known. The others are
+    /// uploaded with the batches that read them.
+    readable: [AtomicUsize; 2],
     /// Whether kernels cannot read the static ranks, which the CPU adds then.
     pub lacks_ranks: AtomicBool,
     /// Which pieces of lists are resident.
@@ -41,17 +42,32 @@ impl fmt::Debug for Served {
 
 impl Served {
     pub fn new(index: Arc<Index>, costs: Arc<Costs>) -> Served {
-        let [is_open, uploads_lists, lacks_ranks, is_refused] = [const { AtomicBool::new(false) }; 4];
+        let [is_open, lacks_ranks, is_refused] = [const { AtomicBool::new(false) }; 3];
+        let readable = [const { AtomicUsize::new(usize::MAX) }; 2];
         let list_map = ListMap::new(index.segment().section(Section::LongLists).len());
         let (residency, is_wanted) = (Mutex::default(), AtomicBool::new(true));
-        Served { index, costs, is_open, uploads_lists, lacks_ranks, list_map, residency, is_refused, is_wanted }
+        Served { index, costs, is_open, readable, lacks_ranks, list_map, residency, is_refused, is_wanted }
     }
 }
 
 impl Served {
+    pub fn note_readable(&self, bytes: [usize; 2]) {
+        self.readable.iter().zip(bytes).for_each(|(readable, bytes)| readable.store(bytes, Ordering::Relaxed));
+    }
+
+    /// Whether a list has to be uploaded with a batch, unless all of it is cached.
+    pub fn uploads(&self, span: ListSpan) -> bool {
+        span.end > self.readable[usize::from(!span.is_long)].load(Ordering::Relaxed)
+    }
+
+    /// Whether lists of a plan are uploaded.
+    pub fn uploads_for(&self, plan: &Plan) -> bool {
+        plan.lists.iter().any(|list| self.uploads(list.span))
+    }
+
     /// The share of what a plan is predicted to read that a device would read in host memory, or upload.
     pub fn missing_share(&self, plan: &Plan) -> f64 {
-        if self.uploads_lists.load(Ordering::Relaxed) { 1.0 } else { self.list_map.missing_share(plan) }
+        self.list_map.missing_share(plan, |span| self.uploads(span))
     }
 }
 

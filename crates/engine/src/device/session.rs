@@ -2,14 +2,14 @@
 //!
 //! Two batches can be in flight, one in each slot (`slot.rs`), so that the host prepares one while the device answers
 //! the other. `queue.rs` makes batches of the jobs that wait. A batch that does not fit in device memory is tried again
-//! with all buffers freed, then halved; a single plan that does not fit is refused. The owner calls
-//! [`Session::advance`] between its other work; it waits for a batch only if memory runs out.
+//! with all buffers freed, then halved; a single plan that does not fit even in what others give for it is refused. The
+//! owner calls [`Session::advance`] between its other work; it waits for a batch only if memory runs out.
 
 use super::Context;
 use super::batch::is_bitpack;
 use super::kernels::Variant;
 use super::queue::{Queue, Request, Rules, SmallBatches};
-use super::residency::{DeviceLists, Holding, Residency};
+use super::residency::{DeviceLists, Holding, Reserve, Residency};
 use super::served::Served;
 use super::slot::{Rejected, Slot};
 use super::submission::{Job, Unanswered};
@@ -23,11 +23,6 @@ use lanner_index::open::{Column, Index, ListSpan};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-
-/// Bytes of device memory that are left to the buffers of batches before lists become resident: an eighth, but within
-/// these limits, and never more than a quarter. Two batches of 1,024 plans take 12 MiB for a k of 10, and 400 MiB for a k
-/// of 1000; with less memory they are halved.
-const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
 
 /// How a device is used.
 #[derive(Clone, Copy, Debug)]
@@ -90,22 +85,47 @@ pub enum Failure {
     Gpu(#[from] GpuError),
 }
 
+/// Device memory that was missing for a batch, or for a plan that runs step by step.
+#[derive(Clone, Copy, Debug)]
+pub struct Shortage {
+    /// How many plans there are.
+    pub plans: usize,
+    /// How many bytes were missing.
+    pub bytes: u64,
+    /// Whether these are all: later steps may need more.
+    pub is_all: bool,
+}
+
+/// Frees device memory that is not the session's own, for a batch that does not fit without it; returns whether the batch
+/// is to be tried again.
+pub type FreeMore<'a> = dyn FnMut(Shortage) -> Result<bool, GpuError> + 'a;
+
 impl Failure {
-    /// Whether device memory, or the budget of it, did not suffice.
-    pub fn is_out_of_memory(&self) -> bool {
-        matches!(self, Failure::Gpu(error) if error.is_out_of_memory())
+    /// The bytes that were missing, if device memory, or the budget of it, did not suffice.
+    pub fn shortage(&self) -> Option<u64> {
+        match self {
+            Failure::Index(_) => None,
+            Failure::Gpu(error) => error.shortage(),
+        }
     }
 }
 
 impl Session {
     /// Loads the kernels that answer by default, and uploads lengths and norms. The lists come while queries are answered.
-    pub fn open(gpu: Gpu, served: Arc<Served>, usage: Usage, lists: &Arc<DeviceLists>) -> Result<Session, GpuError> {
+    pub fn open(
+        gpu: Gpu,
+        served: Arc<Served>,
+        usage: Usage,
+        lists: &Arc<DeviceLists>,
+        reserve: Reserve,
+    ) -> Result<Session, GpuError> {
         let index = &served.index;
         let place = if gpu.properties().is_simulated { Place::Simulator } else { Place::Gpu };
         load_kernels(&gpu, index)?;
-        let residency = Residency::open(&gpu, &served, usage.holding, lists, reserve(&gpu))?;
-        // Two batches have to fit, each with its other buffers.
-        let usage = Usage { upload_limit: usage.upload_limit.min((gpu.left() / 4) as usize), ..usage };
+        let residency = Residency::open(&gpu, &served, usage.holding, lists, reserve)?;
+        // Two batches have to fit, each with its other buffers. Pieces of lists take what the reserve leaves.
+        let for_batches = if residency.is_cached() { reserve.bytes } else { gpu.left() };
+        let usage = Usage { upload_limit: usage.upload_limit.min((for_batches / 4) as usize), ..usage };
         let slots = [0, 1].map(|number| Slot::new(Stream(number), usage));
         let session = Session {
             served,
@@ -126,7 +146,7 @@ impl Session {
     /// Tells other threads where lists lie.
     fn tell(&self) {
         let Session { served, residency, .. } = self;
-        served.uploads_lists.store(residency.uploads_lists(), Ordering::Relaxed);
+        served.note_readable(residency.readable(&served.index));
         served.lacks_ranks.store(residency.documents.lacks_ranks(), Ordering::Relaxed);
         *served.residency.lock().unwrap_or_else(PoisonError::into_inner) = residency.report(&served.index);
     }
@@ -177,10 +197,9 @@ impl Session {
     }
 
     /// Starts a batch if a slot is free, else delivers the answers of those that have finished. Only slots that
-    /// `may_start` are used. Before a batch of this many plans is halved, or its only plan refused, `free_more` frees the
-    /// device memory that the caller holds. After a failure of the device, the session is of no further use; dropping it
-    /// ends its jobs.
-    pub fn advance(&mut self, may_start: [bool; 2], free_more: &mut dyn FnMut(usize)) -> Result<Progress, GpuError> {
+    /// `may_start` are used. Before a batch is halved, or its only plan refused, `free_more` frees device memory that others
+    /// hold. After a failure of the device, the session is of no further use; dropping it ends its jobs.
+    pub fn advance(&mut self, may_start: [bool; 2], free_more: &mut FreeMore<'_>) -> Result<Progress, GpuError> {
         let uploads = |span: ListSpan| self.residency.uploads(span);
         let rules = Rules {
             uploads: if self.residency.uploads_lists() { Some(&uploads) } else { None },
@@ -230,26 +249,43 @@ impl Session {
         Ok(())
     }
 
-    fn start(&mut self, slot: usize, request: Request, free_more: &mut dyn FnMut(usize)) -> Result<(), GpuError> {
-        let mut started = self.try_start(slot, request);
-        if let Err(rejected) = started {
-            let Rejected { failure, request } = *rejected;
-            if !failure.is_out_of_memory() {
-                return self.give_up(failure, request);
-            }
+    /// Waits for the batches in flight, and delivers their answers.
+    pub fn finish(&mut self) -> Result<(), GpuError> {
+        self.collect(self.turn)?;
+        self.collect(1 - self.turn)
+    }
+
+    /// The device memory that the index takes, without the pieces of lists that are cached, and without buffers.
+    pub fn resident_bytes(&self) -> u64 {
+        self.residency.bytes()
+    }
+
+    fn start(&mut self, slot: usize, request: Request, free_more: &mut FreeMore<'_>) -> Result<(), GpuError> {
+        let mut request = request;
+        loop {
+            let rejected = match self.try_start(slot, request) {
+                Ok(()) => {
+                    self.turn = 1 - slot;
+                    return Ok(());
+                }
+                Err(rejected) => *rejected,
+            };
+            request = rejected.request;
+            let Some(bytes) = rejected.failure.shortage() else {
+                return self.give_up(rejected.failure, request);
+            };
+            let shortage = Shortage { plans: request.jobs.len(), bytes, is_all: true };
             // With nothing else in flight all other buffers can be freed.
-            if let Err(error) = self.collect(1 - slot).and_then(|()| self.release()) {
-                self.queue.put_first([request]);
-                return Err(error);
+            let own = self.finish().and_then(|()| self.release());
+            match own.and_then(|()| free_more(shortage)) {
+                Ok(true) => {}
+                Ok(false) => return self.give_up(rejected.failure, request),
+                Err(error) => {
+                    self.queue.put_first([request]);
+                    return Err(error);
+                }
             }
-            free_more(request.jobs.len());
-            started = self.try_start(slot, request);
         }
-        match started {
-            Ok(()) => self.turn = 1 - slot,
-            Err(rejected) => return self.give_up(rejected.failure, rejected.request),
-        }
-        Ok(())
     }
 
     fn try_start(&mut self, slot: usize, request: Request) -> Result<(), Box<Rejected>> {
@@ -289,7 +325,7 @@ impl Session {
                     costs.observe(modelled, route, time);
                 }
                 [_] => {}
-                jobs => costs.observe_batch(jobs.iter().map(Job::modelled), jobs[0].route(), time),
+                jobs => costs.observe_batch(jobs.iter().map(|job| (job.modelled(), job.route())), time),
             }
         };
         let next_stage = slots[slot].collect(&Context { gpu, residency, index, place: *place }, observe)?;
@@ -299,12 +335,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// Bytes of device memory that lists leave to the buffers of batches.
-pub fn reserve(gpu: &Gpu) -> u64 {
-    let left = gpu.left();
-    (left / 8).clamp(*RESERVE_BYTES.start(), *RESERVE_BYTES.end()).min(left / 4)
 }
 
 /// Loads the kernels for the index's default score model. The first queries would otherwise wait for it, and more would

@@ -6,7 +6,7 @@
 use super::Context;
 use super::answers::AnswerMemory;
 use super::batch::{Batch, is_bitpack};
-use super::buffers::{Buffers, address, grow};
+use super::buffers::{Buffers, address, grow, growth};
 use super::kernels::{BatchArguments, NONE, QueryState, SingleRows, Variant};
 use super::layout::{Launch, Layout};
 use super::queue::{Request, SmallBatches};
@@ -105,7 +105,7 @@ impl Slot {
     /// reports.
     pub fn forget(&mut self, gpu: &Gpu) {
         self.in_flight = None;
-        _ = gpu.wait(self.stream);
+        _ = gpu.finish(self.stream);
         self.unpin();
     }
 
@@ -128,7 +128,7 @@ impl Slot {
                 Ok(())
             }
             Err(failure) => {
-                let failure = context.gpu.wait(self.stream).err().map_or(failure, Failure::Gpu);
+                let failure = context.gpu.finish(self.stream).err().map_or(failure, Failure::Gpu);
                 self.unpin();
                 Err(Box::new(Rejected { failure, request }))
             }
@@ -187,6 +187,9 @@ impl Slot {
         batch: &mut Batch,
     ) -> Result<BatchArguments, Failure> {
         let gpu = context.gpu;
+        // All of it or nothing: an error says what is missing for the batch.
+        let buffers = self.rows.growth(layout.upload_bytes) + self.answers.growth(layout.answers_bytes);
+        gpu.check_left(buffers + growth(&self.scratch, layout.scratch_bytes))?;
         self.rows.grow(gpu, layout.upload_bytes)?;
         self.answers.grow(gpu, layout.answers_bytes)?;
         grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
@@ -237,6 +240,8 @@ impl Slot {
         rows: SingleRows,
     ) -> Result<BatchArguments, Failure> {
         let gpu = context.gpu;
+        let state = if self.single_state.is_none() { size_of::<QueryState>() as u64 } else { 0 };
+        gpu.check_left(growth(&self.scratch, layout.scratch_bytes) + state)?;
         self.answers.grow_host(gpu, layout.answers_bytes)?;
         grow(gpu, &mut self.scratch, layout.scratch_bytes)?;
         if self.single_state.is_none() {

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap. Like the
 /// other constants here, measured in decision 17.
 const SLABS: usize = 8;
-/// The most bytes of a piece; a thread copies whole pieces.
-const PIECE: usize = 256 << 10;
+/// The most bytes of a strip; a thread copies whole strips.
+const STRIP: usize = 256 << 10;
 /// Bytes that are worth another thread, which takes some tens of microseconds to start.
 const WORTH_A_THREAD: usize = 2 << 20;
 
@@ -56,7 +56,7 @@ impl UploadPlan {
         threads: usize,
     ) -> Result<(), IndexError> {
         let first = self.lists.partition_point(|(start, _)| *start <= slab.start).saturating_sub(1);
-        let (mut pieces, mut rest, mut written) = (Vec::new(), to, slab.start);
+        let (mut strips, mut rest, mut written) = (Vec::new(), to, slab.start);
         for &(start, span) in self.lists[first..].iter().take_while(|(start, _)| *start < slab.end) {
             let within = start.max(slab.start)..slab.end.min(start + span.bytes());
             if within.is_empty() {
@@ -65,10 +65,10 @@ impl UploadPlan {
             let behind = std::mem::take(&mut rest).split_at_mut(within.start - written).1;
             let (target, behind) = behind.split_at_mut(within.len());
             let bytes = &bytes_at(span)?[within.start - start..within.end - start];
-            pieces.extend(target.chunks_mut(PIECE).zip(bytes.chunks(PIECE)));
+            strips.extend(target.chunks_mut(STRIP).zip(bytes.chunks(STRIP)));
             (rest, written) = (behind, within.end);
         }
-        copy(&mut pieces, threads.min(slab.len().div_ceil(WORTH_A_THREAD)));
+        copy(&mut strips, threads.min(slab.len().div_ceil(WORTH_A_THREAD)));
         Ok(())
     }
 }
@@ -85,25 +85,25 @@ pub fn first_within<L: Iterator<Item = ListSpan>>(items: impl Iterator<Item = L>
     items.enumerate().map(fits).take_while(|&fits| fits).count()
 }
 
-/// Copies pieces on up to `threads` threads, about the same number of bytes on each.
-fn copy(mut pieces: &mut [(&mut [u8], &[u8])], threads: usize) {
-    let bytes: usize = pieces.iter().map(|(to, _)| to.len()).sum();
+/// Copies strips on up to `threads` threads, about the same number of bytes on each.
+fn copy(mut strips: &mut [(&mut [u8], &[u8])], threads: usize) {
+    let bytes: usize = strips.iter().map(|(to, _)| to.len()).sum();
     let share = bytes.div_ceil(threads.max(1)).max(1);
-    let copy = |pieces: &mut [(&mut [u8], &[u8])]| pieces.iter_mut().for_each(|(to, from)| to.copy_from_slice(from));
+    let copy = |strips: &mut [(&mut [u8], &[u8])]| strips.iter_mut().for_each(|(to, from)| to.copy_from_slice(from));
     std::thread::scope(|scope| {
         loop {
-            let ends = pieces.iter().scan(0, |end, (to, _)| {
+            let ends = strips.iter().scan(0, |end, (to, _)| {
                 *end += to.len();
                 Some(*end)
             });
-            let count = pieces.len().min(ends.take_while(|&end| end < share).count() + 1);
-            let (own, others) = std::mem::take(&mut pieces).split_at_mut(count);
+            let count = strips.len().min(ends.take_while(|&end| end < share).count() + 1);
+            let (own, others) = std::mem::take(&mut strips).split_at_mut(count);
             // The calling thread copies too.
             if others.is_empty() {
                 return copy(own);
             }
             scope.spawn(move || copy(own));
-            pieces = others;
+            strips = others;
         }
     });
 }
@@ -121,9 +121,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_list_lies_where_the_plan_says(
-            lengths in vec(prop_oneof![Just(0), 1usize..40, Just(PIECE), PIECE - 1..3 * PIECE], 0..20),
+            lengths in vec(prop_oneof![Just(0), 1usize..40, Just(STRIP), STRIP - 1..3 * STRIP], 0..20),
             again in vec(0usize..12, 0..4),
-            slab in prop_oneof![1usize..50, PIECE / 2..2 * PIECE, Just(3 * WORTH_A_THREAD)],
+            slab in prop_oneof![1usize..50, STRIP / 2..2 * STRIP, Just(3 * WORTH_A_THREAD)],
             threads in 0usize..5,
         ) {
             let section: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i % 251) as u8).collect();
@@ -156,17 +156,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_number_of_threads_copies_every_piece(lengths in vec(0usize..9, 0..30), threads in 0usize..9) {
+        fn any_number_of_threads_copies_every_strip(lengths in vec(0usize..9, 0..30), threads in 0usize..9) {
             let from: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| i as u8 + 1).collect();
             let mut to = vec![0; from.len()];
-            let (mut targets, mut bytes, mut pieces) = (&mut to[..], &from[..], Vec::new());
+            let (mut targets, mut bytes, mut strips) = (&mut to[..], &from[..], Vec::new());
             for &length in &lengths {
                 let (target, other_targets) = std::mem::take(&mut targets).split_at_mut(length);
-                let (piece, other_bytes) = bytes.split_at(length);
-                pieces.push((target, piece));
+                let (strip, other_bytes) = bytes.split_at(length);
+                strips.push((target, strip));
                 (targets, bytes) = (other_targets, other_bytes);
             }
-            copy(&mut pieces, threads);
+            copy(&mut strips, threads);
             prop_assert_eq!(to, from);
         }
     }

@@ -138,7 +138,7 @@ impl Shared {
             gpu.counters().unsupported.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let load = gpu.load();
+        let load = gpu.load(plan);
         let features = Features::of(plan);
         let missing = gpu.served().missing_share(plan);
         let view = View { costs: &self.costs, cpu, gpu: load, missing, aim };

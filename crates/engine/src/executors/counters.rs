@@ -16,7 +16,7 @@ pub struct Counters {
     pub failures: AtomicU64,
     /// How often the device was opened.
     pub opened: AtomicU64,
-    /// How long it took to open the device the last time and to upload what is resident, in nanoseconds.
+    /// How long it took to open the device, or an index on it, the last time, in nanoseconds; lists come later.
     pub(super) opening: AtomicU64,
     /// How long a thread was busy with taking jobs, starting batches and delivering answers, in nanoseconds: not with
     /// waiting for the device.
@@ -24,7 +24,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// How long it took to open the device and to upload what is resident; `None` if it was never open.
+    /// How long it took to open the device, or an index on it, the last time; `None` if it was never open.
     pub fn opened_after(&self) -> Option<Duration> {
         let time = self.opening.load(Ordering::Relaxed);
         (time > 0).then(|| Duration::from_nanos(time))
@@ -41,7 +41,7 @@ impl Counters {
 pub struct GpuLoad {
     /// Whether it is open and has the index: opening takes longer than most queries.
     pub is_open: bool,
-    /// Whether lists are uploaded with each batch, since they are not resident.
+    /// Whether lists of the plan are uploaded: neither are they resident, nor can kernels read them in host memory.
     pub uploads_lists: bool,
     /// The predicted time of everything that it has been given and has not answered.
     pub waiting: Duration,

@@ -96,12 +96,12 @@ impl GpuWorker {
         self.thread.inbox.tell(Connect { served: Arc::clone(&self.served), reply: None });
     }
 
-    /// How busy the GPU is.
-    pub fn load(&self) -> GpuLoad {
+    /// How busy the GPU is, for a plan.
+    pub fn load(&self, plan: &Plan) -> GpuLoad {
         let backlog = &self.thread.backlog;
         GpuLoad {
             is_open: self.served.is_open.load(Ordering::Relaxed),
-            uploads_lists: self.served.uploads_lists.load(Ordering::Relaxed),
+            uploads_lists: self.served.uploads_for(plan),
             waiting: backlog.time(),
             waiting_jobs: backlog.jobs(),
             excess: backlog.excess(),

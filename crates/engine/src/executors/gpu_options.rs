@@ -58,13 +58,13 @@ impl GpuOptions {
         cfg!(simulator).then(|| GpuOptions::new(Box::new(|| Ok(Arc::new(Simulator::new(SEED))))))
     }
 
-    /// Limits the device memory that is used, in bytes; the default is all of it. If an index does not fit, its lists stay
+    /// Limits the device memory that is used, in bytes; the default is all that is free. If an index does not fit, its lists stay
     /// in host memory, where the GPU reads them, and the parts that are read most are kept in device memory.
     pub fn memory(self, bytes: u64) -> GpuOptions {
         GpuOptions { memory: Some(bytes), ..self }
     }
 
-    /// Limits the host memory that the GPU may read lists in, in bytes for each index: these pages of the index cannot be
+    /// Limits the host memory that the GPU may read lists in, in bytes for all indexes: these pages of the files cannot be
     /// swapped out. Other lists are copied through pinned memory with the queries that need them. The default is half of
     /// the memory of the machine.
     pub fn registered(self, bytes: u64) -> GpuOptions {

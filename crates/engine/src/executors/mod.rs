@@ -2,6 +2,7 @@
 
 mod counters;
 mod cpu;
+mod device_memory;
 mod gpu;
 mod gpu_options;
 mod inbox;

@@ -1,12 +1,13 @@
 //! A device while it is open: the sessions of the indexes that it serves, in turns, and plans that run step by step.
 
+use super::device_memory::{Freed, Lent, OfOthers, reserve};
 use crate::device::queue::can_have_hits;
-use crate::device::residency::DeviceLists;
+use crate::device::residency::{DeviceLists, Reserve};
 use crate::device::served::Served;
-use crate::device::session::{Failure, Progress, Refusals, Session, Usage, reserve};
+use crate::device::session::{Failure, Progress, Refusals, Session, Shortage, Usage};
 use crate::device::submission::{Job, Unanswered};
 use crate::papers::steps::{self, StepScratch};
-use crate::query::answer::{Answer, Scored};
+use crate::query::answer::Answer;
 use lanner_gpu::error::GpuError;
 use lanner_gpu::memory::Gpu;
 use std::collections::VecDeque;
@@ -27,13 +28,18 @@ pub struct OpenDevice {
     scratch: StepScratch,
     /// Whether such a job comes before the next batch.
     steps_are_next: bool,
+    /// Bytes of device memory that lists leave to buffers.
+    reserve: u64,
+    /// What the cache gave for large buffers.
+    lent: Lent,
 }
 
 impl OpenDevice {
     pub fn new(gpu: Gpu, usage: Usage) -> OpenDevice {
         let (stepwise, scratch) = (VecDeque::new(), StepScratch::default());
-        let lists = DeviceLists::new(&usage.holding);
-        OpenDevice { gpu, lists, sessions: Vec::new(), next: 0, stepwise, scratch, steps_are_next: false }
+        let (lists, sessions, reserve) = (DeviceLists::new(&usage.holding), Vec::new(), reserve(gpu.left()));
+        let (next, steps_are_next, lent) = (0, false, Lent::default());
+        OpenDevice { gpu, lists, sessions, next, stepwise, scratch, steps_are_next, reserve, lent }
     }
 
     pub fn name(&self) -> &str {
@@ -60,12 +66,38 @@ impl OpenDevice {
         self.sessions.iter().any(|session| !std::ptr::eq(&*session.served, served))
     }
 
-    /// Opens the session of an index: its lists become resident if they fit beside those of the others.
+    /// Opens the session of an index: its lists become resident if they fit beside those of the others. Its lengths have to,
+    /// and batches need the reserve; pieces of lists give way for both.
     pub fn open_session(&mut self, served: &Arc<Served>, usage: Usage) -> Result<usize, GpuError> {
         self.forget_unwanted();
-        let session = Session::open(self.gpu.clone(), Arc::clone(served), usage, &self.lists)?;
+        let mut opened = self.try_open(served, usage);
+        let lacks = |device: &OpenDevice| device.gpu.left() < device.unused_reserve() / 2;
+        let shortage = match &opened {
+            Ok(()) => lacks(self).then_some(0),
+            Err(error) => error.shortage(),
+        };
+        if let Some(bytes) = shortage.filter(|_| self.lists.bytes() > 0) {
+            self.sessions.iter_mut().try_for_each(Session::finish)?;
+            if self.lists.give_way(&self.gpu, bytes) && opened.is_err() {
+                opened = self.try_open(served, usage);
+            }
+        }
+        self.lists.grow(&self.gpu, self.unused_reserve())?;
+        opened.map(|()| self.sessions.len() - 1)
+    }
+
+    fn try_open(&mut self, served: &Arc<Served>, usage: Usage) -> Result<(), GpuError> {
+        let reserve = Reserve { bytes: self.reserve, unused: self.unused_reserve() };
+        let session = Session::open(self.gpu.clone(), Arc::clone(served), usage, &self.lists, reserve)?;
         self.sessions.push(session);
-        Ok(self.sessions.len() - 1)
+        Ok(())
+    }
+
+    /// What buffers have not taken yet of the reserve.
+    fn unused_reserve(&self) -> u64 {
+        let resident: u64 = self.sessions.iter().map(Session::resident_bytes).sum();
+        let buffers = self.gpu.used().saturating_sub(resident + self.lists.bytes());
+        self.reserve.saturating_sub(buffers)
     }
 
     /// Frees what is resident of indexes over which no more queries come. Others may fit then.
@@ -75,8 +107,15 @@ impl OpenDevice {
             self.sessions.retain(is_wanted);
             self.next = 0;
             // What is free now is for the lists of the others. Where it cannot be had, they are read in host memory.
-            _ = self.lists.grow(&self.gpu, reserve(&self.gpu));
+            _ = self.lists.grow(&self.gpu, self.unused_reserve());
         }
+    }
+
+    /// Frees all buffers, once no batch is in flight, and gives the cache its memory back.
+    fn give_back(&mut self) -> Result<(), GpuError> {
+        self.sessions.iter_mut().try_for_each(Session::release)?;
+        (self.scratch, self.lent) = (StepScratch::default(), Lent::default());
+        self.lists.grow(&self.gpu, self.unused_reserve())
     }
 
     /// Says that none of the indexes is on an open device any more.
@@ -102,21 +141,22 @@ impl OpenDevice {
     /// Takes a step with each session, in turns. Plans that run step by step take turns with batches: while one has its
     /// turn, no batch is started, and it runs as soon as none is in flight.
     pub fn advance(&mut self) -> Result<Progress, GpuError> {
-        let may_start = self.stepwise.is_empty() || !self.steps_are_next;
+        if self.lent.is_due() && self.sessions.iter().all(Session::has_free_slots) {
+            self.give_back()?;
+        }
+        let may_start = (self.stepwise.is_empty() || !self.steps_are_next) && !self.lent.is_due();
         let mut progress = Progress::None;
         for offset in 0..self.sessions.len() {
             let number = (self.next + offset) % self.sessions.len();
             let slots = self.free_beside(number).map(|is_free| is_free && may_start);
-            let OpenDevice { gpu, lists, sessions, scratch, .. } = self;
-            let mut has_shrunk = false;
-            let mut free_more = |plans: usize| {
-                *scratch = StepScratch::default();
-                // Batches can be smaller; a plan needs what it needs.
-                has_shrunk = plans == 1 && lists.shrink(gpu);
-            };
-            let progress_of_session = sessions[number].advance(slots, &mut free_more)?;
-            if has_shrunk {
-                lists.grow(gpu, 0)?;
+            let OpenDevice { gpu, lists, sessions, scratch, lent, .. } = self;
+            let (before, rest) = sessions.split_at_mut(number);
+            let (session, after) = rest.split_first_mut().expect("a session has that number");
+            let (mut others, mut freed) =
+                (OfOthers { gpu, lists, sessions: [before, after], scratch, lent }, Freed::default());
+            let progress_of_session = session.advance(slots, &mut |shortage| others.free(&mut freed, shortage))?;
+            if freed.has_cache() {
+                self.lists.grow(&self.gpu, self.unused_reserve())?;
             }
             match progress_of_session {
                 Progress::None => {}
@@ -125,7 +165,10 @@ impl OpenDevice {
                     self.next = (number + 1) % self.sessions.len();
                     progress = progress.max(Progress::Started);
                 }
-                Progress::Answered => progress = Progress::Answered,
+                Progress::Answered => {
+                    self.lent.count();
+                    progress = Progress::Answered;
+                }
             }
         }
         if matches!(progress, Progress::None | Progress::Answered) {
@@ -166,12 +209,29 @@ impl OpenDevice {
         self.sessions.iter_mut().map(Session::take_refusals)
     }
 
-    /// Answers a plan step by step. If memory runs out, frees all buffers and tries once more.
+    /// Why lists got less memory than their budget has, if they did, and it was not taken before.
+    pub fn take_shortage(&mut self) -> Option<GpuError> {
+        self.lists.take_shortage()
+    }
+
+    /// Answers a plan step by step. No batch is in flight. If memory runs out, all other memory is for this plan.
     fn answer_in_steps(&mut self, number: usize, job: Job) -> Result<(), GpuError> {
-        let mut answered = self.try_in_steps(number, &job);
-        if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
-            answered = self.try_in_steps(number, &job);
-        }
+        let mut freed = Freed::default();
+        let answered = loop {
+            let answered = steps::answer(&self.sessions[number].context(), &mut self.scratch, job.plan());
+            let Some(bytes) = answered.as_ref().err().and_then(Failure::shortage) else {
+                break answered;
+            };
+            let shortage = Shortage { plans: 1, bytes, is_all: false };
+            let OpenDevice { gpu, lists, sessions, scratch, lent, .. } = self;
+            let mut others = OfOthers { gpu, lists, sessions: [sessions, &mut []], scratch, lent };
+            match others.free(&mut freed, shortage) {
+                Ok(true) => {}
+                Ok(false) => break answered,
+                Err(error) => break Err(error.into()),
+            }
+        };
+        self.lent.count();
         match answered {
             Ok(answer) => job.end(Ok(answer)),
             Err(Failure::Gpu(error)) if !error.is_out_of_memory() => {
@@ -180,15 +240,9 @@ impl OpenDevice {
             }
             Err(failure) => self.sessions[number].refuse(job, failure),
         }
-        Ok(())
-    }
-
-    fn try_in_steps(&mut self, number: usize, job: &Job) -> Result<Answer<Scored>, Failure> {
-        let answered = steps::answer(&self.sessions[number].context(), &mut self.scratch, job.plan());
-        if answered.as_ref().is_err_and(Failure::is_out_of_memory) {
-            self.sessions.iter_mut().try_for_each(Session::release)?;
-            self.scratch = StepScratch::default();
+        if freed.has_cache() {
+            self.lists.grow(&self.gpu, self.unused_reserve())?;
         }
-        answered
+        Ok(())
     }
 }

@@ -169,8 +169,8 @@ impl Owner {
             Some(device) => device.open_session(served, self.options.usage)?,
             None => {
                 let opened = (self.options.open)()?;
-                let memory = opened.properties().memory;
-                let gpu = Gpu::new(opened, self.options.memory.unwrap_or(memory).min(memory));
+                let free = opened.properties().free;
+                let gpu = Gpu::new(opened, self.options.memory.unwrap_or(free).min(free));
                 let mut device = OpenDevice::new(gpu, self.options.usage);
                 let number = device.open_session(served, self.options.usage)?;
                 self.counters.opened.fetch_add(1, Ordering::Relaxed);
@@ -204,6 +204,9 @@ impl Owner {
                 return true;
             }
         };
+        if let Some(error) = device.take_shortage() {
+            (self.options.report)(&format!("{error}; the GPU keeps less of the lists in its memory"));
+        }
         for Refusals { jobs, why, .. } in device.take_refusals() {
             if let Some(why) = why {
                 (self.options.report)(&format!("{why}; the CPU answers such queries, the GPU all others"));

@@ -10,8 +10,12 @@ use lanner::internals::query::answer::Scored;
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Answer, Engine as LannerEngine, GpuOptions, Index, Mode, Plan, Query, ScoreModel};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The memory of a cache, in bytes, and what is read of lists that are small for it.
+const CACHE_BYTES: usize = 8 << 10;
+const SMALL_BYTES: u64 = 32 << 10;
 
 /// One way to answer queries.
 pub struct Engine {
@@ -20,6 +24,9 @@ pub struct Engine {
     pub runs: Runs,
     /// How many answers were compared with the oracle's.
     compared: AtomicUsize,
+    /// Bytes of lists that a device read in host memory, and pieces of lists that became resident.
+    from_host: AtomicU64,
+    admitted: AtomicU64,
 }
 
 /// Where an engine runs.
@@ -27,13 +34,16 @@ pub struct Engine {
 pub enum Runs {
     /// On the CPU, with this number of threads.
     Threads(usize),
-    /// On the simulator; with `LANNER_REQUIRE_GPU=1` on the GPU instead.
+    /// On the simulator, with resident lists; with `LANNER_REQUIRE_GPU=1` on the GPU instead.
     Device,
+    /// On the same device, asked before its lists are loaded.
+    Loading,
     /// On the same device, with the lists uploaded in each batch.
     Uploading,
     /// On the same device, which reads the lists in host memory.
     Host,
-    /// On the same device, with memory for some pieces of lists: kernels read the others in host memory.
+    /// On the same device, with memory for some pieces of lists: kernels read the others in host memory, and plans that
+    /// run step by step upload their lists.
     Cached,
 }
 
@@ -44,8 +54,9 @@ impl Runs {
 }
 
 /// The executor of an engine. It checks that a device leaves no plan to the CPU that it should answer itself.
-pub struct Answering {
+pub struct Answering<'a> {
     executor: Answerer,
+    engine: &'a Engine,
 }
 
 enum Answerer {
@@ -53,18 +64,27 @@ enum Answerer {
     Device(Box<LannerEngine>),
 }
 
-impl Answering {
+impl Answering<'_> {
     pub fn run(&self, plans: &[Plan]) -> Vec<Answer<Scored>> {
         let device = match &self.executor {
             Answerer::Cpu(cpu) => return cpu.run(plans).unwrap(),
             Answerer::Device(device) => device,
         };
+        if matches!(self.engine.runs, Runs::Cached) {
+            // Then pieces of what they read are resident, and the others are not.
+            device.run(plans).unwrap();
+            device.connect().unwrap();
+        }
         let counters = device.counters().unwrap();
         let count = || [&counters.answered, &counters.unsupported].map(|counter| counter.load(Ordering::Relaxed));
         let [answered, unsupported] = count();
         let answers = device.run(plans).unwrap();
         assert_eq!(count(), [answered + plans.len() as u64, unsupported]);
         assert_eq!(counters.failures.load(Ordering::Relaxed), 0);
+        let from_host = answers.iter().map(|answer| answer.work.bytes_from_host).sum();
+        self.engine.from_host.fetch_add(from_host, Ordering::Relaxed);
+        let admitted = device.residency().map_or(0, |residency| residency.cache.admitted);
+        self.engine.admitted.fetch_add(admitted, Ordering::Relaxed);
         answers
     }
 }
@@ -80,7 +100,8 @@ struct Case {
 
 impl Engine {
     pub fn new(algorithm: Algorithm, lists: Lists, runs: Runs) -> Engine {
-        Engine { algorithm, lists, runs, compared: AtomicUsize::new(0) }
+        let [from_host, admitted] = [const { AtomicU64::new(0) }; 2];
+        Engine { algorithm, lists, runs, compared: AtomicUsize::new(0), from_host, admitted }
     }
 
     /// Algorithm, lists, and where it runs if that is not one thread: `auto_pfor_uploading_device`.
@@ -93,8 +114,10 @@ impl Engine {
             Runs::Threads(1) => "",
             Runs::Threads(_) => "_threads",
             Runs::Device => "_device",
+            Runs::Loading => "_loading_device",
             Runs::Uploading => "_uploading_device",
             Runs::Host => "_host_device",
+            Runs::Cached if self.algorithm.needs_device() => "_uploading_beside_pieces_device",
             Runs::Cached => "_cached_device",
         };
         format!("{}_{lists}{runs}", self.algorithm).replace('-', "_")
@@ -103,6 +126,20 @@ impl Engine {
     /// How many answers were compared with the oracle's.
     pub fn compared(&self) -> usize {
         self.compared.load(Ordering::Relaxed)
+    }
+
+    /// Checks that lists were where it reads them.
+    pub fn check_places(&self) {
+        let [from_host, admitted] = [&self.from_host, &self.admitted].map(|count| count.load(Ordering::Relaxed));
+        match self.runs {
+            // Plans that run step by step upload their lists.
+            Runs::Host if !self.algorithm.needs_device() => assert!(from_host > 0, "nothing was read in host memory"),
+            // Few small lists have no piece that takes no more than a quarter of the cache.
+            Runs::Cached if !self.algorithm.needs_device() => {
+                assert!(from_host > 0 && (admitted > 0 || from_host < SMALL_BYTES), "{admitted} pieces");
+            }
+            _ => assert_eq!((from_host, admitted), (0, 0)),
+        }
     }
 
     /// The modes that the algorithm answers.
@@ -134,20 +171,24 @@ impl Engine {
         self.algorithm.needs_device() && self.is_simulated()
     }
 
-    fn executor(&self, index: &Arc<Index>) -> Answering {
+    fn executor(&self, index: &Arc<Index>) -> Answering<'_> {
         // The simulator runs threads in an order that the seed decides: another one for each index.
         let seed = u64::from(index.documents()) * 31;
         let device = || GpuOptions::new(Box::new(move || Ok(device::open(seed))));
         let on = |options| Answerer::Device(Box::new(LannerEngine::new(Arc::clone(index)).gpu(options)));
         let executor = match self.runs {
             Runs::Threads(threads) => Answerer::Cpu(Cpu::new(Arc::clone(index), threads)),
-            Runs::Device => on(device()),
+            Runs::Device | Runs::Loading => on(device()),
             // A limit so low that lists of all but the smallest collections go in several batches and slabs.
             Runs::Uploading => on(device().upload_lists().upload_limit(16 << 10).threads(2)),
             Runs::Host => on(device().keep(Keep::Nothing)),
-            Runs::Cached => on(device().cached(8 << 10)),
+            Runs::Cached => on(device().cached(CACHE_BYTES)),
         };
-        Answering { executor }
+        if let (Answerer::Device(device), Runs::Device | Runs::Host | Runs::Cached) = (&executor, self.runs) {
+            // Otherwise it would upload its lists: the simulator executes a batch before it is asked to load more.
+            device.connect().unwrap();
+        }
+        Answering { executor, engine: self }
     }
 
     /// Whether the algorithm supports a score model.
@@ -192,9 +233,9 @@ impl Engine {
         let executor = match self.runs {
             Runs::Threads(threads) => {
                 let cpu = Cpu::new(Arc::clone(&index), threads.max(2)).split_from(Duration::ZERO);
-                Answering { executor: Answerer::Cpu(cpu) }
+                Answering { executor: Answerer::Cpu(cpu), engine: self }
             }
-            Runs::Device | Runs::Uploading | Runs::Host | Runs::Cached => self.executor(&index),
+            Runs::Device | Runs::Loading | Runs::Uploading | Runs::Host | Runs::Cached => self.executor(&index),
         };
         for case in self.cases(collection, ks) {
             let plan = Planner::new(&index).plan(&self.query(collection, &case)).unwrap();
@@ -259,7 +300,7 @@ impl Engine {
             let index = Arc::new(index);
             (range.start as u32, self.executor(&index), index)
         });
-        let run = |executor: &Answering, index: &Arc<Index>, case: &Case, stage| -> Answer<Scored> {
+        let run = |executor: &Answering<'_>, index: &Arc<Index>, case: &Case, stage| -> Answer<Scored> {
             let planner = Planner::new(index).with_document_frequencies(&frequencies);
             let plan = planner.plan(&self.query(collection, case)).unwrap();
             let staged: Vec<Plan> = plan.staged().filter(|plan| plan.stages[0].operation == stage).collect();

@@ -19,7 +19,7 @@ const QMX: Lists = Lists::Sparse(CodecName::Qmx);
 
 /// Every algorithm, on every executor that runs it, with dense lists and with blocks. A new algorithm or executor gets
 /// its rows here; a codec that is in no row gets its rows from [`engines`].
-const ENGINES: [(Algorithm, Lists, Runs); 34] = [
+const ENGINES: [(Algorithm, Lists, Runs); 35] = [
     (Algorithm::Exhaustive, BITPACK, Runs::Threads(1)),
     (Algorithm::Exhaustive, DENSE, Runs::Threads(2)),
     (Algorithm::Conjunction, BITPACK, Runs::Threads(1)),
@@ -40,6 +40,7 @@ const ENGINES: [(Algorithm, Lists, Runs); 34] = [
     (Algorithm::Auto, DENSE, Runs::Device),
     (Algorithm::Auto, BITPACK, Runs::Device),
     (Algorithm::Auto, ELIAS_FANO, Runs::Device),
+    (Algorithm::Auto, DENSE, Runs::Loading),
     (Algorithm::Auto, PFOR, Runs::Uploading),
     (Algorithm::Auto, RICE, Runs::Device),
     (Algorithm::Auto, DENSE, Runs::Host),
@@ -125,6 +126,7 @@ impl<F: Fn(&Engine) + Copy + Send + 'static> Agreement<F> {
             let run = move || {
                 body(&engine);
                 assert!(engine.compared() > 0, "no answer was compared with the oracle's");
+                engine.check_places();
                 Ok(())
             };
             needs(is_present, Trial::test(name, run).with_ignored_flag(is_slow))

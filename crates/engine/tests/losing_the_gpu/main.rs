@@ -279,8 +279,9 @@ impl Run<'_> {
         assert_eq!(after.fallen_back - before.fallen_back, count - by_device(&answers));
         let count_lines = || {
             let lines = self.lines();
-            let refusals = lines.iter().filter(|line| line.ends_with(REFUSED)).count();
-            (refusals, lines.len() - refusals)
+            let count = |end: &str| lines.iter().filter(|line| line.ends_with(end)).count();
+            assert!(count(SMALLER) <= self.counts().opened, "one line for all memory that lists did not get");
+            (count(REFUSED), lines.len() - count(REFUSED) - count(SMALLER))
         };
         // A failure while lists are loaded may be counted already, and reported in a moment.
         let start = Instant::now();
@@ -313,6 +314,9 @@ impl Run<'_> {
 /// The end of the line that reports plans that do not fit in device memory.
 const REFUSED: &str = "; the CPU answers such queries, the GPU all others";
 
+/// The end of the line that reports that the device had less memory for lists than its budget.
+const SMALLER: &str = "; the GPU keeps less of the lists in its memory";
+
 /// How many answers came from a device.
 fn by_device(answers: &[Answer<Scored>]) -> usize {
     let is_there = |answer: &&Answer<Scored>| answer.trace.steps.iter().any(|step| step.place == Place::Simulator);
@@ -326,8 +330,8 @@ struct Recording {
     opening_end: usize,
     /// Where the first batch has been answered.
     first_end: usize,
-    /// Whether pieces of lists are cached, for which opening allocates memory last.
-    is_cached: bool,
+    /// How many allocations for lists opening makes, last.
+    of_lists: usize,
 }
 
 /// How a GPU is used.
@@ -358,17 +362,22 @@ impl Recording {
         assert_eq!(device.device.calls(), calls.len() as u64);
         let answered = questions.first + questions.plans.len();
         assert_eq!(run.counts(), Counts { answered, fallen_back: 0, failures: 0, opened: 1 });
-        let is_cached = run.engine().residency().unwrap().cache.memory_bytes > 0;
-        Recording { calls, opening_end, first_end, is_cached }
+        let of_lists = match run.engine().residency().unwrap() {
+            // Long and short ones.
+            residency if residency.is_whole => 2,
+            residency => usize::from(residency.cache.memory_bytes > 0),
+        };
+        Recording { calls, opening_end, first_end, of_lists }
     }
 
     /// Whether the worker recovers by itself: after a failed allocation it frees memory and repeats the batch, and lists
     /// that cannot be registered are uploaded.
     fn is_mended(&self, fault: Fault, at: usize) -> bool {
-        let can_be_mended = matches!(self.calls[at], Call::Allocate(_) | Call::Register);
-        // Without memory for pieces, lists are read in host memory.
-        let is_of_cache = self.is_cached && at + 1 == self.opening_end;
-        fault == Fault::Once && can_be_mended && (at >= self.opening_end || is_of_cache)
+        let is_allocation = |at: usize| matches!(self.calls[at], Call::Allocate(_));
+        let can_be_mended = is_allocation(at) || self.calls[at] == Call::Register;
+        // Without memory for all lists, pieces of them are cached; without memory for those, the cache is smaller.
+        let is_of_lists = (at..self.opening_end).filter(|&at| is_allocation(at)).count() <= self.of_lists;
+        fault == Fault::Once && can_be_mended && (at >= self.opening_end || is_of_lists)
     }
 
     /// Whether the device is known to have failed before it is open: a late fault, with the next wait.

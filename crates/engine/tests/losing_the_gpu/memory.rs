@@ -1,7 +1,8 @@
 //! Device memory that is too small: for lists, for a batch, for one plan.
 
-use super::{Call, Counts, KS, NEVER, Questions, REFUSED, Recorder, Run, by_device};
+use super::{Call, Counts, KS, Keep, NEVER, Questions, REFUSED, Recorder, Run, SmallBatches, by_device};
 use lanner::answer::Work;
+use lanner::internals::executors::{CacheReport, Executor};
 use lanner::{Algorithm, Mode, Query, ScoreModel};
 use lanner_gpu::device::Device;
 use lanner_gpu::faulty::Fault;
@@ -73,6 +74,28 @@ fn lists_that_do_not_fit_are_read_in_host_memory_or_travel_with_each_batch() {
     assert!(little > LARGE_LIST_BYTES && from_host == 0, "{little} and {from_host} bytes");
 }
 
+/// However its stages are launched, an AND+OR reports what was read for those that ran.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn a_stage_that_does_not_run_reads_nothing() {
+    let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
+    let queries = [Mode::And, Mode::Or, Mode::AndOr].map(|mode| query("large small", mode).k(150));
+    let questions = Questions::new(large_texts(), Some(CodecName::Raw), &queries);
+    for small_batches in [SmallBatches::SingleQueries, SmallBatches::Graph] {
+        let run = questions.engine(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+        let run = run.with(|options| options.keep(Keep::Nothing).small_batches(small_batches));
+        run.engine().connect().unwrap();
+        let read = |plan: usize| {
+            let answers = run.engine().run(&questions.plans[plan..=plan]).unwrap();
+            assert_eq!((&answers[0].hits, by_device(&answers)), (&questions.expected[plan], 1));
+            answers[0].work.bytes_from_host
+        };
+        let [and, or, both] = [0, 1, 2].map(read);
+        assert!(and > LARGE_LIST_BYTES && or > LARGE_LIST_BYTES, "{and} and {or}");
+        assert!(both.abs_diff(and) <= and / 8, "{both}: the AND has enough hits");
+    }
+}
+
 /// Two batches fit in memory at once: otherwise all memory would be freed and allocated again for each of them.
 #[test]
 #[cfg_attr(not(simulator), ignore = "needs the simulator")]
@@ -92,6 +115,95 @@ fn uploads_of_two_batches_fit_into_the_memory() {
     let answers = run.ask(questions.plans.len());
     assert!(answers.iter().map(|answer| answer.work.bytes_uploaded).sum::<u64>() > 6 * LARGE_LIST_BYTES);
     assert_eq!((allocations(), by_device(&answers)), (before, questions.plans.len()));
+}
+
+/// Questions over lists that are cached, and an engine with little memory beside those.
+struct Cached<'a> {
+    run: Run<'a>,
+    /// The memory of the cache.
+    bytes: u64,
+}
+
+impl Cached<'_> {
+    fn new(questions: &Questions, memory: u64) -> Cached<'_> {
+        let run = questions.engine(|_| Ok(Recorder::new(Fault::Once, NEVER)));
+        let run = run.with(|options| options.memory(memory).keep(Keep::Pieces).small_batches(SmallBatches::Graph));
+        run.engine().connect().unwrap();
+        let cached = Cached { run, bytes: 0 };
+        // The last plan fits everywhere; its lists become resident.
+        (0..4).for_each(|_| assert!(cached.is_by_device(questions.plans.len() - 1)));
+        let bytes = cached.report().memory_bytes;
+        assert!(bytes > 2 * LARGE_LIST_BYTES && cached.report().resident_bytes > 0);
+        Cached { bytes, ..cached }
+    }
+
+    /// Asks one plan; returns whether the device answers it.
+    fn is_by_device(&self, plan: usize) -> bool {
+        let Questions { plans, expected, .. } = self.run.questions;
+        let answers = self.run.engine().run(&plans[plan..=plan]).unwrap();
+        assert_eq!(answers[0].hits, expected[plan]);
+        by_device(&answers) == 1
+    }
+
+    fn report(&self) -> CacheReport {
+        self.run.engine().residency().unwrap().cache
+    }
+
+    /// A plan that fits only without the cache gets its memory, which the cache gets back later.
+    fn check_lends_to(&self, plan: usize) {
+        let last = self.run.questions.plans.len() - 1;
+        assert!(self.is_by_device(plan) && self.is_by_device(last));
+        let lent = self.report().memory_bytes;
+        assert!(lent < self.bytes, "{lent}");
+        assert!(self.is_by_device(plan) && self.is_by_device(last));
+        assert_eq!(self.report().memory_bytes, lent, "its buffers are kept");
+        (0..256).for_each(|_| assert!(self.is_by_device(last)));
+        assert!(self.has_all());
+        assert!(self.is_by_device(plan), "and again");
+        (0..260).for_each(|_| assert!(self.is_by_device(last)));
+        assert!(self.has_all());
+    }
+
+    /// Whether the cache has all of its memory, but for what is behind each extent.
+    fn has_all(&self) -> bool {
+        self.report().memory_bytes + (8 << 10) > self.bytes
+    }
+
+    /// A plan that fits nowhere costs the cache nothing.
+    fn check_refuses(&self, plan: usize) {
+        let before = self.report();
+        (0..10).for_each(|_| assert!(!self.is_by_device(plan)));
+        assert!(self.is_by_device(self.run.questions.plans.len() - 1));
+        let after = self.report();
+        assert_eq!((after.memory_bytes, after.evictions), (before.memory_bytes, before.evictions));
+        assert!(after.resident_bytes >= before.resident_bytes);
+    }
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn the_cache_gives_memory_to_a_plan_that_needs_it_and_gets_it_back() {
+    let query = |words, mode| Query::new(words).mode(mode).score(ScoreModel::Bm25);
+    let queries = [
+        // The keys of both stages.
+        query("large larger", Mode::AndOr).k(20_000),
+        query("large", Mode::Or).k(20_000),
+        query("large", Mode::Or),
+    ];
+    let questions = Questions::new(large_texts(), Some(CodecName::Raw), &queries);
+    let cached = Cached::new(&questions, 1 << 20);
+    cached.check_refuses(0);
+    cached.check_lends_to(1);
+    cached.check_refuses(0);
+}
+
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn the_cache_gives_memory_to_a_plan_that_runs_step_by_step() {
+    let query = |words, algorithm| Query::new(words).mode(Mode::Or).algorithm(algorithm);
+    let queries = [query("small", Algorithm::Accumulators), query("large", Algorithm::Auto)];
+    let questions = Questions::new(large_texts(), Some(CodecName::Raw), &queries);
+    Cached::new(&questions, 600 << 10).check_lends_to(0);
 }
 
 /// The least that documents and frequencies of `large` take.

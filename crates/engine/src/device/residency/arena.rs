@@ -2,24 +2,24 @@
 //! piece. Pure: nothing here touches a device.
 //!
 //! Pieces have any length, so free memory becomes fragmented. Nothing is moved: to make space for a piece, *consecutive*
-//! pieces are evicted, as many as it needs. A few places are looked at, drawn at random, and the one whose pieces are
-//! worth least is taken. So a few cold pieces between hot ones are no place for a long list, and short pieces, which are
+//! pieces are evicted, as many as it needs. A few regions are looked at, drawn at random, and the one whose pieces are
+//! worth least is taken. So a few cold pieces between hot ones are no region for a long list, and short pieces, which are
 //! the hottest for their length, find one nearly anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Regions begin at multiples of this, so that a block is not spread over more cache lines than it needs.
+/// Stretches begin at multiples of this, so that a block is not spread over more cache lines than it needs.
 pub const ALIGNMENT: usize = 128;
-/// Places that are looked at for an eviction.
+/// Regions that are looked at for an eviction.
 const LOOKED_AT: usize = 12;
 
 /// Memory for pieces, which an `O` names.
 #[derive(Debug)]
 pub struct Arena<O> {
-    /// The bytes of each allocation; 0 once it is given back.
+    /// The bytes of each allocation.
     extents: Vec<usize>,
-    /// All regions of all extents, without gaps between those of an extent.
-    regions: BTreeMap<Start, Region<O>>,
+    /// All stretches of all extents, without gaps between those of an extent.
+    stretches: BTreeMap<Start, Stretch<O>>,
     /// The free ones, by their lengths.
     free: BTreeSet<(usize, Start)>,
     free_bytes: usize,
@@ -27,7 +27,7 @@ pub struct Arena<O> {
     random: u64,
 }
 
-/// Where a region begins.
+/// Where a stretch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Start {
     pub extent: usize,
@@ -35,7 +35,7 @@ pub struct Start {
 }
 
 #[derive(Debug)]
-struct Region<O> {
+struct Stretch<O> {
     bytes: usize,
     owner: Owner<O>,
 }
@@ -51,15 +51,15 @@ enum Owner<O> {
 
 /// Memory for a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Region {
     pub start: Start,
     pub bytes: usize,
 }
 
-/// A place that evicting these pieces would make.
+/// A region that evicting these pieces would make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Eviction<O> {
-    pub place: Place,
+    pub region: Region,
     pub pieces: Vec<O>,
     /// What they are worth together.
     pub worth: f32,
@@ -67,8 +67,8 @@ pub struct Eviction<O> {
 
 impl<O> Default for Arena<O> {
     fn default() -> Arena<O> {
-        let (regions, free) = (BTreeMap::new(), BTreeSet::new());
-        Arena { extents: Vec::new(), regions, free, free_bytes: 0, random: 0x9E37_79B9_7F4A_7C15 }
+        let (stretches, free) = (BTreeMap::new(), BTreeSet::new());
+        Arena { extents: Vec::new(), stretches, free, free_bytes: 0, random: 0x9E37_79B9_7F4A_7C15 }
     }
 }
 
@@ -92,16 +92,16 @@ impl<O: Clone> Arena<O> {
         self.bytes() - self.free_bytes
     }
 
-    /// Holds a place in the smallest free region that is large enough.
-    pub fn take(&mut self, bytes: usize) -> Option<Place> {
+    /// Holds a region in the smallest free stretch that is large enough.
+    pub fn take(&mut self, bytes: usize) -> Option<Region> {
         let bytes = rounded(bytes);
         let &(_, start) = self.free.range((bytes, Start { extent: 0, byte: 0 })..).next()?;
-        let place = Place { start, bytes };
-        self.carve(place);
-        Some(place)
+        let region = Region { start, bytes };
+        self.carve(region);
+        Some(region)
     }
 
-    /// The cheapest of some places that evictions would make; `None` if something is held in all that were looked at, or
+    /// The cheapest of some regions that evictions would make; `None` if something is held in all that were looked at, or
     /// all are worth `most` or more.
     pub fn cheapest(&mut self, bytes: usize, most: f32, worth: impl Fn(&O) -> f32) -> Option<Eviction<O>> {
         let mut best = None;
@@ -115,16 +115,16 @@ impl<O: Clone> Arena<O> {
         best
     }
 
-    /// A place that begins with a region drawn at random, if its pieces are worth less than `most`.
+    /// A region that begins with a stretch drawn at random, if its pieces are worth less than `most`.
     fn look_at_random(&mut self, bytes: usize, most: f32, worth: &impl Fn(&O) -> f32) -> Option<Eviction<O>> {
         let drawn = self.draw_start()?;
-        let mut before = self.regions.range(..=drawn).rev().take_while(|(start, _)| start.extent == drawn.extent);
+        let mut before = self.stretches.range(..=drawn).rev().take_while(|(start, _)| start.extent == drawn.extent);
         let (&first, _) = before.next()?;
-        // A free region before it is part of the place.
-        let start = before.next().filter(|(_, region)| region.is_free()).map_or(first, |(&start, _)| start);
+        // A free stretch before it is part of the region.
+        let start = before.next().filter(|(_, stretch)| stretch.is_free()).map_or(first, |(&start, _)| start);
         let (mut found, mut sum, mut pieces) = (0, 0.0, Vec::new());
-        for (_, region) in self.regions.range(start..).take_while(|(it, _)| it.extent == start.extent) {
-            match &region.owner {
+        for (_, stretch) in self.stretches.range(start..).take_while(|(it, _)| it.extent == start.extent) {
+            match &stretch.owner {
                 Owner::Held => return None,
                 Owner::Nobody => {}
                 Owner::Piece(piece) => {
@@ -132,96 +132,82 @@ impl<O: Clone> Arena<O> {
                     pieces.push(piece.clone());
                 }
             }
-            found += region.bytes;
+            found += stretch.bytes;
             if sum >= most {
                 return None;
             }
             if found >= bytes {
-                return Some(Eviction { place: Place { start, bytes }, pieces, worth: sum });
+                return Some(Eviction { region: Region { start, bytes }, pieces, worth: sum });
             }
         }
         None
     }
 
-    /// Makes the place of an eviction, and holds it. What its pieces have beyond it becomes free.
-    pub fn evict(&mut self, place: Place) {
-        let end = Start { byte: place.start.byte + place.bytes, ..place.start };
-        let pieces = self.regions.range(place.start..end).filter(|(_, region)| !region.is_free());
-        let pieces: Vec<Place> = pieces.map(|(&start, region)| Place { start, bytes: region.bytes }).collect();
+    /// Makes the region of an eviction, and holds it. What its pieces have beyond it becomes free.
+    pub fn evict(&mut self, region: Region) {
+        let end = Start { byte: region.start.byte + region.bytes, ..region.start };
+        let pieces = self.stretches.range(region.start..end).filter(|(_, stretch)| !stretch.is_free());
+        let pieces: Vec<Region> = pieces.map(|(&start, stretch)| Region { start, bytes: stretch.bytes }).collect();
         pieces.into_iter().for_each(|piece| self.free(piece));
-        self.carve(place);
+        self.carve(region);
     }
 
-    /// A held place has a piece now, which may be evicted.
-    pub fn own(&mut self, place: Place, owner: O) {
-        self.region(place).owner = Owner::Piece(owner);
+    /// A held region has a piece now, which may be evicted.
+    pub fn own(&mut self, region: Region, owner: O) {
+        self.stretch(region).owner = Owner::Piece(owner);
     }
 
-    fn region(&mut self, place: Place) -> &mut Region<O> {
-        let region = self.regions.get_mut(&place.start).expect("a place has a region");
-        assert_eq!(region.bytes, place.bytes, "of its length");
-        region
+    fn stretch(&mut self, region: Region) -> &mut Stretch<O> {
+        let stretch = self.stretches.get_mut(&region.start).expect("a region has a stretch");
+        assert_eq!(stretch.bytes, region.bytes, "of its length");
+        stretch
     }
 
-    /// A place becomes free.
-    pub fn free(&mut self, place: Place) {
-        self.region(place);
-        self.regions.remove(&place.start);
-        self.add_free(place.start, place.bytes);
+    /// A region becomes free.
+    pub fn free(&mut self, region: Region) {
+        self.stretch(region);
+        self.stretches.remove(&region.start);
+        self.add_free(region.start, region.bytes);
     }
 
-    /// Gives back the extents that are free as a whole; returns which.
-    pub fn drop_free(&mut self) -> Vec<usize> {
-        let is_free = |&extent: &usize| {
-            let (bytes, start) = (self.extents[extent], Start { extent, byte: 0 });
-            bytes > 0 && self.free.contains(&(bytes, start))
-        };
-        let dropped: Vec<usize> = (0..self.extents.len()).filter(is_free).collect();
-        for &extent in &dropped {
-            self.remove_free(Start { extent, byte: 0 });
-            self.extents[extent] = 0;
-        }
-        dropped
-    }
-
-    /// Holds a part of a free region.
-    fn carve(&mut self, place: Place) {
-        let (&start, region) = self.regions.range(..=place.start).next_back().expect("a place is in an extent");
-        let (before, after) = (place.start.byte - start.byte, start.byte + region.bytes - place.start.byte);
+    /// Holds a part of a free stretch.
+    fn carve(&mut self, region: Region) {
+        let (&start, stretch) = self.stretches.range(..=region.start).next_back().expect("a region is in an extent");
+        let (before, after) = (region.start.byte - start.byte, start.byte + stretch.bytes - region.start.byte);
         self.remove_free(start);
         if before > 0 {
             self.add_free(start, before);
         }
-        self.regions.insert(place.start, Region { bytes: place.bytes, owner: Owner::Held });
-        if after > place.bytes {
-            let byte = place.start.byte + place.bytes;
-            self.add_free(Start { byte, ..start }, after - place.bytes);
+        self.stretches.insert(region.start, Stretch { bytes: region.bytes, owner: Owner::Held });
+        if after > region.bytes {
+            let byte = region.start.byte + region.bytes;
+            self.add_free(Start { byte, ..start }, after - region.bytes);
         }
     }
 
-    /// Adds a free region, joined with its neighbours if they are free.
+    /// Adds a free stretch, joined with its neighbours if they are free.
     fn add_free(&mut self, start: Start, bytes: usize) {
         let (mut start, mut bytes) = (start, bytes);
         let after = Start { byte: start.byte + bytes, ..start };
-        if let Some(region) = self.regions.get(&after).filter(|region| region.is_free()) {
-            bytes += region.bytes;
+        if let Some(stretch) = self.stretches.get(&after).filter(|stretch| stretch.is_free()) {
+            bytes += stretch.bytes;
             self.remove_free(after);
         }
-        if let Some((&before, region)) = self.regions.range(..start).next_back()
+        if let Some((&before, stretch)) = self.stretches.range(..start).next_back()
             && before.extent == start.extent
-            && region.is_free()
+            && stretch.is_free()
         {
-            bytes += region.bytes;
+            bytes += stretch.bytes;
             start = before;
             self.remove_free(before);
         }
-        self.regions.insert(start, Region { bytes, owner: Owner::Nobody });
+        self.stretches.insert(start, Stretch { bytes, owner: Owner::Nobody });
         self.free.insert((bytes, start));
         self.free_bytes += bytes;
     }
 
     fn remove_free(&mut self, start: Start) {
-        let Region { bytes, .. } = self.regions.remove(&start).expect("a free region is a region");
+        let Stretch { bytes, .. } = self.stretches.remove(&start).expect("a free stretch is a stretch");
         assert!(self.free.remove(&(bytes, start)), "it is free");
         self.free_bytes -= bytes;
     }
@@ -243,7 +229,7 @@ impl<O: Clone> Arena<O> {
     }
 }
 
-impl<O> Region<O> {
+impl<O> Stretch<O> {
     fn is_free(&self) -> bool {
         matches!(self.owner, Owner::Nobody)
     }
@@ -260,20 +246,20 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Checks that regions have no gaps, that free neighbours are joined, and that the lists of free regions agree.
+    /// Checks that stretches have no gaps, that free neighbours are joined, and that the lists of free stretches agree.
     fn check(arena: &Arena<u32>) {
         for (extent, &bytes) in arena.extents.iter().enumerate() {
-            let regions = arena.regions.iter().filter(|(start, _)| start.extent == extent);
+            let stretches = arena.stretches.iter().filter(|(start, _)| start.extent == extent);
             let (mut end, mut was_free) = (0, false);
-            for (start, region) in regions {
-                assert!(start.byte == end && region.bytes > 0 && !(was_free && region.is_free()));
-                assert_eq!(arena.free.contains(&(region.bytes, *start)), region.is_free());
-                (end, was_free) = (end + region.bytes, region.is_free());
+            for (start, stretch) in stretches {
+                assert!(start.byte == end && stretch.bytes > 0 && !(was_free && stretch.is_free()));
+                assert_eq!(arena.free.contains(&(stretch.bytes, *start)), stretch.is_free());
+                (end, was_free) = (end + stretch.bytes, stretch.is_free());
             }
             assert_eq!(end, bytes);
         }
         assert_eq!(arena.free.iter().map(|(bytes, _)| bytes).sum::<usize>(), arena.free_bytes);
-        assert_eq!(arena.free.len(), arena.regions.values().filter(|region| region.is_free()).count());
+        assert_eq!(arena.free.len(), arena.stretches.values().filter(|stretch| stretch.is_free()).count());
     }
 
     proptest! {
@@ -284,34 +270,34 @@ mod tests {
         ) {
             let mut arena = Arena::default();
             extents.iter().for_each(|blocks| arena.add(blocks * ALIGNMENT));
-            let mut places: HashMap<u32, Place> = HashMap::new();
+            let mut regions: HashMap<u32, Region> = HashMap::new();
             let (mut held, mut next) = (Vec::new(), 0);
             for (step, bytes, which) in steps {
                 match step {
-                    0 | 1 => if let Some(place) = arena.take(bytes) {
-                        prop_assert!(place.bytes >= bytes && place.start.byte % ALIGNMENT == 0);
-                        if step == 0 { arena.own(place, next); places.insert(next, place); } else { held.push(place); }
+                    0 | 1 => if let Some(region) = arena.take(bytes) {
+                        prop_assert!(region.bytes >= bytes && region.start.byte % ALIGNMENT == 0);
+                        if step == 0 { arena.own(region, next); regions.insert(next, region); } else { held.push(region); }
                         next += 1;
                     },
                     2 => if let Some(eviction) = arena.cheapest(bytes, f32::INFINITY, |&piece| piece as f32) {
                         let worth: f32 = eviction.pieces.iter().map(|&piece| piece as f32).sum();
                         prop_assert_eq!(eviction.worth, worth);
-                        places.retain(|piece, _| !eviction.pieces.contains(piece));
-                        arena.evict(eviction.place);
-                        held.push(eviction.place);
+                        regions.retain(|piece, _| !eviction.pieces.contains(piece));
+                        arena.evict(eviction.region);
+                        held.push(eviction.region);
                     },
-                    3 => if let Some(&piece) = places.keys().min() { arena.free(places.remove(&piece).unwrap()) },
+                    3 => if let Some(&piece) = regions.keys().min() { arena.free(regions.remove(&piece).unwrap()) },
                     _ => if !held.is_empty() { arena.free(held.remove(which % held.len())) },
                 }
                 check(&arena);
-                let mut all: Vec<Place> = places.values().copied().chain(held.iter().copied()).collect();
-                all.sort_by_key(|place| place.start);
-                let is_apart = |two: &[Place]| {
+                let mut all: Vec<Region> = regions.values().copied().chain(held.iter().copied()).collect();
+                all.sort_by_key(|region| region.start);
+                let is_apart = |two: &[Region]| {
                     let [one, other] = [two[0], two[1]];
                     one.start.extent < other.start.extent || one.start.byte + one.bytes <= other.start.byte
                 };
                 prop_assert!(all.windows(2).all(is_apart));
-                prop_assert_eq!(all.iter().map(|place| place.bytes).sum::<usize>(), arena.used());
+                prop_assert_eq!(all.iter().map(|region| region.bytes).sum::<usize>(), arena.used());
             }
         }
     }
@@ -320,10 +306,10 @@ mod tests {
     fn the_pieces_that_are_worth_least_make_space_and_held_ones_stay() {
         let mut arena = Arena::default();
         arena.add(8 * ALIGNMENT);
-        let places: Vec<Place> = (0..8).map(|_| arena.take(1).unwrap()).collect();
+        let regions: Vec<Region> = (0..8).map(|_| arena.take(1).unwrap()).collect();
         assert_eq!((arena.take(1), arena.used()), (None, 8 * ALIGNMENT));
-        for (place, piece) in places.iter().zip(0..) {
-            arena.own(*place, piece);
+        for (region, piece) in regions.iter().zip(0..) {
+            arena.own(*region, piece);
         }
         // worth[i] of piece i; 4 and 5 are the cheapest neighbours.
         let worth = |&piece: &u32| [9.0, 9.0, 1.0, 9.0, 2.0, 2.0, 9.0, 1.0][piece as usize];
@@ -331,10 +317,10 @@ mod tests {
         let best = found.min_by(|a, b| a.worth.total_cmp(&b.worth)).unwrap();
         assert_eq!((best.pieces, best.worth), (vec![4, 5], 4.0));
         assert_eq!((0..20).find_map(|_| arena.cheapest(2 * ALIGNMENT, 4.0, worth)), None, "nothing is worth less");
-        places.iter().for_each(|&place| arena.free(place));
+        regions.iter().for_each(|&region| arena.free(region));
         let held = arena.take(8 * ALIGNMENT).unwrap();
         assert_eq!((0..20).find_map(|_| arena.cheapest(1, f32::INFINITY, worth)), None, "all is held");
         arena.free(held);
-        assert_eq!((arena.used(), arena.drop_free(), arena.bytes()), (0, vec![0], 0));
+        assert_eq!((arena.used(), arena.bytes()), (0, 8 * ALIGNMENT));
     }
 }

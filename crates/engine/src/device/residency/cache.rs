@@ -3,22 +3,23 @@
 //!
 //! **What a piece is worth.** Every visit of a list adds the bytes that the plan is predicted to read of each of its
 //! pieces (`query/cost/traffic.rs`), times what a byte of such a piece costs (`piece.rs`): that is what crosses the bus
-//! while the piece is in host memory. The sum is the piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`] plans: frequencies as in TinyLFU, without its reset
-//! and without sketches, because a list that is visited has an entry here anyway. What a resident piece is worth is its
-//! heat, halved again for each [`IDLE_HALF_LIFE`] plans since its last visit: what was hot until a while ago gives way.
+//! while the piece is in host memory. The sum is the piece's *heat*. It is aged, so that its half-life is [`HALF_LIFE`]
+//! plans: frequencies as in TinyLFU, without its reset and without sketches, because a list that is visited has an entry
+//! here anyway. What a resident piece is worth is its heat, halved again for each [`IDLE_HALF_LIFE`] plans since its last
+//! visit: what was hot until a while ago gives way.
 //!
 //! **Admission.** Directories and bounds of chunks are wanted with their first visit, and everything is while plenty of
 //! memory is free. Later, other pieces are wanted with the second visit, since most lists of a log are visited once and
-//! copying them would take the bus as long as reading them. While there is free memory, what is wanted is admitted. Later it has to be worth more than the pieces in its place (`arena.rs`), by
-//! a factor of [`ADVANTAGE`], which keeps equals from replacing each other. Most visits of pieces that are not resident do
-//! not get as far: after a piece was not admitted, those that are worth less for their length are not wanted either, for
-//! a while.
+//! copying them would take the bus as long as reading them. While there is free memory, what is wanted is admitted. Later
+//! it has to be worth more than the pieces whose memory it would get (`arena.rs`), by a factor of [`ADVANTAGE`], which keeps
+//! equals from replacing each other. Most visits of pieces that are not resident do not get as far: after a piece was not
+//! admitted, those that are worth less for their length are not wanted either, for a while.
 //!
 //! **What a batch names stays.** A batch is numbered when its rows get addresses. A piece that is evicted is named by no
 //! later batch, and its memory is written only after all earlier ones have ended. A piece that is copied is named by
 //! batches from when the copy has ended.
 
-use super::arena::{Arena, Place};
+use super::arena::{Arena, Region};
 use super::entry::{Aging, Entry, Item, Items, ListKey, Lists, PieceKey, Resident, SegmentNumber, State};
 use super::piece::Piece;
 use super::report::CacheReport;
@@ -73,7 +74,7 @@ pub struct Move {
     pub span: ListSpan,
     /// The bytes of the list.
     pub range: Range<usize>,
-    pub place: Place,
+    pub region: Region,
     /// No batch with a smaller number may be in flight when the copy begins.
     after: u64,
 }
@@ -144,7 +145,7 @@ impl Cache {
         }
     }
 
-    /// Adds device memory, which the caller keeps until [`Cache::drop_free`] returns its number.
+    /// Adds device memory, which the caller keeps until [`Cache::clear`].
     pub fn add_memory(&mut self, address: Address, bytes: usize) {
         self.arena.add(bytes);
         self.extents.push(address);
@@ -154,11 +155,6 @@ impl Cache {
                 item.state = State::Absent;
             }
         }
-    }
-
-    /// The numbers of the extents of memory that hold nothing, and are not used any more.
-    pub fn drop_free(&mut self) -> Vec<usize> {
-        self.arena.drop_free()
     }
 
     /// The bytes of device memory that it has.
@@ -188,6 +184,11 @@ impl Cache {
     /// A batch has ended: it reads no piece any more.
     pub fn end_batch(&mut self, number: u64) {
         self.in_flight.remove(&number);
+    }
+
+    /// A batch reads a short list, which is never resident.
+    pub fn visit_short(&mut self, traffic: &Traffic) {
+        self.report.bytes_across_bus += f64::from(traffic.sum());
     }
 
     /// Where the pieces of a sparse list are now: those that are not resident, in the list at `host`. Counts the visit.
@@ -282,15 +283,15 @@ impl Cache {
                     if let Some(item) = self.item_mut(&key) {
                         item.bytes = range.len() as u32;
                     }
-                    let place = self.arena.take(range.len()).or_else(|| {
+                    let region = self.arena.take(range.len()).or_else(|| {
                         looked_for += 1;
                         let may_evict = looked_for <= MOST_EVICTING;
                         may_evict.then(|| self.make_space(&key, range.len(), &mut evicted)).flatten()
                     });
-                    match place {
-                        Some(place) => {
+                    match region {
+                        Some(region) => {
                             // Free memory may have been in use a moment ago.
-                            self.waiting.push(Move { key, span, range, place, after: self.evicted_before });
+                            self.waiting.push(Move { key, span, range, region, after: self.evicted_before });
                             State::Coming
                         }
                         None => State::Absent,
@@ -315,7 +316,7 @@ impl Cache {
     }
 
     /// Evicts pieces that are worth less than a new one, if there are any whose memory is enough for it.
-    fn make_space(&mut self, key: &PieceKey, bytes: usize, evicted: &mut Vec<PieceKey>) -> Option<Place> {
+    fn make_space(&mut self, key: &PieceKey, bytes: usize, evicted: &mut Vec<PieceKey>) -> Option<Region> {
         let heat = self.heat(key);
         let Cache { arena, lists, idle_aging, plans, .. } = self;
         let now = epoch_of(*plans);
@@ -324,7 +325,7 @@ impl Cache {
             self.bar = self.bar.max(heat / bytes as f32);
             return None;
         };
-        arena.evict(eviction.place);
+        arena.evict(eviction.region);
         self.evicted_before = self.next_batch;
         self.report.evictions += eviction.pieces.len() as u64;
         for (list, piece) in &eviction.pieces {
@@ -334,7 +335,7 @@ impl Cache {
             }
         }
         evicted.extend(eviction.pieces);
-        Some(eviction.place)
+        Some(eviction.region)
     }
 
     /// The moves whose memory no batch in flight reads, of at most this many bytes unless the first has more.
@@ -353,28 +354,28 @@ impl Cache {
     }
 
     /// Where a piece is copied to.
-    pub fn address(&self, place: &Place) -> Address {
-        self.extents[place.start.extent].plus(place.start.byte)
+    pub fn address(&self, region: &Region) -> Address {
+        self.extents[region.start.extent].plus(region.start.byte)
     }
 
     /// A piece was copied: batches from now on read it in device memory.
     pub fn publish(&mut self, it: &Move) {
-        let list = Address(self.address(&it.place).0.wrapping_sub(it.range.start as u64));
+        let list = Address(self.address(&it.region).0.wrapping_sub(it.range.start as u64));
         let has_end = it.range.end >= it.span.bytes();
         let split = if has_end || it.key.1 != Piece::Blocks { u32::MAX } else { (it.range.len() / UNIT) as u32 };
         let Some(item) = self.item_mut(&it.key) else {
-            return self.arena.free(it.place);
+            return self.arena.free(it.region);
         };
-        item.state = State::Resident(Resident { place: it.place, list, split });
+        item.state = State::Resident(Resident { region: it.region, list, split });
         self.report.by_piece[it.key.1 as usize] += it.range.len() as u64;
-        self.arena.own(it.place, it.key);
+        self.arena.own(it.region, it.key);
         self.report.admitted += 1;
         self.report.copied_bytes += it.range.len() as u64;
     }
 
     /// A piece was not copied.
     pub fn abandon(&mut self, it: &Move) {
-        self.arena.free(it.place);
+        self.arena.free(it.region);
         self.set_state(&it.key, State::Absent);
     }
 
@@ -383,10 +384,11 @@ impl Cache {
         !self.in_flight.is_empty()
     }
 
-    /// Forgets all lists, so that all memory is free. No batch is in flight, and nothing is being copied.
+    /// Forgets all lists and all memory. No batch is in flight, and nothing is being copied.
     pub fn clear(&mut self) {
-        let segments: BTreeSet<SegmentNumber> = self.lists.keys().map(|key| key.segment).collect();
-        segments.into_iter().for_each(|segment| self.forget(segment));
+        let Cache { keep, plans, next_batch, report, .. } = *self;
+        let report = CacheReport { by_piece: Default::default(), ..report };
+        *self = Cache { plans, next_batch, report, ..Cache::new(keep) };
     }
 
     /// Forgets an index. None of its batches is in flight.
@@ -397,7 +399,7 @@ impl Cache {
             if !is_kept {
                 for (piece, item) in entry.pieces() {
                     if let State::Resident(resident) = item.state {
-                        arena.free(resident.place);
+                        arena.free(resident.region);
                         report.by_piece[piece as usize] -= u64::from(item.bytes);
                     }
                 }
@@ -409,10 +411,18 @@ impl Cache {
         waiting.retain(|it| {
             let is_kept = it.key.0.segment != segment;
             if !is_kept {
-                arena.free(it.place);
+                arena.free(it.region);
             }
             is_kept
         });
+    }
+
+    /// Where the pieces of a list are.
+    #[cfg(test)]
+    pub fn pieces_of(&self, list: &ListKey) -> Vec<(Piece, State)> {
+        self.lists
+            .get(list)
+            .map_or(Vec::new(), |entry| entry.pieces().map(|(piece, item)| (piece, item.state)).collect())
     }
 
     /// Whether a piece is resident.
@@ -615,8 +625,13 @@ mod tests {
         cache.end_batch(number);
         cache.decide(range_of);
         cache.forget(SegmentNumber(0));
-        assert_eq!((cache.report().resident_bytes, cache.is_settled(), cache.drop_free()), (0, true, vec![0]));
-        assert_eq!(cache.report().by_piece, [0; Piece::ALL.len()]);
+        assert_eq!((cache.report().resident_bytes, cache.is_settled()), (0, true));
+        assert_eq!((cache.report().by_piece, cache.memory()), ([0; Piece::ALL.len()], BYTES));
+        visit_times(&mut cache, 1, 3);
+        let before = cache.report();
+        cache.clear();
+        let after = CacheReport { memory_bytes: 0, resident_bytes: 0, by_piece: Default::default(), ..before };
+        assert_eq!((cache.report(), cache.memory()), (after, 0), "what it did is not forgotten");
     }
 
     #[test]

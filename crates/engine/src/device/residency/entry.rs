@@ -1,6 +1,6 @@
 //! What the cache knows of the lists that were visited, and of their pieces.
 
-use super::arena::Place;
+use super::arena::Region;
 use super::piece::Piece;
 use lanner_gpu::device::Address;
 use lanner_index::open::ListSpan;
@@ -69,7 +69,7 @@ pub enum State {
 /// A piece in device memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resident {
-    pub place: Place,
+    pub region: Region,
     /// The address of the first byte of a list that would lie there as a whole.
     pub list: Address,
     /// Of blocks: the units that are resident, from the first block on.

@@ -2,7 +2,8 @@
 //! driver. And its static ranks, if they are too large for device memory.
 //!
 //! Registering pins pages, and takes a quarter of a second for four gigabytes. So it is done in steps while queries are
-//! answered, and only up to a limit; lists that are not registered are uploaded with the batches that need them.
+//! answered, and only up to a limit for all indexes of a device; lists that are not registered are uploaded with the batches
+//! that need them. What an index leaves that is closed is for the others.
 
 use super::PADDING;
 use lanner_gpu::device::{Address, PAGE};
@@ -13,6 +14,7 @@ use lanner_index::open::Index;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that one step registers: about 3 ms.
 const STEP: usize = 64 << 20;
@@ -26,9 +28,35 @@ impl HostBytes for File {
     }
 }
 
+/// How many bytes of host memory may still be registered for a device.
+#[derive(Debug)]
+pub struct Registrable(AtomicUsize);
+
+impl Registrable {
+    /// As many whole pages as fit in some bytes.
+    pub fn new(bytes: usize) -> Registrable {
+        Registrable(AtomicUsize::new(bytes / PAGE * PAGE))
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes up to `most` bytes; returns how many.
+    fn take(&self, most: usize) -> usize {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(most)));
+        left.unwrap_or_else(|left| left).min(most)
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
 /// The lists of an index in host memory.
 pub struct HostLists {
     file: Arc<dyn HostBytes>,
+    registrable: Arc<Registrable>,
     /// The pages that are not registered yet, in steps; those with ranks come first.
     left: VecDeque<Range<usize>>,
     /// The pages that are registered, in order; pages that follow each other are one range.
@@ -41,8 +69,8 @@ pub struct HostLists {
 }
 
 impl HostLists {
-    /// Nothing is registered yet; it will be up to `most` bytes. `reads_ranks`: whether kernels read the ranks here.
-    pub fn new(index: &Arc<Index>, most: usize, reads_ranks: bool) -> HostLists {
+    /// Nothing is registered yet. `reads_ranks`: whether kernels read the ranks here.
+    pub fn new(index: &Arc<Index>, registrable: &Arc<Registrable>, reads_ranks: bool) -> HostLists {
         let segment = index.segment();
         let file_end = segment.file().len().next_multiple_of(PAGE);
         let pages = |section: Section| {
@@ -53,15 +81,14 @@ impl HostLists {
         let ranks = if reads_ranks { pages(Section::Ranks) } else { 0..0 };
         let mut lists = [Section::LongLists, Section::ShortLists].map(pages);
         lists.sort_by_key(|range| range.start);
-        let mut left = most / PAGE * PAGE;
         let mut steps = VecDeque::new();
         let (mut before, mut wanted) = (0, 0);
         let mut add = |mut pages: Range<usize>| {
             wanted += pages.len() as u64;
-            while !pages.is_empty() && left > 0 {
-                let bytes = STEP.min(pages.len()).min(left);
-                steps.push_back(pages.start..pages.start + bytes);
-                (pages.start, left) = (pages.start + bytes, left - bytes);
+            while !pages.is_empty() {
+                let end = pages.end.min(pages.start + STEP);
+                steps.push_back(pages.start..end);
+                pages.start = end;
             }
         };
         add(ranks.clone());
@@ -73,14 +100,29 @@ impl HostLists {
             add(range.start.max(ranks.end)..range.end);
         }
         let file: Arc<dyn HostBytes> = Arc::new(File(Arc::clone(index)));
-        HostLists { file, left: steps, registered: Vec::new(), wanted, base: Address::NULL, _handles: Vec::new() }
+        let (registrable, left, base) = (Arc::clone(registrable), steps, Address::NULL);
+        HostLists { file, registrable, left, registered: Vec::new(), wanted, base, _handles: Vec::new() }
+    }
+
+    /// Static ranks alone.
+    pub fn of_ranks(index: &Arc<Index>, registrable: &Arc<Registrable>) -> HostLists {
+        let mut ranks = HostLists::new(index, registrable, true);
+        let range = index.segment().section_range(Section::Ranks);
+        ranks.left.retain(|pages| pages.start < range.end && range.start < pages.end);
+        ranks
     }
 
     /// Registers some more pages; returns whether there were any. Where the driver refuses, the rest is not registered.
     pub fn step(&mut self, gpu: &Gpu) -> Result<bool, GpuError> {
-        let Some(pages) = self.left.pop_front() else {
+        let granted = self.left.front().map_or(0, |pages| self.registrable.take(pages.len()));
+        let Some(next) = self.left.front_mut().filter(|_| granted > 0) else {
             return Ok(false);
         };
+        let pages = next.start..next.start + granted;
+        match pages.end == next.end {
+            true => drop(self.left.pop_front()),
+            false => next.start = pages.end,
+        }
         // The last page has bytes beyond the file, which are mapped, too.
         let range = pages.start..pages.end.min(self.file.bytes().len());
         match gpu.register(&self.file, range) {
@@ -91,7 +133,7 @@ impl HostLists {
                 }
                 // Lists lie across steps, so that all must have the same base: the driver maps memory where it is.
                 if base != self.base {
-                    self.left.clear();
+                    self.refuse(granted);
                     return Ok(true);
                 }
                 self.registered.push(pages);
@@ -106,9 +148,15 @@ impl HostLists {
                 self._handles.push(handle);
             }
             Err(error @ GpuError::Lost { .. }) => return Err(error),
-            Err(_) => self.left.clear(),
+            Err(_) => self.refuse(granted),
         }
         Ok(true)
+    }
+
+    /// Nothing else is registered; these bytes were not.
+    fn refuse(&mut self, granted: usize) {
+        self.left.clear();
+        self.registrable.give_back(granted);
     }
 
     /// Whether all lists can be read, but for some at the end of the file.
@@ -116,17 +164,15 @@ impl HostLists {
         self.left.is_empty() && self.bytes() == self.wanted
     }
 
-    /// Whether no step is left.
+    /// Whether no step is left, or none until others are registered no more.
     pub fn is_done(&self) -> bool {
-        self.left.is_empty()
+        self.left.is_empty() || self.registrable.is_used_up()
     }
 
     /// Registers pages until some bytes of the file can be read, or cannot be; returns their address if they can.
     pub fn read_at_once(&mut self, gpu: &Gpu, bytes: Range<usize>) -> Result<Option<Address>, GpuError> {
         let is_there = |pages: &Range<usize>| pages.start < bytes.end && bytes.start < pages.end;
-        while self.left.front().is_some_and(is_there) {
-            self.step(gpu)?;
-        }
+        while self.left.front().is_some_and(is_there) && self.step(gpu)? {}
         Ok(self.bytes_at(bytes))
     }
 
@@ -142,21 +188,37 @@ impl HostLists {
         self.bytes_at(bytes.start..bytes.end + PADDING)
     }
 
+    /// How many bytes of long and of short lists kernels can read, from the first on.
+    pub fn readable(&self, index: &Index) -> [usize; 2] {
+        [Section::LongLists, Section::ShortLists].map(|section| {
+            let start = index.segment().section_range(section).start;
+            let pages = self.registered.iter().find(|pages| pages.contains(&start));
+            pages.map_or(0, |pages| (pages.end - start).saturating_sub(PADDING))
+        })
+    }
+
     /// The bytes that are registered.
     pub fn bytes(&self) -> u64 {
         self.registered.iter().map(|pages| pages.len() as u64).sum()
     }
 }
 
+impl Drop for HostLists {
+    fn drop(&mut self) {
+        self.registrable.give_back(self.bytes() as usize);
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use lanner_gpu::faulty::{Fault, Faulty};
     use lanner_gpu::simulator::Simulator;
     use lanner_index::build::{BuildOptions, Quiet, build};
     use lanner_index::corpus::{Corpus, CorpusOptions};
 
-    fn index() -> (tempfile::TempDir, Arc<Index>) {
+    /// An index with static ranks.
+    pub fn index() -> (tempfile::TempDir, Arc<Index>) {
         let folder = tempfile::tempdir().unwrap();
         let ranks = folder.path().join("ranks");
         std::fs::write(&ranks, (0..5000).map(|number| format!("{number}\t{number}\n")).collect::<String>()).unwrap();
@@ -169,6 +231,10 @@ mod tests {
         (folder, index)
     }
 
+    fn host(index: &Arc<Index>, most: usize, reads_ranks: bool) -> HostLists {
+        HostLists::new(index, &Arc::new(Registrable::new(most)), reads_ranks)
+    }
+
     fn gpu() -> Gpu {
         Gpu::new(Arc::new(Simulator::new(1)), 1 << 30)
     }
@@ -176,47 +242,83 @@ mod tests {
     #[test]
     fn lists_are_read_where_the_file_is_mapped() {
         let (_folder, index) = index();
-        let mut host = HostLists::new(&index, usize::MAX, false);
+        let mut lists = host(&index, usize::MAX, false);
         let range = index.segment().section_range(Section::LongLists);
-        assert_eq!(host.list(range.start..range.start + 16), None);
-        while host.step(&gpu()).unwrap() {}
+        assert_eq!((lists.list(range.start..range.start + 16), lists.readable(&index)), (None, [0; 2]));
+        while lists.step(&gpu()).unwrap() {}
         let first = index.segment().section(Section::LongLists).as_ptr() as u64;
-        assert_eq!(host.list(range.start..range.start + 16), Some(Address(first)));
+        assert_eq!(lists.list(range.start..range.start + 16), Some(Address(first)));
+        let readable = lists.readable(&index)[0];
+        assert!(lists.list(range.start..range.start + readable).is_some());
+        assert_eq!(lists.list(range.start..range.start + readable + 1), None);
         let end = index.segment().file().len();
-        assert_eq!(host.list(end - 16..end), None, "not where a decoder could read beyond the pages");
+        assert_eq!(lists.list(end - 16..end), None, "not where a decoder could read beyond the pages");
     }
 
     /// Ranks and lists, wherever their sections lie and whether or not they share pages.
     #[test]
     fn ranks_are_read_at_once_and_lists_as_before() {
         let (_folder, index) = index();
-        let mut host = HostLists::new(&index, usize::MAX, true);
+        let mut lists = host(&index, usize::MAX, true);
         let segment = index.segment();
         let ranks = segment.section_range(Section::Ranks);
-        assert_eq!(host.bytes_at(ranks.clone()), None);
+        assert_eq!(lists.bytes_at(ranks.clone()), None);
         let address = |section: Section| Some(Address(segment.section(section).as_ptr() as u64));
-        assert_eq!(host.read_at_once(&gpu(), ranks.clone()).unwrap(), address(Section::Ranks));
-        assert_eq!(host.has_all(), host.is_done());
-        while host.step(&gpu()).unwrap() {}
+        assert_eq!(lists.read_at_once(&gpu(), ranks.clone()).unwrap(), address(Section::Ranks));
+        assert_eq!(lists.has_all(), lists.is_done());
+        while lists.step(&gpu()).unwrap() {}
         for section in [Section::LongLists, Section::ShortLists] {
             let range = segment.section_range(section);
-            assert!(range.is_empty() || host.bytes_at(range) == address(section));
+            assert!(range.is_empty() || lists.bytes_at(range) == address(section));
         }
-        assert!(host.has_all() && host.bytes_at(ranks).is_some());
-        let mut nothing = HostLists::new(&index, 0, true);
+        assert!(lists.has_all() && lists.bytes_at(ranks).is_some());
+        let mut nothing = host(&index, 0, true);
         assert_eq!(nothing.read_at_once(&gpu(), segment.section_range(Section::Ranks)).unwrap(), None);
     }
 
     #[test]
     fn no_more_is_registered_than_is_allowed_and_what_the_driver_refuses_is_not() {
         let (_folder, index) = index();
-        let mut host = HostLists::new(&index, 3 * PAGE + 17, false);
-        while host.step(&gpu()).unwrap() {}
-        assert_eq!(host.bytes(), 3 * PAGE as u64);
+        let mut lists = host(&index, 3 * PAGE + 17, false);
+        while lists.step(&gpu()).unwrap() {}
+        assert_eq!(lists.bytes(), 3 * PAGE as u64);
+        assert!(lists.is_done() && !lists.has_all());
         let refusing = |fault| Gpu::new(Arc::new(Faulty::new(Arc::new(Simulator::new(1)), fault, 0)), 1 << 30);
-        let mut host = HostLists::new(&index, usize::MAX, false);
-        assert!(host.step(&refusing(Fault::Once)).unwrap());
-        assert_eq!((host.bytes(), host.is_done()), (0, true));
-        assert!(HostLists::new(&index, usize::MAX, false).step(&refusing(Fault::Lost)).is_err());
+        let mut lists = host(&index, usize::MAX, false);
+        assert!(lists.step(&refusing(Fault::Once)).unwrap());
+        assert_eq!((lists.bytes(), lists.is_done()), (0, true));
+        assert!(host(&index, usize::MAX, false).step(&refusing(Fault::Lost)).is_err());
+    }
+
+    #[test]
+    fn indexes_share_what_may_be_registered_and_one_that_is_closed_leaves_it() {
+        let (_folders, indexes): (Vec<_>, Vec<_>) = [index(), index()].into_iter().unzip();
+        let registrable = Arc::new(Registrable::new(usize::MAX));
+        let all = |index| {
+            let mut lists = HostLists::new(index, &registrable, false);
+            while lists.step(&gpu()).unwrap() {}
+            lists.bytes()
+        };
+        let bytes = all(&indexes[0]);
+        assert!(bytes > PAGE as u64);
+        let registrable = Arc::new(Registrable::new(bytes as usize + PAGE));
+        let [mut older, mut newer] = [0, 1].map(|number| HostLists::new(&indexes[number], &registrable, false));
+        while older.step(&gpu()).unwrap() {}
+        while newer.step(&gpu()).unwrap() {}
+        assert!(older.has_all() && newer.is_done() && !newer.has_all());
+        assert_eq!(newer.bytes(), PAGE as u64);
+        drop(older);
+        assert!(!newer.is_done());
+        while newer.step(&gpu()).unwrap() {}
+        assert!(newer.has_all());
+    }
+
+    #[test]
+    fn ranks_alone_are_registered_alone() {
+        let (_folder, index) = index();
+        let ranks = index.segment().section_range(Section::Ranks);
+        let mut host = HostLists::of_ranks(&index, &Arc::new(Registrable::new(usize::MAX)));
+        assert!(host.read_at_once(&gpu(), ranks.clone()).unwrap().is_some());
+        assert!(host.bytes() <= ranks.len().next_multiple_of(PAGE) as u64 + 2 * PAGE as u64);
     }
 }

@@ -3,7 +3,7 @@
 use super::piece::Piece;
 use crate::query::cost::{PlanTraffic, Traffic};
 use crate::query::plan::{Plan, PlannedList};
-use lanner_index::open::Column;
+use lanner_index::open::{Column, ListSpan};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -52,17 +52,25 @@ impl ListMap {
         granules.for_each(|granule| granule.store(0, Ordering::Relaxed));
     }
 
-    /// The share of what a plan is predicted to read that lies in host memory, by what it costs to read it there.
-    pub fn missing_share(&self, plan: &Plan) -> f64 {
-        if !self.is_partial() {
+    /// The share of what a plan is predicted to read that lies in host memory, by what it costs to read it there. Lists that
+    /// have to be uploaded lie there as a whole, unless nothing is read of them there.
+    pub fn missing_share(&self, plan: &Plan, uploads: impl Fn(ListSpan) -> bool) -> f64 {
+        let is_partial = self.is_partial();
+        if !is_partial && !plan.lists.iter().any(|list| uploads(list.span)) {
             return 0.0;
         }
         let (traffic, column) = (PlanTraffic::of(plan), plan.score.column());
         let (mut missing, mut all) = (0.0, 0.0);
         for list in plan.lists.iter() {
             let of_list = traffic.of_list(list);
-            all += of_list.cost(column);
-            missing += self.missing(list, column, &of_list);
+            let cost = of_list.cost(column);
+            let uncached = if is_partial { self.missing(list, column, &of_list) } else { cost };
+            all += cost;
+            missing += match uploads(list.span) {
+                true if uncached > 0.0 => cost,
+                false if is_partial => uncached,
+                _ => 0.0,
+            };
         }
         f64::from(if all > 0.0 { missing / all } else { 0.0 })
     }
@@ -108,7 +116,6 @@ fn bit(piece: Piece) -> u8 {
 mod tests {
     use super::*;
     use crate::query::plan::tests::plan_of_lists;
-    use lanner_index::open::ListSpan;
 
     #[test]
     fn a_plan_misses_what_is_not_resident_of_its_lists() {
@@ -119,18 +126,27 @@ mod tests {
         };
         let plan = Plan { lists: plan.lists.iter().enumerate().map(place).collect(), ..plan };
         let map = ListMap::new(1 << 20);
-        assert_eq!(map.missing_share(&plan), 0.0, "nothing is said to be cached");
+        assert_eq!(map.missing_share(&plan, |_| false), 0.0, "nothing is said to be cached");
         map.set_partial(true);
-        assert_eq!(map.missing_share(&plan), 1.0);
+        assert_eq!(map.missing_share(&plan, |_| false), 1.0);
         map.set(0, Piece::Directory, true);
         map.set(0, Piece::Blocks, true);
-        assert!((map.missing_share(&plan) - 0.5).abs() < 1e-6);
+        assert!((map.missing_share(&plan, |_| false) - 0.5).abs() < 1e-6);
         map.set(100 * GRANULE, Piece::Blocks, true);
-        assert!((0.02..0.2).contains(&map.missing_share(&plan)), "a directory");
+        assert!((0.02..0.2).contains(&map.missing_share(&plan, |_| false)), "a directory");
         map.set(0, Piece::Blocks, false);
-        assert!((0.45..0.6).contains(&map.missing_share(&plan)));
+        assert!((0.45..0.6).contains(&map.missing_share(&plan, |_| false)));
         map.set(usize::MAX, Piece::Blocks, true);
+        // One list has to be uploaded, of which a directory is cached; then all of both.
+        let uploads_second = |span: ListSpan| span.start > 0;
+        map.set(0, Piece::Blocks, true);
+        assert!((map.missing_share(&plan, uploads_second) - 0.5).abs() < 1e-6);
+        map.set(100 * GRANULE, Piece::Directory, true);
+        assert_eq!(map.missing_share(&plan, uploads_second), 0.0, "all of it is cached");
+        map.set_partial(false);
+        assert!((map.missing_share(&plan, uploads_second) - 0.5).abs() < 1e-6, "the other one is resident");
+        map.set_partial(true);
         map.clear();
-        assert_eq!(map.missing_share(&plan), 1.0);
+        assert_eq!(map.missing_share(&plan, |_| false), 1.0);
     }
 }

@@ -5,9 +5,9 @@ use super::piece::OfPieces;
 /// What other threads see of the lists on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ResidencyReport {
-    /// Bytes of the lists of the index.
+    /// Bytes of the lists of the index; where pieces are cached, of all indexes that share the cache.
     pub list_bytes: u64,
-    /// Bytes of these that are resident; of the cache, those of all its indexes.
+    /// Bytes of these that are resident.
     pub resident_bytes: u64,
     /// Device memory for lists.
     pub memory_bytes: u64,
@@ -15,6 +15,8 @@ pub struct ResidencyReport {
     pub registered_bytes: u64,
     /// Whether all lists are resident as a whole, or are going to be.
     pub is_whole: bool,
+    /// Whether lists are uploaded with the batches that read them, all or some.
+    pub uploads_lists: bool,
     /// Whether nothing is on its way to the device.
     pub is_settled: bool,
     /// What the cache did; zeros if the lists are resident as a whole.

@@ -83,7 +83,7 @@ impl Transfer {
                 Ok(())
             }
             Err(error) => {
-                let error = gpu.wait(STREAM).err().unwrap_or(error);
+                let error = gpu.finish(STREAM).err().unwrap_or(error);
                 Err((error, moves))
             }
         }
@@ -120,12 +120,17 @@ impl Transfer {
         }
     }
 
-    /// Waits for the round in flight. Whatever the stream reports, it has stopped then.
-    pub fn finish(&mut self, gpu: &Gpu) -> Vec<Move> {
-        if !self.in_flight.is_empty() {
-            _ = gpu.wait(STREAM);
+    /// Waits for the round in flight. After a failure its pieces are returned, too: they may not have been copied, but
+    /// nothing writes to their memory any more.
+    pub fn finish(&mut self, gpu: &Gpu) -> Result<Vec<Move>, (GpuError, Vec<Move>)> {
+        let moves = std::mem::take(&mut self.in_flight);
+        match moves.is_empty() {
+            true => Ok(moves),
+            false => match gpu.finish(STREAM) {
+                Ok(_) => Ok(moves),
+                Err(error) => Err((error, moves)),
+            },
         }
-        std::mem::take(&mut self.in_flight)
     }
 }
 

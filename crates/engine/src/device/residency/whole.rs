@@ -21,9 +21,14 @@ pub struct Whole {
 }
 
 impl Whole {
+    /// The bytes of the lists of an index.
+    pub fn list_bytes(index: &Index) -> u64 {
+        sections(index).iter().map(|section| section.len() as u64).sum()
+    }
+
     /// The bytes of device memory that it takes.
     pub fn needed(index: &Index) -> u64 {
-        sections(index).iter().map(|section| (section.len() + PADDING) as u64).sum()
+        Whole::list_bytes(index) + 2 * PADDING as u64
     }
 
     /// Allocates memory; nothing is there yet.
@@ -31,6 +36,11 @@ impl Whole {
         let bytes = sections(index).map(<[u8]>::len);
         let memory = [gpu.allocate(bytes[0] + PADDING)?, gpu.allocate(bytes[1] + PADDING)?];
         Ok(Whole { memory, loaded: [0; 2], bytes })
+    }
+
+    /// The device memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.memory.iter().map(|memory| memory.bytes() as u64).sum()
     }
 
     /// Uploads some more bytes, and waits for them; returns whether there were any left.
@@ -49,6 +59,11 @@ impl Whole {
     /// Whether everything is there.
     pub fn is_loaded(&self) -> bool {
         self.loaded == self.bytes
+    }
+
+    /// How many bytes of long and of short lists are there.
+    pub fn loaded_bytes(&self) -> [usize; 2] {
+        self.loaded
     }
 
     /// The bytes that are there.

@@ -89,8 +89,8 @@ pub struct Modelled {
 }
 
 impl Costs {
-    /// How long it takes to open a GPU and to make an index of some gigabytes resident: 0.5 to 0.7 s on an H200
-    /// (`lanner-bench run gpu`, kind `connect`).
+    /// How long the CPU answers before a GPU is opened. It took 0.5 to 0.7 s on an H200 to open it and to make an index of
+    /// some gigabytes resident (`lanner-bench run gpu`, kind `connect`); a first answer takes 0.15 s.
     pub const OPENING: Duration = Duration::from_millis(500);
 
     /// Replaces the model of a route and an operation.
@@ -151,20 +151,20 @@ impl Costs {
 
     /// Learns from the time that a plan took on a route. Lock-free; the plan may have been predicted long before.
     pub fn observe(&self, modelled: Modelled, route: Route, observed: Duration) {
-        self.observe_batch(std::iter::once(modelled), route, observed);
+        self.observe_batch(std::iter::once((modelled, route)), observed);
     }
 
     /// Learns from the time that a plan took on one core of the CPU, given whether others were busy.
     pub fn observe_on_cpu(&self, modelled: Modelled, is_busy: bool, observed: Duration) {
         match is_busy {
-            true => observe(std::iter::once(modelled), &self.busy, observed),
+            true => observe(std::iter::once((modelled, 0)), std::slice::from_ref(&self.busy), observed),
             false => self.observe(modelled, Route::Cpu, observed),
         }
     }
 
-    /// Learns from the time that a batch took, which its plans share.
-    pub fn observe_batch(&self, plans: impl Iterator<Item = Modelled>, route: Route, observed: Duration) {
-        observe(plans, &self.corrections[route as usize], observed);
+    /// Learns from the time that a batch took, which its plans share, whatever their routes.
+    pub fn observe_batch(&self, plans: impl Iterator<Item = (Modelled, Route)>, observed: Duration) {
+        observe(plans.map(|(modelled, route)| (modelled, route as usize)), &self.corrections, observed);
     }
 
     /// The prediction without correction.
@@ -184,18 +184,18 @@ fn corrected(modelled: Modelled, corrections: &[Correction; 2]) -> Duration {
     nanoseconds(modelled.nanoseconds.iter().zip(factors).map(|(&time, factor)| f64::from(time) * factor).sum())
 }
 
-/// Corrects by the time that some plans took together.
-fn observe(plans: impl Iterator<Item = Modelled>, corrections: &[Correction; 2], observed: Duration) {
-    let mut counts = [0; 2];
+/// Corrects by the time that some plans took together, each with the number of its corrections.
+fn observe(plans: impl Iterator<Item = (Modelled, usize)>, corrections: &[[Correction; 2]], observed: Duration) {
+    let mut counts = [[0; 2]; Route::ALL.len()];
     let mut model_ns = 0.0;
-    for Modelled { nanoseconds } in plans {
-        for (count, time) in counts.iter_mut().zip(nanoseconds) {
+    for (Modelled { nanoseconds }, number) in plans {
+        for (count, time) in counts[number].iter_mut().zip(nanoseconds) {
             model_ns += f64::from(time);
             *count += usize::from(time > 0.0);
         }
     }
     let observed = observed.as_nanos() as f64;
-    for (correction, count) in corrections.iter().zip(counts) {
+    for (correction, count) in corrections.iter().flatten().zip(counts.into_iter().flatten()).filter(|it| it.1 > 0) {
         correction.observe(model_ns, observed, count);
     }
 }
@@ -260,9 +260,24 @@ mod tests {
         let (costs, plan) = (Costs::default(), plan_over(0..1_000_000));
         let plans = [Features::of(&plan); 256];
         let predicted = costs.predict(&plans[0], Route::GpuBatch);
-        let batch = || plans.iter().map(|plan| costs.modelled(plan, Route::GpuBatch));
-        (0..100).for_each(|_| costs.observe_batch(batch(), Route::GpuBatch, 256 * 3 * predicted));
+        let batch = || plans.iter().map(|plan| (costs.modelled(plan, Route::GpuBatch), Route::GpuBatch));
+        (0..100).for_each(|_| costs.observe_batch(batch(), 256 * 3 * predicted));
         let ratio = costs.predict(&plans[0], Route::GpuBatch).as_secs_f64() / predicted.as_secs_f64();
         assert!((2.9..3.1).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn plans_of_different_routes_in_a_batch_all_teach_their_own() {
+        let (costs, plan) = (Costs::default(), Features::of(&plan_over(0..1_000_000)));
+        let routes = [Route::GpuBatch, Route::GpuHost];
+        let before = Route::ALL.map(|route| costs.predict(&plan, route));
+        let batch = || (0..256).map(|number| routes[number % 2]).map(|route| (costs.modelled(&plan, route), route));
+        let predicted: Duration = routes.iter().map(|&route| 128 * before[route as usize]).sum();
+        (0..100).for_each(|_| costs.observe_batch(batch(), 3 * predicted));
+        for route in Route::ALL {
+            let ratio = costs.predict(&plan, route).as_secs_f64() / before[route as usize].as_secs_f64();
+            let expected = if routes.contains(&route) { 3.0 } else { 1.0 };
+            assert!((ratio / expected - 1.0).abs() < 0.05, "{route}: {ratio}");
+        }
     }
 }

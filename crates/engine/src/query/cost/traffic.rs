@@ -1,7 +1,8 @@
 //! Which bytes of its lists a plan is predicted to read on a device: what crosses the bus if they lie in host memory, and
-//! so what it is worth to have them in device memory. Good to a factor of two or three.
+//! so what it is worth to have them in device memory. Good to a factor of two or three. Of an AND+OR, all stages count;
+//! [`PlanTraffic::shares_of_stages`] says what each of them reads.
 
-use crate::query::plan::{Operation, Plan, PlannedList};
+use crate::query::plan::{Operation, Plan, PlannedList, Stage};
 use lanner_index::codec::BLOCK;
 use lanner_index::format::dense::CHUNK;
 use lanner_index::format::list::blocks_of;
@@ -52,8 +53,23 @@ pub struct PlanTraffic {
 impl PlanTraffic {
     /// Of a plan.
     pub fn of(plan: &Plan) -> PlanTraffic {
+        PlanTraffic::of_stages(plan, &plan.stages)
+    }
+
+    /// The shares of what a plan reads that its stages read, each by itself.
+    pub fn shares_of_stages(plan: &Plan) -> impl Iterator<Item = f32> + '_ {
+        let of = |stages: &[Stage]| PlanTraffic::of_stages(plan, stages).of_all(plan);
+        let is_one = plan.stages.len() == 1;
+        let all = if is_one { 1.0 } else { plan.stages.iter().map(|stage| of(std::slice::from_ref(stage))).sum() };
+        plan.stages.iter().map(move |stage| match is_one || all <= 0.0 {
+            true => 1.0,
+            false => of(std::slice::from_ref(stage)) / all,
+        })
+    }
+
+    fn of_stages(plan: &Plan, stages: &[Stage]) -> PlanTraffic {
         let share = super::coarse::share_of_documents(plan) as f32;
-        let has = |operation: Operation| plan.stages.iter().any(|stage| stage.operation == operation);
+        let has = |operation: Operation| stages.iter().any(|stage| stage.operation == operation);
         let shortest = plan.lists.iter().min_by_key(|list| list.postings);
         let shortest = shortest.map(|list| (list.postings as f32 * share, list.is_dense));
         let sparse: f32 = plan.lists.iter().filter(|list| !list.is_dense).map(|list| list.postings as f32).sum();
@@ -126,6 +142,14 @@ impl PlanTraffic {
 }
 
 impl Traffic {
+    /// A share of it.
+    pub fn times(self, share: f32) -> Traffic {
+        let Traffic { directory, blocks, bounds, words, ranks, values } = self;
+        let [directory, blocks] = [directory, blocks].map(|bytes| bytes * share);
+        let [bounds, words, ranks, values] = [bounds, words, ranks, values].map(|bytes| bytes * share);
+        Traffic { directory, blocks, bounds, words, ranks, values }
+    }
+
     /// Bytes of all arrays.
     pub fn sum(&self) -> f32 {
         let Traffic { directory, blocks, bounds, words, ranks, values } = self;
@@ -137,18 +161,23 @@ impl Traffic {
 mod tests {
     use super::*;
     use crate::query::plan::tests::plan_of_lists;
-    use crate::query::plan::{Stage, tests::plan_over};
+    use crate::query::plan::tests::plan_over;
     use lanner_index::open::ListSpan;
 
-    /// An AND or OR of lists with this many postings, of two bytes each.
-    fn traffic(operation: Operation, postings: &[u32], is_dense: bool) -> Vec<Traffic> {
+    /// An OR of lists with this many postings, of two bytes each.
+    fn plan(postings: &[u32], is_dense: bool) -> Plan {
         let plan = plan_of_lists(postings);
-        let stage = Stage { operation, ..plan_over(0..10).stages[0] };
         let list = |list: &PlannedList| {
             let span = ListSpan { is_long: true, start: 0, end: 2 * list.postings as usize };
             PlannedList { span, is_dense, ..list.clone() }
         };
-        let plan = Plan { lists: plan.lists.iter().map(list).collect(), stages: [stage].into(), ..plan };
+        Plan { lists: plan.lists.iter().map(list).collect(), ..plan }
+    }
+
+    /// The traffic of the lists of an AND or OR.
+    fn traffic(operation: Operation, postings: &[u32], is_dense: bool) -> Vec<Traffic> {
+        let stage = Stage { operation, ..plan_over(0..10).stages[0] };
+        let plan = Plan { stages: [stage].into(), ..plan(postings, is_dense) };
         let of_plan = PlanTraffic::of(&plan);
         plan.lists.iter().map(|list| of_plan.of_list(list)).collect()
     }
@@ -162,6 +191,17 @@ mod tests {
         assert_eq!(short.sum(), 24.0);
         assert!(long.blocks > 11.0 * 200.0 && long.blocks < 13.0 * 256.0, "{long:?}");
         assert!(long.directory > 1_000.0 && long.directory < 3_000.0, "{long:?}");
+    }
+
+    #[test]
+    fn the_stages_of_a_plan_share_its_traffic() {
+        let shares = |plan: &Plan| PlanTraffic::shares_of_stages(plan).collect::<Vec<f32>>();
+        let plan = plan(&[12, 128_000], false);
+        let both = plan_over(0..10).stages;
+        assert_eq!(both.iter().map(|stage| stage.operation).collect::<Vec<_>>(), [Operation::And, Operation::Or]);
+        assert_eq!(shares(&plan), [1.0], "an OR alone");
+        let shares = shares(&Plan { stages: both, ..plan });
+        assert!((shares[0] + shares[1] - 1.0).abs() < 1e-5 && shares[0] < 0.2 && shares[0] > 0.0, "{shares:?}");
     }
 
     #[test]
