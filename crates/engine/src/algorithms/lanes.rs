@@ -170,7 +170,8 @@ impl CodeScale {
     /// Takes the units for each code.
     pub fn new(step: f64) -> CodeScale {
         let shift = if step < f64::from(1 << 15) { CodeScale::SHIFT } else { 0 };
-        CodeScale { parts: (step * f64::from(1 << shift)).ceil() as u32, shift }
+        // A weight is at least 1 even if its multiplier is 0.
+        CodeScale { parts: (step * f64::from(1 << shift)).ceil().max(1.0) as u32, shift }
     }
 
     /// The bound of a chunk with a code.

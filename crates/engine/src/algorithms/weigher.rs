@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn no_smaller_value_than_the_least_one_weighs_enough() {
-        for multiplier in [1e-4, 0.7, 1.0, 3.0, 12.5] {
+        for multiplier in [0.0, 1e-4, 0.7, 1.0, 3.0, 12.5] {
             for (k1, b) in [(0.9, 0.4), (1.2, 0.75), (2.0, 1.0), (0.5, 0.0)] {
                 let norms = Bm25 { k1, b }.norms(95.0);
                 let codes: Vec<u8> = (0..=255).collect();
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn no_weight_is_above_the_bound_of_its_code() {
-        let multipliers = [1e-6f32, 0.001, 0.0132, 0.5, 1.0, 1.5, 3.0, 7.77, 126.0, 127.4, 128.0, 5000.3, 6e4];
+        let multipliers = [0.0f32, 1e-6, 0.001, 0.0132, 0.5, 1.0, 1.5, 3.0, 7.77, 126.0, 127.4, 128.0, 5000.3, 6e4];
         for multiplier in multipliers {
             let scale = CodeScale::new(saturation_step(multiplier));
             for code in 0..=255u8 {

@@ -207,7 +207,7 @@ fn dense_row(row: DenseRow, values: Values, layout: &DenseLayout) -> DenseRow {
     };
     let offset = |array: usize| Address(array as u64);
     DenseRow {
-        factor: if value_bits > 0 && bounds_hold { step.ceil() as u32 } else { 0 },
+        factor: if value_bits > 0 && bounds_hold { step.ceil().max(1.0) as u32 } else { 0 },
         window_rank: offset(layout.window_rank()),
         chunk_rank: offset(layout.chunk_rank()),
         chunk_bound: offset(chunk_bound),
