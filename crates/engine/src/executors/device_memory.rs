@@ -28,8 +28,9 @@ pub fn reserve(budget: u64) -> u64 {
 pub struct Lent {
     /// How many batches it still waits until it gets it back; `None` if it gave nothing.
     batches: Option<u32>,
-    /// The shortage of a step for which it gave its memory in vain: a later step of the plan did not fit all the same.
-    in_vain: Option<u64>,
+    /// The shortage of a step for which it gave its memory without effect: a later step of the plan did not fit all the
+    /// same.
+    without_effect: Option<u64>,
 }
 
 impl Lent {
@@ -86,8 +87,8 @@ impl OfOthers<'_> {
             }
         }
         *self.scratch = StepScratch::default();
-        let is_in_vain = !shortage.is_all && self.lent.in_vain.is_some_and(|bytes| shortage.bytes >= bytes);
-        let may_help = is_single && !is_in_vain;
+        let is_known = !shortage.is_all && self.lent.without_effect.is_some_and(|bytes| shortage.bytes >= bytes);
+        let may_help = is_single && !is_known;
         match freed {
             Freed::Nothing => *freed = Freed::Buffers,
             Freed::Buffers if may_help && self.lists.give_way(self.gpu, shortage.bytes) => {
@@ -96,7 +97,9 @@ impl OfOthers<'_> {
             }
             Freed::Buffers => return Ok(false),
             Freed::Cache { shortage: before } => {
-                self.lent.in_vain = Some(*before).filter(|_| !shortage.is_all);
+                if !shortage.is_all {
+                    self.lent.without_effect = Some(*before);
+                }
                 return Ok(false);
             }
         }
