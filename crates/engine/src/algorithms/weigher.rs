@@ -212,7 +212,7 @@ mod tests {
                         check_least_value(&weigher, multiplier, least, |value| largest_weight(value).unwrap());
                     }
                 }
-                let above_all = (multiplier * ONE as f32) as u32 + 2;
+                let above_all = (multiplier * ONE) as u32 + 2;
                 assert_eq!(weigher.least_value(multiplier, above_all), u32::MAX);
                 assert_eq!([0, 1].map(|least| weigher.least_value(multiplier, least)), [1, 1]);
             }
