@@ -378,7 +378,7 @@ fn ciff_keeps_documents_frequencies_and_lengths() {
     build_index(&first, documents(1500, 300), &options()).unwrap();
     let index = Index::open(&first).unwrap();
     let mut ciff = Vec::new();
-    export_ciff(&index, &mut ciff).unwrap();
+    export_ciff(&index, Column::Frequency, &mut ciff).unwrap();
     let file = folder.path().join("index.ciff");
     fs::write(&file, &ciff).unwrap();
     build_from_ciff(&second, &file, &options(), &Quiet).unwrap();
@@ -390,8 +390,27 @@ fn ciff_keeps_documents_frequencies_and_lengths() {
         assert_eq!(copy.length(DocId(document)), index.length(DocId(document)));
     }
     let mut again = Vec::new();
-    export_ciff(&copy, &mut again).unwrap();
+    export_ciff(&copy, Column::Frequency, &mut again).unwrap();
     assert!(ciff == again, "the round trip changes nothing");
+}
+
+#[test]
+fn ciff_carries_impacts_in_the_place_of_frequencies_if_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let both = BuildOptions { impacts: true, ..options() };
+    build_index(&first, documents(1500, 300), &both).unwrap();
+    let index = Index::open(&first).unwrap();
+    let file = folder.path().join("impacts.ciff");
+    export_ciff(&index, Column::Impact, fs::File::create(&file).unwrap()).unwrap();
+    build_from_ciff(&second, &file, &options(), &Quiet).unwrap();
+    let copy = Index::open(&second).unwrap();
+    for word in 0..300 {
+        let term = format!("w{word}");
+        assert_eq!(postings(&copy, &term, Column::Frequency), postings(&index, &term, Column::Impact), "{term}");
+    }
+    let error = export_ciff(&copy, Column::Impact, Vec::new()).unwrap_err().to_string();
+    assert!(error.starts_with("the index has no impacts"), "{error}");
 }
 
 #[test]

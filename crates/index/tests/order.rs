@@ -118,7 +118,7 @@ fn learned_weights_and_ciff_are_ordered_too() {
     let given = build_vectors("given", options());
     assert_same_but_for_numbers(&given, &build_vectors("bisection", bisection()));
     let mut ciff = Vec::new();
-    export_ciff(&given, &mut ciff).unwrap();
+    export_ciff(&given, Column::Frequency, &mut ciff).unwrap();
     let file = folder.path().join("index.ciff");
     fs::write(&file, &ciff).unwrap();
     let import = |name: &str, options: BuildOptions| {

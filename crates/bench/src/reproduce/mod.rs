@@ -50,6 +50,11 @@ impl Entry {
         matches!(self.run, Run::Gpu(_) | Run::Batches(_))
     }
 
+    /// Whether it runs JASSv2, which is built outside of the project.
+    fn needs_jass(&self) -> bool {
+        self.name == saat::JASS
+    }
+
     /// What it runs on, by its name in `--only side=`.
     pub fn side(&self) -> &'static str {
         if self.needs_gpu() { "gpu" } else { "cpu" }
@@ -89,6 +94,9 @@ pub struct Choice {
     /// Number of runs of saat.
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
+    /// Folder with the programs `ciff_to_JASS` and `JASS_anytime` of JASSv2, for saat/jass (docs/benchmarks.md).
+    #[arg(long)]
+    pub jass: Option<PathBuf>,
     /// Suffix for the names of the results, to keep them apart from those of another collection or machine.
     #[arg(long)]
     pub label: Option<String>,
@@ -114,6 +122,7 @@ impl Choice {
                 ("count", count),
                 ("threads", threads),
                 ("runs", Some(self.runs.to_string())),
+                ("jass", self.jass.as_ref().filter(|_| entry.needs_jass()).map(name)),
                 ("label", self.label.clone()),
             ],
             Run::Gpu(_) | Run::Batches(_) => vec![
@@ -163,6 +172,10 @@ impl<'a> Reproduction<'a> {
     pub fn run(&self, names: &[String], show: &mut dyn FnMut(&SuiteResult)) -> Result<()> {
         let mut outcome = Ok(());
         for entry in wanted(names, self.options)? {
+            if entry.needs_jass() && self.choice.jass.is_none() && !names.iter().any(|name| name == entry.name) {
+                (self.say)(&format!("{} is left out: it needs --jass", entry.name));
+                continue;
+            }
             match self.run_entry(&entry) {
                 Ok(result) => show(&result),
                 // Without a device or an index, the other entries that need a GPU would fail too.
@@ -271,7 +284,7 @@ mod tests {
             let given: Vec<String> = given.iter().map(|&name| name.to_owned()).collect();
             named(&given).unwrap().iter().map(|entry| entry.name).collect()
         };
-        assert_eq!(names(&["saat", "saat/table2"]), ["saat/table1", "saat/table2", "saat/table3", "saat/figure2"]);
+        assert_eq!(names(&["saat", "saat/table2"]), ["saat/table1", "saat/table2", "saat/table3", "saat/figure2", "saat/jass"]);
         assert_eq!(names(&["gpu-ir/table1", "griffin/table1"]), ["griffin/table1", "gpu-ir/table1"]);
         assert!(named(&["nonsense".to_owned()]).is_err_and(|error| error.to_string().contains("saat/figure2")));
     }

@@ -5,7 +5,7 @@ use crate::quantity::{count, duration};
 use crate::terminal::tell;
 use crate::whole_file::Output;
 use lanner::Index;
-use lanner_index::open::export_ciff;
+use lanner_index::open::{Column, export_ciff};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
@@ -22,9 +22,27 @@ pub struct Arguments {
     /// The format: ciff, the Common Index File Format
     #[arg(long, value_name = "FORMAT", default_value = "ciff")]
     format: ExportFormat,
+    /// What postings carry: frequencies, or impacts in their place for engines that add impacts
+    #[arg(long, value_name = "VALUES", default_value = "frequencies")]
+    values: ExportedValues,
     /// Print nothing but errors
     #[arg(long)]
     quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ExportedValues(Column);
+
+impl FromStr for ExportedValues {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "frequencies" => Ok(ExportedValues(Column::Frequency)),
+            "impacts" => Ok(ExportedValues(Column::Impact)),
+            _ => Err(format!("unknown values {name:?}; export frequencies or impacts")),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let ExportFormat::Ciff = arguments.format;
     let index = Index::open(&arguments.index)?;
     let mut output = Output::create(&arguments.output)?;
-    export_ciff(&index, &mut output)?;
+    export_ciff(&index, arguments.values.0, &mut output)?;
     output.finish()?;
     if !arguments.quiet {
         let target = match arguments.output == Path::new("-") {

@@ -159,6 +159,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
         ("search --index birds -k 0 x".to_owned(), "0 is not in 1.."),
         ("search --index birds --queries f --query-format x --run r".to_owned(), "use tsv, colon, lines, trec"),
         ("export --index birds --format lucene --output x".to_owned(), "an index can be exported as ciff"),
+        ("export --index birds --values bounds --output x".to_owned(), "export frequencies or impacts"),
     ];
     for (line, expected) in cases {
         let error = place.run(&line).usage_error();

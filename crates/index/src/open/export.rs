@@ -1,4 +1,4 @@
-//! Export of an index as CIFF, for other engines: documents, frequencies and exact lengths.
+//! Export of an index as CIFF, for other engines: documents, frequencies or impacts, and exact lengths.
 
 use super::{Column, Index};
 use crate::codec::BLOCK;
@@ -16,15 +16,21 @@ pub enum ExportError {
     #[error(transparent)]
     Ciff(#[from] CiffError),
     /// There are no frequencies to export.
-    #[error("the index has impacts only and CIFF needs frequencies; build the index with frequencies")]
+    #[error("the index has impacts only; export these, or build the index with frequencies")]
     NoFrequencies,
+    /// There are no impacts to export.
+    #[error("the index has no impacts; export frequencies, or build the index with impacts")]
+    NoImpacts,
 }
 
-/// Writes the whole index as CIFF.
-pub fn export_ciff(index: &Index, output: impl Write) -> Result<(), ExportError> {
+/// Writes the whole index as CIFF. Impacts take the place of frequencies, as engines expect it that add what they find
+/// there.
+pub fn export_ciff(index: &Index, column: Column, output: impl Write) -> Result<(), ExportError> {
     let header = index.segment().header();
-    if !header.has_frequencies {
-        return Err(ExportError::NoFrequencies);
+    match column {
+        Column::Frequency if !header.has_frequencies => return Err(ExportError::NoFrequencies),
+        Column::Impact if !header.has_impacts => return Err(ExportError::NoImpacts),
+        Column::Frequency | Column::Impact => {}
     }
     let terms = u32::try_from(header.terms).unwrap_or(u32::MAX);
     let statistics = index.statistics();
@@ -42,7 +48,7 @@ pub fn export_ciff(index: &Index, output: impl Write) -> Result<(), ExportError>
     )?;
     let (mut terms, mut postings) = (index.segment().terms(), Vec::new());
     while let Some((number, term)) = terms.read()? {
-        read_postings(index, number, &mut postings)?;
+        read_postings(index, (number, column), &mut postings)?;
         writer.write_list(term, &postings)?;
     }
     for document in 0..header.documents {
@@ -52,14 +58,18 @@ pub fn export_ciff(index: &Index, output: impl Write) -> Result<(), ExportError>
     Ok(())
 }
 
-fn read_postings(index: &Index, term: u64, postings: &mut Vec<(u32, u32)>) -> Result<(), IndexError> {
+fn read_postings(
+    index: &Index,
+    (term, column): (u64, Column),
+    postings: &mut Vec<(u32, u32)>,
+) -> Result<(), IndexError> {
     let list = index.segment().list(term)?;
-    let (mut documents, mut frequencies) = ([0; BLOCK], [0; BLOCK]);
+    let (mut documents, mut values) = ([0; BLOCK], [0; BLOCK]);
     postings.clear();
     for block in 0..list.blocks() {
         let count = list.decode_documents(block, &mut documents);
-        list.decode_values(Column::Frequency, block, &mut frequencies);
-        postings.extend(documents[..count].iter().copied().zip(frequencies));
+        list.decode_values(column, block, &mut values);
+        postings.extend(documents[..count].iter().copied().zip(values));
     }
     Ok(())
 }

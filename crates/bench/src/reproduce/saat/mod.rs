@@ -1,12 +1,14 @@
-//! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*: Tables 1 to 3 and Figure 2.
+//! Trotman and Crane, *Micro and Macro Optimization of SaaT Search*: Tables 1 to 3 and Figure 2, and their engine JASSv2.
 //!
 //! The index has impact-ordered lists; the queries are ORs scored by impact. Planning is not timed. All variants must
 //! return the hits of the exhaustive document-at-a-time algorithm before any of them is timed.
 
+mod jass;
 mod phases;
 mod variants;
 mod workload;
 
+pub use jass::NAME as JASS;
 pub use workload::Workload;
 
 use super::{Choice, Entry, Reproduction, Run};
@@ -64,6 +66,7 @@ pub fn entries() -> Vec<Entry> {
         new("saat/figure2", "total time by number of threads", |work, choice| {
             figure_2(work, choice.threads, choice.runs)
         }),
+        new(JASS, "JASSv2 over the same impacts, microseconds per query", |work, choice| jass::table(work, choice)),
     ]
 }
 

@@ -9,7 +9,7 @@ use lanner::internals::algorithms::{EarlierHits, Task, Workspace};
 use lanner::internals::papers::accumulator_heap::{ClauseCounts, NoCounts};
 use lanner::internals::papers::saat_variants::{self, Options};
 use lanner::internals::query::answer::Scored;
-use lanner::internals::query::plan::Stage;
+use lanner::internals::query::plan::{PlannedList, Stage};
 use lanner::internals::query::planner::Planner;
 use lanner::{Algorithm, Index, Plan, Query, ScoreModel, SearchError};
 use lanner_index::codec::qmx;
@@ -85,6 +85,34 @@ impl Workload {
     pub fn note(&self) -> String {
         let (queries, documents) = (count(self.queries() as u64), count(u64::from(self.documents())));
         format!("{queries} queries, k {K}, {documents} documents, {} postings per query", count(self.postings() as u64))
+    }
+
+    /// The index.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The terms of each query that the index has, as often as the query has them.
+    pub fn terms(&self) -> Vec<String> {
+        let repeated = |list: &PlannedList| std::iter::repeat_n(list.term.clone(), list.query_weight as usize);
+        let terms = |plan: &Plan| plan.lists.iter().flat_map(repeated).collect::<Vec<_>>().join(" ");
+        self.plans.iter().map(terms).collect()
+    }
+
+    /// Answers queries by one of the engine's algorithms: the microseconds from the terms of each to its hits, and the
+    /// hits.
+    pub fn answer(&self, queries: &[String], algorithm: Algorithm) -> Result<Vec<(f64, Vec<Scored>)>> {
+        let (mut runner, planner) = (self.runner(), Planner::new(&self.index));
+        let mut answer = |text: &String| {
+            let start = Instant::now();
+            let query = Query::new(text).k(K).score(ScoreModel::Impact).algorithm(algorithm);
+            let plan = planner.plan(&query).map_err(SearchError::from)?;
+            let task = Task { plan: &plan, stage: &plan.stages[0], index: &self.index, earlier: &EarlierHits::default() };
+            task.run(&mut runner.workspace)?;
+            let hits = runner.workspace.top.take(|hit| hit);
+            Ok((start.elapsed().as_secs_f64() * 1e6, hits))
+        };
+        queries.iter().map(&mut answer).collect()
     }
 
     /// Compares the answers of all variants with document-at-a-time.
