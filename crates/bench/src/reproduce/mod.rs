@@ -284,7 +284,10 @@ mod tests {
             let given: Vec<String> = given.iter().map(|&name| name.to_owned()).collect();
             named(&given).unwrap().iter().map(|entry| entry.name).collect()
         };
-        assert_eq!(names(&["saat", "saat/table2"]), ["saat/table1", "saat/table2", "saat/table3", "saat/figure2", "saat/jass"]);
+        assert_eq!(
+            names(&["saat", "saat/table2"]),
+            ["saat/table1", "saat/table2", "saat/table3", "saat/figure2", "saat/jass"]
+        );
         assert_eq!(names(&["gpu-ir/table1", "griffin/table1"]), ["griffin/table1", "gpu-ir/table1"]);
         assert!(named(&["nonsense".to_owned()]).is_err_and(|error| error.to_string().contains("saat/figure2")));
     }

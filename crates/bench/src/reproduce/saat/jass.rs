@@ -40,7 +40,8 @@ struct Answered {
 /// The time of a query in JASSv2 and in Lanner, on one thread.
 pub fn table(workload: &Workload, choice: &Choice) -> Result<Findings> {
     let programs = choice.jass.as_deref().ok_or_else(|| {
-        let what = "give the folder of ciff_to_JASS and JASS_anytime by --jass; docs/benchmarks.md says how to build them";
+        let what =
+            "give the folder of ciff_to_JASS and JASS_anytime by --jass; docs/benchmarks.md says how to build them";
         BenchError::Usage(what.to_owned())
     })?;
     let (jass, queries) = (Jass::new(programs, workload)?, workload.terms());
@@ -52,7 +53,8 @@ pub fn table(workload: &Workload, choice: &Choice) -> Result<Findings> {
             // The first pass warms up, as that of JASSv2.
             workload.answer(&queries, *algorithm)?;
             let ours = workload.answer(&queries, *algorithm)?;
-            let scores = |hits: &[_]| hits.iter().map(|hit: &lanner::internals::query::answer::Scored| hit.units).collect();
+            let scores =
+                |hits: &[_]| hits.iter().map(|hit: &lanner::internals::query::answer::Scored| hit.units).collect();
             for ((query, answered), (_, hits)) in queries.iter().zip(&answered).zip(&ours) {
                 same_scores(query, &answered.scores, scores(hits))?;
             }
@@ -148,7 +150,8 @@ impl Jass {
 /// Reads the times and the scores of the second pass over some queries; `None` if one is missing.
 fn parse(times: &str, ranking: &str, queries: usize) -> Option<Vec<Answered>> {
     let mut answered: Vec<Option<Answered>> = vec![None; queries];
-    let mut query = |number: &str| number.parse::<usize>().ok()?.checked_sub(queries).filter(|&number| number < queries);
+    let mut query =
+        |number: &str| number.parse::<usize>().ok()?.checked_sub(queries).filter(|&number| number < queries);
     for line in times.lines() {
         let between = |tag: &str| line.split_once(&format!("<{tag}>"))?.1.split_once(&format!("</{tag}>"));
         if let (Some((number, _)), Some((nanoseconds, _))) = (between("id"), between("time_ns"))

@@ -66,7 +66,7 @@ pub fn entries() -> Vec<Entry> {
         new("saat/figure2", "total time by number of threads", |work, choice| {
             figure_2(work, choice.threads, choice.runs)
         }),
-        new(JASS, "JASSv2 over the same impacts, microseconds per query", |work, choice| jass::table(work, choice)),
+        new(JASS, "JASSv2 over the same impacts, microseconds per query", jass::table),
     ]
 }
 

@@ -107,7 +107,8 @@ impl Workload {
             let start = Instant::now();
             let query = Query::new(text).k(K).score(ScoreModel::Impact).algorithm(algorithm);
             let plan = planner.plan(&query).map_err(SearchError::from)?;
-            let task = Task { plan: &plan, stage: &plan.stages[0], index: &self.index, earlier: &EarlierHits::default() };
+            let task =
+                Task { plan: &plan, stage: &plan.stages[0], index: &self.index, earlier: &EarlierHits::default() };
             task.run(&mut runner.workspace)?;
             let hits = runner.workspace.top.take(|hit| hit);
             Ok((start.elapsed().as_secs_f64() * 1e6, hits))
