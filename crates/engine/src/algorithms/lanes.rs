@@ -99,6 +99,12 @@ pub trait Lanes: Copy {
     /// Adds the bound of `codes[i]` to `sums[i]`.
     #[inline(always)]
     fn add_bounds(self, codes: &[u8], scale: CodeScale, sums: &mut [u32; CHUNKS]) {
+        if scale.shift == 0 {
+            for (sum, &code) in sums.iter_mut().zip(codes) {
+                *sum = sum.wrapping_add(u32::from(code).wrapping_mul(scale.parts));
+            }
+            return;
+        }
         for (sum, &code) in sums.iter_mut().zip(codes) {
             *sum = sum.wrapping_add(scale.bound(code));
         }
@@ -164,12 +170,13 @@ pub struct CodeScale {
 }
 
 impl CodeScale {
-    /// Codes below 256 parts of a unit are scaled in parts, if the products fit 32 bits.
+    /// Steps below this many units are scaled in 256 parts of a unit; of others rounding up costs at most a part in 64.
+    const SMALL: f64 = 64.0;
     const SHIFT: u32 = 8;
 
     /// Takes the units for each code.
     pub fn new(step: f64) -> CodeScale {
-        let shift = if step < f64::from(1 << 15) { CodeScale::SHIFT } else { 0 };
+        let shift = if step < CodeScale::SMALL { CodeScale::SHIFT } else { 0 };
         // A weight is at least 1 even if its multiplier is 0.
         CodeScale { parts: (step * f64::from(1 << shift)).ceil().max(1.0) as u32, shift }
     }
