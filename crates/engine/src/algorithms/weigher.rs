@@ -234,9 +234,9 @@ mod tests {
                 let (weight, bound) = (units(multiplier, f32::from(code) / 255.0), scale.bound(code));
                 assert!(code == 0 && bound == 0 || weight <= bound, "{multiplier} · {code}: {weight} > {bound}");
                 assert!(u64::from(bound) <= scale.largest());
-                // Half a unit more than the weight before rounding, and as much for the parts of each code.
+                // A unit more than the weight before rounding, or one for each code where a step is many units.
                 let exact = f64::from(multiplier) * f64::from(code) / 255.0 * 65536.0;
-                let slack = if multiplier < 127.0 { 1.0 } else { 256.0 };
+                let slack = if multiplier < 0.2 { 1.0 } else { 256.0 };
                 assert!(f64::from(bound) <= exact * 1.00001 + 1.0 + slack, "{multiplier} · {code}: {bound}");
             }
             let scale = CodeScale::new(impact_step(multiplier));
