@@ -139,6 +139,18 @@ pub trait Lanes: Copy {
         targets: &[u32; BLOCK],
         range: Range<usize>,
     ) -> u128 {
+        self.find_each(numbers, lasts, targets, range)
+    }
+
+    /// [`Lanes::common`], one target after the other.
+    #[inline(always)]
+    fn find_each(
+        self,
+        numbers: &[u32; BLOCK],
+        lasts: &[u32; GROUPS],
+        targets: &[u32; BLOCK],
+        range: Range<usize>,
+    ) -> u128 {
         let mut found = 0;
         for i in range {
             found |= u128::from(self.find(numbers, lasts, targets[i]).1) << i;

@@ -243,11 +243,7 @@ macro_rules! methods {
         ) -> u128 {
             use $registers::*;
             if range.len() <= MERGED {
-                let mut found = 0;
-                for i in range {
-                    found |= u128::from(self.find(numbers, lasts, targets[i]).1) << i;
-                }
-                return found;
+                return self.find_each(numbers, lasts, targets, range);
             }
             let first = targets[range.start];
             // SAFETY: see `x86`.
