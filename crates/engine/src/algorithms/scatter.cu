@@ -321,10 +321,13 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
     __device__ void scatter_block(const BlockRow &entry, unsigned start, unsigned end) {
         const SparseRow &row = sparse[entry.list];
         Scratch &scratch = shared.scratch[warp];
-        BlockColumns columns = columns_of(row, entry);
-        const uint4 documents = decode_documents<TAG>(row, columns, arguments.codecs, lane, scratch);
-        const uint4 values = decode_values<TAG>(row, columns, arguments.codecs.weights, lane, scratch);
-        const unsigned first = max(start, query.first), mine = 4 * lane, count = columns.count;
+        const unsigned first = max(start, query.first), mine = 4 * lane, count = postings_in_block(row, entry.block);
+        uint4 documents, values;
+        if (TAG != codec_tag::Bitpack || !fetch_block(row, entry, lane, scratch, documents, values)) {
+            BlockColumns columns = columns_of(row, entry);
+            documents = decode_documents<TAG>(row, columns, arguments.codecs, lane, scratch);
+            values = decode_values<TAG>(row, columns, arguments.codecs.weights, lane, scratch);
+        }
         if (lane == 0) top.note_block(count);
         const bool x = mine < count && documents.x >= first && documents.x < end;
         const bool y = mine + 1 < count && documents.y >= first && documents.y < end;

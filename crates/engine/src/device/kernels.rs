@@ -106,8 +106,8 @@ lanner_gpu::shared! {
         shared: [u32; 3],
         /// Bytes of each of these.
         shared_bytes: [u32; 3],
-        /// Unused.
-        reserved: u32,
+        /// 1 if the blocks from `split` on are in host memory.
+        is_on_host: u32,
     }
 
     /// A bitmap with ranks. Its arrays may lie in different memory.

@@ -32,12 +32,14 @@ pub struct SparsePlacement {
     pub head: Address,
     pub tail: Address,
     pub split: u32,
+    /// Whether the tail is in host memory.
+    pub is_on_host: bool,
 }
 
 impl SparsePlacement {
-    /// A list that lies at an address as a whole.
+    /// A list that lies in device memory as a whole.
     pub fn whole(list: Address) -> SparsePlacement {
-        SparsePlacement { directory: list, head: list, tail: list, split: 0 }
+        SparsePlacement { directory: list, head: list, tail: list, split: 0, is_on_host: false }
     }
 }
 
@@ -68,6 +70,7 @@ impl SparseRow {
             head: moved(self.head, at.head),
             tail: moved(self.tail, at.tail),
             split: at.split,
+            is_on_host: u32::from(at.is_on_host),
             ..self
         }
     }

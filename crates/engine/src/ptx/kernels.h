@@ -104,8 +104,8 @@ struct SparseRow {
     unsigned shared[3];
     // Bytes of each of these.
     unsigned shared_bytes[3];
-    // Unused.
-    unsigned reserved;
+    // 1 if the blocks from `split` on are in host memory.
+    unsigned is_on_host;
 };
 
 // A bitmap with ranks. Its arrays may lie in different memory.

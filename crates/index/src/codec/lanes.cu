@@ -80,6 +80,17 @@ __device__ inline uint4 unpack(const uint8_t *bytes, unsigned width, unsigned co
                       __funnelshift_r(low.z, high.z, shift) & mask, __funnelshift_r(low.w, high.w, shift) & mask);
 }
 
+// The lane's four numbers of a full block in shared memory.
+__device__ inline uint4 unpack_shared(const uint4 *words, unsigned width, unsigned lane) {
+    if (width == 0) return make_uint4(0, 0, 0, 0);
+    const unsigned bit = lane * width, shift = bit & 31, mask = mask_of_width(width);
+    const uint4 low = words[bit / 32];
+    // The numbers of the last lane are never split.
+    const uint4 high = words[shift + width > 32 ? bit / 32 + 1 : bit / 32];
+    return make_uint4(__funnelshift_r(low.x, high.x, shift) & mask, __funnelshift_r(low.y, high.y, shift) & mask,
+                      __funnelshift_r(low.z, high.z, shift) & mask, __funnelshift_r(low.w, high.w, shift) & mask);
+}
+
 // The exclusive prefix sum over the lanes of the warp.
 __device__ inline unsigned sum_before(unsigned number) {
     unsigned sum = number;

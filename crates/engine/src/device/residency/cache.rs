@@ -211,8 +211,9 @@ impl Cache {
             head: blocks.map_or(host, |it| it.list),
             tail: blocks.filter(|it| it.split == u32::MAX).map_or(host, |it| it.list),
             split: blocks.map_or(0, |it| it.split),
+            is_on_host: blocks.is_none_or(|it| it.split != u32::MAX),
         };
-        let is_resident = visit.is_resident && placement.split == u32::MAX;
+        let is_resident = visit.is_resident && !placement.is_on_host;
         Visited { placement, bytes: visit.bytes, is_resident }
     }
 
@@ -525,7 +526,7 @@ mod tests {
         let before = cache.report();
         assert_eq!((before.misses, before.admitted, before.resident_bytes), (16, 16, 8 * 4096), "plenty was free");
         let host = Address(4096 + 16);
-        let absent = SparsePlacement { directory: host, head: host, tail: host, split: 0 };
+        let absent = SparsePlacement { directory: host, head: host, tail: host, split: 0, is_on_host: true };
         assert_eq!(visit(&mut cache, 1), (absent, 4096.0));
         let (second, bytes) = visit(&mut cache, 1);
         assert!(second.directory != host && second.head == host && second.split == 0 && bytes == 3968.0);
