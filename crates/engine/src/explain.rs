@@ -7,6 +7,7 @@ use crate::query::plan::{Plan, PlannedList};
 use crate::query::score::{ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::format::IndexError;
+use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index};
 use lanner_index::weight::saturation;
 use serde::Serialize;
@@ -76,6 +77,7 @@ impl Explanation {
         if document.0 >= index.documents() {
             return Ok(None);
         }
+        index.segment().check_section(Section::Lengths)?;
         let static_part = match plan.score {
             ScoreModel::Bm25 | ScoreModel::Impact => None,
             ScoreModel::RankBm25 { alpha } => {

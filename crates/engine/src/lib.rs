@@ -84,7 +84,7 @@ pub use lanner_index::DocId;
 pub use lanner_index::build::{BuildError, BuildOptions};
 pub use lanner_index::corpus::Document;
 pub use lanner_index::format::IndexError;
-pub use lanner_index::open::Index;
+pub use lanner_index::open::{Index, Verify};
 pub use query::answer::{Answer, Hit};
 pub use query::document_set::DocumentSet;
 pub use query::plan::Plan;

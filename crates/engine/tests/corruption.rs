@@ -7,7 +7,8 @@ use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::{CodecName, Codecs};
 use lanner_index::corpus::{Corpus, CorpusOptions};
 use lanner_index::format::manifest::Manifest;
-use lanner_index::format::segment::{CHECKSUM, Header, Section};
+use lanner_index::format::segment::{CHECKSUM, CHUNK_BYTES, Header, Section, chunk_checksum};
+use lanner_index::open::Verify;
 use lanner_index::text::Analyzer;
 use std::fs;
 use std::path::Path;
@@ -16,18 +17,21 @@ use std::sync::{Arc, Mutex};
 const MANIFEST: &str = "manifest-00000001";
 const SEGMENT: &str = "segment-00000001";
 
+/// The text of a document of the collection.
+fn text_of(number: u32) -> String {
+    let mut text = "all ".repeat(1 + number as usize % 3);
+    for (word, every, times) in [("half", 2, 1), ("most", 1, 2), ("rare", 20, 1)] {
+        if number.is_multiple_of(every) && number % 7 != 3 {
+            text += &format!("{word} ").repeat(times + number as usize % 50 / 47 * 30);
+        }
+    }
+    text
+}
+
 /// Lists of all and of some documents, long and short, with frequencies of more than four bits. With a codec all lists
 /// are in blocks; without one, long lists are dense.
 fn build_small(folder: &Path, codec: Option<CodecName>) {
-    let text = |number: u32| {
-        let mut text = "all ".repeat(1 + number as usize % 3);
-        for (word, every, times) in [("half", 2, 1), ("most", 1, 2), ("rare", 20, 1)] {
-            if number.is_multiple_of(every) && number % 7 != 3 {
-                text += &format!("{word} ").repeat(times + number as usize % 50 / 47 * 30);
-            }
-        }
-        (number.to_string(), String::new(), text)
-    };
+    let text = |number: u32| (number.to_string(), String::new(), text_of(number));
     let options = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents((0..310).map(text).collect::<Vec<_>>(), options).unwrap();
     let analyzer = Analyzer::parse("whitespace").unwrap();
@@ -66,8 +70,16 @@ fn search_all(searcher: &Searcher, algorithms: &[Algorithm]) -> Vec<Vec<Vec<Hit>
 fn mend(folder: &Path, segment: &mut [u8], section: Section) {
     let path = folder.join(SEGMENT);
     let mut header = Header::decode(&path, segment, segment.len() as u64).unwrap();
-    let entry = header.table.iter_mut().find(|entry| entry.tag == section as u32).unwrap();
-    entry.checksum = crc32fast::hash(&segment[entry.offset as usize..(entry.offset + entry.length) as usize]);
+    let start = header.entry(Section::Checksums).unwrap().offset as usize;
+    for chunk in 0..start.div_ceil(CHUNK_BYTES) {
+        let checksum = chunk_checksum(segment, start, chunk).to_le_bytes();
+        segment[start + 4 * chunk..][..4].copy_from_slice(&checksum);
+    }
+    for entry in
+        header.table.iter_mut().filter(|entry| [section as u32, Section::Checksums as u32].contains(&entry.tag))
+    {
+        entry.checksum = crc32fast::hash(&segment[entry.offset as usize..(entry.offset + entry.length) as usize]);
+    }
     let encoded = header.encode();
     segment[..encoded.len()].copy_from_slice(&encoded);
     let manifest_path = folder.join(MANIFEST);
@@ -174,4 +186,70 @@ fn uploading_damaged_lists_block_by_block_does_not_fail() {
     for (codec, step) in [(CodecName::Bitpack, 19), (CodecName::Pfor, 23)] {
         check_each(Section::LongLists, Some(codec), step, &search);
     }
+}
+
+/// The answers of a searcher with ids and stored fields; `None` for an error.
+fn answers(searcher: &Searcher) -> Vec<Option<String>> {
+    let mut all = Vec::new();
+    for text in ["all half most", "rare all", "half", "rare"] {
+        for (mode, score) in [
+            (Mode::Or, ScoreModel::Bm25),
+            (Mode::And, ScoreModel::Bm25),
+            (Mode::Or, ScoreModel::RankBm25 { alpha: 0.3 }),
+        ] {
+            let query = Query::new(text).mode(mode).score(score).k(12);
+            all.push(searcher.search(&query).ok().and_then(|answer| {
+                let ids = searcher.ids(&answer.hits).ok()?;
+                let stored = answer.hits.iter().map(|hit| searcher.index().stored(hit.document).ok());
+                let stored = stored.collect::<Option<Vec<_>>>()?;
+                Some(format!("{:?} {:?} {stored:?}", answer.hits, ids.iter().collect::<Vec<_>>()))
+            }));
+        }
+    }
+    all
+}
+
+/// Flips a bit of every `step`th byte of the segment in turn: answers are right, or there are none.
+fn flip_bits(step: usize, searcher: &dyn Fn(Index) -> Searcher) {
+    let folder = tempfile::tempdir().unwrap();
+    let ranks = folder.path().join("ranks");
+    fs::write(&ranks, (0..310).map(|number| format!("{number}\t{number}\n")).collect::<String>()).unwrap();
+    let text = |number: u32| (number.to_string(), format!("Title {number}"), text_of(number));
+    let corpus = Corpus::from_documents((0..310).map(text).collect::<Vec<_>>(), CorpusOptions::default()).unwrap();
+    let analyzer = Analyzer::parse("whitespace").unwrap();
+    let options = BuildOptions { analyzer, threads: 1, ranks: Some(ranks), ..BuildOptions::default() };
+    let at = folder.path().join("index");
+    build(&at, corpus, &options, &Quiet).unwrap();
+    let path = at.join(SEGMENT);
+    let whole = fs::read(&path).unwrap();
+    let sound = answers(&searcher(Index::open(&at).unwrap()));
+    assert!(sound.iter().all(Option::is_some));
+    let mut silent_without = 0;
+    for byte in (0..whole.len()).step_by(step) {
+        let mut bytes = whole.clone();
+        bytes[byte] ^= 1 << (byte % 8);
+        // A reader may have the old file mapped, so a new file replaces it.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        let wrong = |verify| {
+            let answers = Index::open_with(&at, verify).map(|index| answers(&searcher(index))).unwrap_or_default();
+            answers.iter().zip(&sound).filter(|(answer, sound)| answer.is_some() && answer != sound).count()
+        };
+        assert_eq!(wrong(Verify::Lazy), 0, "byte {byte}");
+        silent_without += wrong(Verify::Off);
+    }
+    assert!(silent_without > 0);
+}
+
+#[test]
+fn no_flipped_bit_changes_an_answer() {
+    flip_bits(5, &|index| Searcher::new(Arc::new(index)));
+}
+
+/// A plan has checked its lists before kernels read them.
+#[test]
+#[cfg_attr(not(simulator), ignore = "needs the simulator")]
+fn no_flipped_bit_changes_an_answer_of_a_device() {
+    let on_device = |index| Searcher::new(Arc::new(index)).gpu(GpuOptions::simulator().unwrap()).policy(Policy::Gpu);
+    flip_bits(199, &on_device);
 }

@@ -8,9 +8,9 @@ use lanner_index::codec::{BLOCK, CodecName, Codecs, qmx};
 use lanner_index::format::IndexError;
 use lanner_index::format::dense::{DENSE_MARK, DenseLayout, EXCEPTIONS_AT, MARK_AT};
 use lanner_index::format::list::LONG_HEADER_BYTES;
-use lanner_index::format::manifest::Manifest;
-use lanner_index::format::segment::{CHECKSUM, Header, Section};
-use lanner_index::open::{Column, Index, List, ListContext};
+use lanner_index::format::manifest::{Impacts, Manifest};
+use lanner_index::format::segment::{CHECKSUM, Entry, Header, Section, chunk_checksum};
+use lanner_index::open::{Column, Index, List, ListContext, Verify};
 use lanner_index::{DocId, TermId};
 use std::fs;
 use std::ops::Range;
@@ -70,7 +70,7 @@ fn use_all(index: &Index) {
 
 /// The error of opening, reading or verifying the index in a folder.
 fn error_of(folder: &Path) -> Option<IndexError> {
-    match Index::open(folder) {
+    match Index::open_with(folder, Verify::Off) {
         Err(error) => Some(error),
         Ok(index) => {
             use_all(&index);
@@ -162,6 +162,16 @@ fn a_segment_of_another_index_is_refused() {
     assert!(names_file_and_section(&error_of(one.path()).unwrap(), "segment-00000001"));
 }
 
+/// Corrects the checksums of chunks, and returns their own.
+fn mend_chunks(bytes: &mut [u8], table: &Entry) -> u32 {
+    let (start, end) = (table.offset as usize, (table.offset + table.length) as usize);
+    for chunk in 0..(end - start) / 4 {
+        let checksum = chunk_checksum(bytes, start, chunk).to_le_bytes();
+        bytes[start + 4 * chunk..][..4].copy_from_slice(&checksum);
+    }
+    crc32fast::hash(&bytes[start..end])
+}
+
 /// Builds an index, damages its long lists, corrects all checksums, and returns the error of verification.
 fn planted(documents: Vec<Row>, options: &BuildOptions, plant: impl FnOnce(&mut [u8])) -> Option<IndexError> {
     let folder = tempfile::tempdir().unwrap();
@@ -173,6 +183,8 @@ fn planted(documents: Vec<Row>, options: &BuildOptions, plant: impl FnOnce(&mut 
     let (start, end) = (entry.offset as usize, (entry.offset + entry.length) as usize);
     plant(&mut bytes[start..end]);
     entry.checksum = crc32fast::hash(&bytes[start..end]);
+    let table = header.table.iter_mut().find(|entry| entry.tag == Section::Checksums as u32).unwrap();
+    table.checksum = mend_chunks(&mut bytes, table);
     let encoded = header.encode();
     bytes[..encoded.len()].copy_from_slice(&encoded);
     fs::write(&path, &bytes).unwrap();
@@ -253,6 +265,106 @@ fn what_is_wrong_in_a_dense_list_fails_verification() {
         }
         assert_eq!(error.is_none(), name == "nothing", "{name}");
     }
+}
+
+/// Reads that do not verify the whole index see what was written, or fail.
+#[test]
+fn every_flipped_byte_is_found_when_it_is_read_first() {
+    let folder = tempfile::tempdir().unwrap();
+    small_index(folder.path(), true);
+    let (index, file) = (folder.path().join("index"), "segment-00000001");
+    let whole = fs::read(index.join(file)).unwrap();
+    let sound = read_all(&Index::open(&index).unwrap());
+    assert!(sound.iter().all(Option::is_some));
+    let header = Header::decode(&index, &whole, whole.len() as u64).unwrap();
+    let mut silent_without = 0;
+    for entry in &header.table {
+        for at in (entry.offset..entry.offset + entry.length).step_by(31) {
+            let mut bytes = whole.clone();
+            bytes[at as usize] ^= 1 << (at % 8);
+            fs::write(index.join(file), &bytes).unwrap();
+            let changed = |verify| {
+                let Ok(index) = Index::open_with(&index, verify) else {
+                    return 0;
+                };
+                let read = read_all(&index);
+                read.iter().zip(&sound).filter(|(read, sound)| read.is_some() && read != sound).count()
+            };
+            assert_eq!(changed(Verify::Lazy), 0, "section {}, byte {at}", entry.tag);
+            assert!(Index::open_with(&index, Verify::Full).is_err());
+            silent_without += changed(Verify::Off);
+        }
+    }
+    assert!(silent_without > 0, "{silent_without}");
+}
+
+/// What each call of a reader returns: `None` for an error.
+fn read_all(index: &Index) -> Vec<Option<String>> {
+    let segment = index.segment();
+    let mut read = Vec::new();
+    let (mut documents, mut values) = ([0; BLOCK], [0; BLOCK]);
+    for word in ["w0", "w1", "w5", "w40", "title", "nothing"] {
+        let list = index.lookup(word).and_then(|term| term.map(|term| index.list(term)).transpose());
+        read.push(list.ok().map(|list| {
+            let mut text = String::new();
+            for (list, block) in list.iter().flat_map(|list| (0..list.blocks()).map(move |block| (list, block))) {
+                let count = list.decode_documents(block, &mut documents);
+                list.decode_values(Column::Frequency, block, &mut values);
+                text += &format!("{:?} {:?} ", &documents[..count], &values[..count]);
+            }
+            text
+        }));
+        let ordered = index.lookup(word).and_then(|term| match term {
+            Some(term) => index.impact_ordered(term),
+            None => Ok(None),
+        });
+        read.push(ordered.ok().map(|ordered| {
+            let segments = ordered.iter().flat_map(|ordered| ordered.segments());
+            segments.map(|segment| format!("{} {:?} ", segment.impact, segment.documents)).collect()
+        }));
+    }
+    for document in (0..index.documents()).step_by(11).map(DocId) {
+        read.push(index.id(document).ok());
+        read.push(index.ids([document].into_iter()).ok().map(|ids| ids.iter().collect()));
+        read.push(index.stored(document).ok().map(|fields| format!("{fields:?}")));
+        let lengths = segment.check_section(Section::Lengths).and(segment.check_section(Section::LengthCodes));
+        read.push(
+            lengths.ok().map(|()| format!("{} {}", index.length(document), index.length_codes()[document.0 as usize])),
+        );
+        read.push(segment.check_section(Section::Ranks).ok().map(|()| format!("{:?}", segment.rank(document.0))));
+    }
+    read.push(index.find("doc-7").ok().map(|found| format!("{found:?}")));
+    read
+}
+
+/// Changes the manifest of a small index, with a right checksum; returns the errors of opening and of verifying.
+fn forged(change: impl FnOnce(&mut Manifest)) -> [Option<String>; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    build_index(folder.path(), documents(50, 20), &BuildOptions { impacts: true, ..options() }).unwrap();
+    let path = folder.path().join("manifest-00000001");
+    let mut manifest = Manifest::decode(&path, &fs::read(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    fs::write(&path, manifest.encode()).unwrap();
+    match Index::open(folder.path()) {
+        Err(error) => [Some(error.to_string()), None],
+        Ok(index) => [None, index.verify().err().map(|error| error.to_string())],
+    }
+}
+
+#[test]
+fn a_manifest_that_does_not_belong_to_its_segment_is_found() {
+    assert_eq!(forged(|_| ()), [None, None]);
+    let opening = |change: fn(&mut Manifest)| forged(change)[0].clone().expect("it does not open");
+    for change in [|it: &mut Manifest| it.bm25.k1 = -1.0, |it: &mut Manifest| it.bm25.b = 1.5] {
+        assert!(opening(change).contains("k1 is not from 0 to 1000, or b not from 0 to 1"));
+    }
+    let no_scale = opening(|it| it.impacts = it.impacts.map(|impacts| Impacts { scale: 0.0, ..impacts }));
+    assert!(no_scale.contains("the scale of impacts is not above 0"));
+    let verifying = |change: fn(&mut Manifest)| forged(change)[1].clone().expect("it opens, and is not sound");
+    for change in [|it: &mut Manifest| it.statistics.documents += 1, |it: &mut Manifest| it.statistics.tokens -= 1] {
+        assert!(verifying(change).contains("its statistics are not the 50 documents"));
+    }
+    assert!(verifying(|it| it.bm25.k1 = 1.2).contains("its k1 and b are not those that the segment was built with"));
 }
 
 #[test]

@@ -7,7 +7,8 @@ mod support;
 use lanner_index::DocId;
 use lanner_index::build::BuildOptions;
 use lanner_index::codec::{BLOCK, CodecName, Codecs};
-use lanner_index::open::{Column, Index};
+use lanner_index::format::segment::Section;
+use lanner_index::open::{Column, Index, Verify};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{build_index, documents, options};
@@ -69,6 +70,16 @@ fn the_golden_indexes_open_and_hold_what_was_put_in() {
         assert_eq!(list.dense().is_some(), options.dense, "{name}");
         let codecs = index.segment().list_context().codecs;
         assert_eq!([codecs.documents, codecs.weights], [options.codecs.documents, options.codecs.weights], "{name}");
+        holds_what_was_put_in(&index);
+    }
+}
+
+/// Before each chunk of the file had a checksum, format 1 had no section with these.
+#[test]
+fn an_index_without_checksums_of_chunks_opens_and_holds_what_was_put_in() {
+    for verify in [Verify::Lazy, Verify::Full] {
+        let index = Index::open_with(golden("without-checksums"), verify).unwrap();
+        assert_eq!(index.segment().section(Section::Checksums), [0; 0]);
         holds_what_was_put_in(&index);
     }
 }

@@ -10,9 +10,10 @@ use crate::run_file::RunFile;
 use crate::terminal::{Style, tell};
 use crate::whole_file::stdout;
 use lanner::eval::TopicFormat;
-use lanner::{Engine, Searcher};
+use lanner::{Engine, Index, Searcher, Verify};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Answer a query, a query log, or, without either, each line of standard input
 #[derive(clap::Args)]
@@ -46,6 +47,10 @@ pub struct Arguments {
     /// The number of threads that answer the queries of a file [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// When the bytes of the index are checked: `lazy` (each chunk of 16 KiB when it is first read), `full` (all of them
+    /// before the first query) or `off` (never; damage may then change answers)
+    #[arg(long, value_name = "WHEN", default_value = "lazy", value_parser = str::parse::<Verify>)]
+    verify: Verify,
     /// Show no progress, and no summary of a query log
     #[arg(long)]
     quiet: bool,
@@ -61,7 +66,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json && arguments.is_run_on_stdout() {
         return Err(Failure::new("the run and the JSON cannot both go to standard output; give --run a file"));
     }
-    let searcher = Searcher::with_engine(arguments.executor.apply(Engine::open(&arguments.index)?, threads)?);
+    let index = Index::open_with(&arguments.index, arguments.verify)?;
+    let searcher = Searcher::with_engine(arguments.executor.apply(Engine::new(Arc::new(index)), threads)?);
     // The plan of an empty query has the score model, and fails on options that are wrong for every query.
     let model = searcher.plan(&arguments.options.query("")?)?.score;
     let style = Style::of_stdout();

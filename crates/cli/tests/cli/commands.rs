@@ -200,6 +200,33 @@ fn verify_names_the_first_broken_section() {
 }
 
 #[test]
+fn a_search_finds_a_flipped_bit_unless_it_is_told_not_to_look() {
+    let place = birds();
+    let search = |options: &str| place.run(&format!("search --index birds --json {options} falcons"));
+    let hits = |options: &str| search(options).json()["hits"].to_string();
+    for how in ["lazy", "full", "off"] {
+        assert_eq!(hits(&format!("--verify {how}")), hits(""), "{how}");
+    }
+    let sound = hits("");
+    let index = lanner::Index::open(place.path("birds")).unwrap();
+    let ids = index.segment().section_range(Section::Ids);
+    let mut bytes = index.segment().file().to_vec();
+    let at = bytes[ids.clone()].windows(6).position(|id| id == b"lanner").unwrap();
+    bytes[ids.start + at] ^= 4;
+    // The program may not read a file that is being written.
+    std::fs::remove_file(place.path("birds/segment-00000001")).unwrap();
+    std::fs::write(place.path("birds/segment-00000001"), bytes).unwrap();
+    for how in ["", "--verify lazy", "--verify full"] {
+        let error = search(how).error();
+        assert!(error.contains("is damaged: ") && error.contains("checksum"), "{how}: {error}");
+        assert!(error.contains("; restore the file from a copy or rebuild the index"), "{how}: {error}");
+    }
+    assert_ne!(hits("--verify off"), sound);
+    let error = search("--verify often").usage_error();
+    assert!(error.contains("unknown choice \"often\"; choose lazy, full or off"), "{error}");
+}
+
+#[test]
 fn a_ciff_round_trip_keeps_documents_frequencies_and_lengths() {
     let place = birds();
     place.run("export --format ciff --index birds --output birds.ciff --quiet").succeeded();

@@ -323,11 +323,7 @@ template <unsigned TAG, Column COLUMN, bool IS_SINGLE> struct Scatter {
         Scratch &scratch = shared.scratch[warp];
         const unsigned first = max(start, query.first), mine = 4 * lane, count = postings_in_block(row, entry.block);
         uint4 documents, values;
-        if (TAG != codec_tag::Bitpack || !fetch_block(row, entry, lane, scratch, documents, values)) {
-            BlockColumns columns = columns_of(row, entry);
-            documents = decode_documents<TAG>(row, columns, arguments.codecs, lane, scratch);
-            values = decode_values<TAG>(row, columns, arguments.codecs.weights, lane, scratch);
-        }
+        decode_block<TAG>(row, entry, arguments.codecs, lane, scratch, documents, values);
         if (lane == 0) top.note_block(count);
         const bool x = mine < count && documents.x >= first && documents.x < end;
         const bool y = mine + 1 < count && documents.y >= first && documents.y < end;

@@ -3,6 +3,7 @@
 #pragma once
 #include "codec/codec.cu"
 #include "codec/constants.h"
+#include "codec/lanes.cu"
 #include "codec/packed.cu"
 #include "format/list.h"
 #include "kernel.h"
@@ -234,4 +235,14 @@ __device__ inline unsigned value_at(const SparseRow &list, const BlockColumns &c
                                     unsigned position) {
     if (list.weight_byte == NONE) return 1;
     return Codec<TAG>::value_at(weights_codec, columns.weights, columns.count, position);
+}
+
+// The lane's four documents and values of a block.
+template <unsigned TAG>
+__device__ inline void decode_block(const SparseRow &list, const BlockRow &row, const CodecTags &codecs, unsigned lane,
+                                    Scratch &scratch, uint4 &documents, uint4 &values) {
+    if (TAG == codec_tag::Bitpack && fetch_block(list, row, lane, scratch, documents, values)) return;
+    BlockColumns columns = columns_of(list, row);
+    documents = decode_documents<TAG>(list, columns, codecs, lane, scratch);
+    values = decode_values<TAG>(list, columns, codecs.weights, lane, scratch);
 }

@@ -111,6 +111,7 @@ impl<'a> Planner<'a> {
     pub fn plan_terms(&self, query: &Query, terms: Vec<QueryTerm>) -> Result<Plan, PlanError> {
         let score = self.score_model(query)?;
         self.check_algorithm(query, score)?;
+        self.check_documents(score)?;
         let (known, unknown) = self.known_terms(terms)?;
         let (lists, missing) = self.lists(score, query.mode, known)?;
         let missing: Vec<String> = unknown.into_iter().chain(missing).collect();
@@ -173,6 +174,18 @@ impl<'a> Planner<'a> {
         Ok(score)
     }
 
+    /// Checks what scores need of documents, unless it was checked before.
+    fn check_documents(&self, score: ScoreModel) -> Result<(), IndexError> {
+        let segment = self.index.segment();
+        if score.column() == Column::Frequency {
+            segment.check_section(Section::LengthCodes)?;
+        }
+        match score {
+            ScoreModel::RankBm25 { .. } => segment.check_section(Section::Ranks),
+            ScoreModel::Bm25 | ScoreModel::Impact => Ok(()),
+        }
+    }
+
     /// Checks that score-at-a-time has impacts and impact-ordered lists, and that a budget has score-at-a-time.
     fn check_algorithm(&self, query: &Query, score: ScoreModel) -> Result<(), PlanError> {
         check_mode(query)?;
@@ -201,7 +214,11 @@ impl<'a> Planner<'a> {
         let found = self.index.find_terms(terms.iter().map(|term| term.term.as_bytes()))?;
         for (term, found) in terms.into_iter().zip(found) {
             let here = match found {
-                Some((id, span)) => Some((id, span, self.index.summary_at(span)?)),
+                Some((id, span)) => {
+                    // Before anything reads the list, on any processor.
+                    self.index.segment().check_list(span)?;
+                    Some((id, span, self.index.summary_at(span)?))
+                }
                 None => None,
             };
             let postings = here.as_ref().map_or(0, |(.., list)| u64::from(list.postings));

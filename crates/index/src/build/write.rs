@@ -1,7 +1,7 @@
 //! The writer of a segment file, which computes checksums on the way, and temporary files (spools).
 
 use super::BuildError;
-use crate::format::segment::{ALIGNMENT, Entry, HEADER_BYTES, Header, Section};
+use crate::format::segment::{ALIGNMENT, CHUNK_BYTES, Entry, HEADER_BYTES, Header, Section};
 use crate::format::varint;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,11 @@ pub struct SegmentWriter {
     file: BufWriter<File>,
     position: u64,
     table: Vec<Entry>,
+    /// Of the current section.
     checksum: crc32fast::Hasher,
+    /// Of the current chunk of the file, and of those before it.
+    chunk: crc32fast::Hasher,
+    chunks: Vec<u8>,
 }
 
 impl SegmentWriter {
@@ -28,8 +32,12 @@ impl SegmentWriter {
             position: 0,
             table: Vec::new(),
             checksum: crc32fast::Hasher::new(),
+            chunk: crc32fast::Hasher::new(),
+            chunks: Vec::new(),
         };
         writer.put(&[0; HEADER_BYTES])?;
+        // The header is not known yet.
+        writer.chunk.reset();
         Ok(writer)
     }
 
@@ -67,8 +75,14 @@ impl SegmentWriter {
         }
     }
 
-    /// Fills in the table and size of the header, writes it, and syncs the file to disk.
+    /// Writes the checksums of chunks, fills in the table and size of the header, writes it, and syncs the file to disk.
     pub fn finish(mut self, mut header: Header) -> Result<Header, BuildError> {
+        self.begin(Section::Checksums)?;
+        if !self.position.is_multiple_of(CHUNK_BYTES as u64) {
+            self.end_chunk();
+        }
+        let chunks = std::mem::take(&mut self.chunks);
+        self.write(&chunks)?;
         self.end();
         header.table = std::mem::take(&mut self.table);
         header.file_bytes = self.position;
@@ -86,8 +100,23 @@ impl SegmentWriter {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
-        self.position += bytes.len() as u64;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let left = CHUNK_BYTES - (self.position % CHUNK_BYTES as u64) as usize;
+            let (now, later) = rest.split_at(left.min(rest.len()));
+            self.chunk.update(now);
+            self.position += now.len() as u64;
+            if now.len() == left {
+                self.end_chunk();
+            }
+            rest = later;
+        }
         self.file.write_all(bytes).map_err(BuildError::io(&self.path))
+    }
+
+    fn end_chunk(&mut self) {
+        let checksum = std::mem::take(&mut self.chunk).finalize();
+        self.chunks.extend(checksum.to_le_bytes());
     }
 }
 

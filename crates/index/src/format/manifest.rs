@@ -134,7 +134,20 @@ impl Manifest {
         if !(OLDEST..=NEWEST).contains(&version) {
             return Err(IndexError::Version { path: path.to_owned(), found: version });
         }
-        serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))
+        let manifest: Manifest = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
+        match manifest.wrong_number() {
+            Some(what) => Err(damaged(what)),
+            None => Ok(manifest),
+        }
+    }
+
+    /// A number that no index can have.
+    fn wrong_number(&self) -> Option<&'static str> {
+        let is_scale = |impacts: &Impacts| impacts.scale.is_finite() && impacts.scale > 0.0;
+        if !self.bm25.is_valid() {
+            return Some("k1 is not from 0 to 1000, or b not from 0 to 1");
+        }
+        (!self.impacts.as_ref().is_none_or(is_scale)).then_some("the scale of impacts is not above 0")
     }
 
     /// The name of the manifest of a generation.

@@ -10,6 +10,8 @@ pub const MAGIC: [u8; 8] = *b"LANNERsg";
 pub const HEADER_BYTES: usize = 1024;
 /// Sections start at multiples of this many bytes.
 pub const ALIGNMENT: u64 = 128;
+/// Bytes of a chunk of the file with a checksum of its own. The first chunk has no header, which has its own.
+pub const CHUNK_BYTES: usize = 16 * 1024;
 /// Consecutive documents in a window.
 pub const WINDOW: u32 = 32_768;
 /// The most documents of an index; `u32::MAX` means "after the last document".
@@ -80,6 +82,8 @@ sections! {
     ImpactDirectory = 12, "impact-directory", optional;
     /// The postings of long lists a second time, in segments of equal impact.
     ImpactLists = 13, "impact-lists", optional;
+    /// A checksum for each chunk of the file before this section, so that a chunk can be checked when it is first read.
+    Checksums = 14, "checksums", optional;
 }
 
 /// One row of the section table.
@@ -224,6 +228,11 @@ impl Header {
     pub fn entry(&self, section: Section) -> Option<&Entry> {
         self.table.iter().find(|entry| entry.tag == section as u32)
     }
+}
+
+/// CRC-32 of a chunk of a file whose last chunk ends at `end`, without the header in the first one.
+pub fn chunk_checksum(file: &[u8], end: usize, chunk: usize) -> u32 {
+    crc32fast::hash(&file[HEADER_BYTES.max(chunk * CHUNK_BYTES)..end.min((chunk + 1) * CHUNK_BYTES)])
 }
 
 /// CRC-32 of header and table without the four bytes of the checksum itself.

@@ -61,6 +61,7 @@ impl Segment {
         }
         let (mut text, mut ends) = (Vec::with_capacity(16 * documents.len()), Vec::with_capacity(documents.len()));
         for document in documents {
+            self.check_id(document)?;
             let (shared, own) = self.read_id(document).ok_or_else(|| self.damaged_id(document))?;
             text.extend_from_slice(shared);
             text.extend_from_slice(own);
@@ -79,11 +80,26 @@ impl Segment {
     /// The external id of a document.
     pub fn id(&self, document: u32) -> Result<String, IndexError> {
         let damaged = || self.damaged_id(document);
+        self.check_id(document)?;
         let (shared, own) = self.read_id(document).ok_or_else(damaged)?;
         let mut id = Vec::with_capacity(shared.len() + own.len());
         id.extend_from_slice(shared);
         id.extend_from_slice(own);
         String::from_utf8(id).map_err(|_| damaged())
+    }
+
+    /// Checks the bytes of a document's id, unless they were checked before.
+    #[inline]
+    fn check_id(&self, document: u32) -> Result<(), IndexError> {
+        // The row of its group, and the next one, where the group ends.
+        let row = (document / IDS_IN_GROUP) as usize * 8;
+        self.check(Section::IdGroups, row..row + 16)?;
+        let start = |at: usize| {
+            let row = self.section(Section::IdGroups).get(at..)?.get(..8)?;
+            usize::try_from(u64_at(row, 0)).ok()
+        };
+        let end = start(row + 8).unwrap_or(usize::MAX);
+        self.check(Section::Ids, start(row).unwrap_or(usize::MAX)..end)
     }
 
     /// The id of a document: the prefix that its group shares, and the rest.
@@ -102,6 +118,8 @@ impl Segment {
 
     /// The document with an external id, found by a scan over all ids.
     pub fn find(&self, id: &str) -> Result<Option<u32>, IndexError> {
+        self.check_section(Section::IdGroups)?;
+        self.check_section(Section::Ids)?;
         for document in 0..self.documents() {
             let (shared, own) = self.read_id(document).ok_or_else(|| self.damaged_id(document))?;
             if id.as_bytes().strip_prefix(shared) == Some(own) {
@@ -154,11 +172,13 @@ impl Segment {
         if table.is_empty() || document >= self.documents() {
             return Ok(Vec::new());
         }
+        self.check_section(Section::StoredBlocks)?;
         // A row: the first document of the block, its bytes when decompressed, its start.
         let (rows, _) = table.as_chunks::<16>();
         let row = rows.partition_point(|row| u32_at(row, 0) <= document).checked_sub(1).ok_or_else(damaged)?;
         let start = u64_at(&rows[row], 8) as usize;
         let end = rows.get(row + 1).map_or(self.section(Section::Stored).len(), |next| u64_at(next, 8) as usize);
+        self.check(Section::Stored, start..end)?;
         let compressed = self.section(Section::Stored).get(start..end).ok_or_else(damaged)?;
         let size = u32_at(&rows[row], 4) as usize;
         let block = decompress(compressed, size).ok_or_else(damaged)?;

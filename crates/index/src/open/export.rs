@@ -4,6 +4,7 @@ use super::{Column, Index};
 use crate::codec::BLOCK;
 use crate::corpus::ciff::{CiffError, CiffWriter, Header};
 use crate::format::IndexError;
+use crate::format::segment::Section;
 use std::io::Write;
 
 /// Why an index cannot be exported.
@@ -51,6 +52,7 @@ pub fn export_ciff(index: &Index, column: Column, output: impl Write) -> Result<
         read_postings(index, (number, column), &mut postings)?;
         writer.write_list(term, &postings)?;
     }
+    index.segment().check_section(Section::Lengths)?;
     for document in 0..header.documents {
         writer.write_document(&index.segment().id(document)?, index.segment().length(document))?;
     }

@@ -80,10 +80,12 @@ impl Segment {
             return Ok(None);
         }
         let damaged = |section| move || self.damaged(section, format!("the list of term {term} cannot be read"));
+        self.check_section(Section::ImpactDirectory)?;
         let (start, end) = self.impact_ordered_span(term).ok_or_else(damaged(Section::ImpactDirectory))?;
         if start == end {
             return Ok(None);
         }
+        self.check(Section::ImpactLists, start..end)?;
         let list = self.section(Section::ImpactLists).get(start..end).and_then(ImpactOrdered::new);
         let list = list.filter(|list| list.postings() <= self.documents());
         list.map(Some).ok_or_else(damaged(Section::ImpactLists))

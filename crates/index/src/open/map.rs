@@ -30,6 +30,11 @@ impl Bytes {
         Ok(Bytes { map: Arc::new(map), range })
     }
 
+    /// Where it lies in the file.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
     /// A slice; empty if the range does not lie inside.
     pub fn slice(&self, range: Range<usize>) -> Bytes {
         let is_inside = range.start <= range.end && range.end <= self.range.len();

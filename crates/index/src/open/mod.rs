@@ -1,5 +1,6 @@
 //! An index opened for reading: memory-mapped, checked as far as that is cheap, decoded on demand.
 
+mod checks;
 mod dense;
 mod documents;
 mod export;
@@ -12,6 +13,7 @@ mod summary;
 mod terms;
 mod verify;
 
+pub use checks::Verify;
 pub use dense::Dense;
 pub use documents::{IDS_IN_GROUP, Ids};
 pub use export::{ExportError, export_ciff};
@@ -32,6 +34,9 @@ use crate::{DocId, TermId};
 use std::io;
 use std::path::Path;
 
+/// How often an index is opened again whose files disappear while it is opened.
+const ATTEMPTS: u32 = 100;
+
 /// An index opened for reading.
 ///
 /// It keeps the generation that it opened, even if a build replaces the index meanwhile.
@@ -41,24 +46,38 @@ pub struct Index {
     norms: Norms,
     segment: Segment,
     bounds_hold: bool,
+    /// Whether the statistics are not those of the manifest.
+    has_other_statistics: bool,
 }
 
 impl Index {
     /// Opens the current generation of the index in a folder. The time does not depend on the size of the index: only
-    /// the manifest, the header and the section table are read. [`Index::verify`] checks the rest.
+    /// the manifest, the header and the section table are read. The rest is checked when it is first read.
     pub fn open(folder: impl AsRef<Path>) -> Result<Index, IndexError> {
-        let folder = folder.as_ref();
-        // A build may remove the generation after we found it and before we open it: then there is a newer one.
-        for _ in 0..100 {
-            match Index::open_current(folder) {
-                Err(IndexError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                opened => return opened,
-            }
-        }
-        Index::open_current(folder)
+        Index::open_with(folder, Verify::Lazy)
     }
 
-    fn open_current(folder: &Path) -> Result<Index, IndexError> {
+    /// [`Index::open`], with a choice of when the bytes of the index are checked.
+    pub fn open_with(folder: impl AsRef<Path>, verify: Verify) -> Result<Index, IndexError> {
+        let folder = folder.as_ref();
+        let is_replaced = |opened: &Result<Index, IndexError>| matches!(opened, Err(IndexError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
+        let open = || Index::open_current(folder, verify == Verify::Lazy);
+        // A build may remove the generation after we found it and before we open it: then there is a newer one.
+        let mut opened = open();
+        for _ in 0..ATTEMPTS {
+            if !is_replaced(&opened) {
+                break;
+            }
+            opened = open();
+        }
+        let index = opened?;
+        if verify == Verify::Full {
+            index.verify()?;
+        }
+        Ok(index)
+    }
+
+    fn open_current(folder: &Path, is_lazy: bool) -> Result<Index, IndexError> {
         let missing = || IndexError::Missing { path: folder.to_owned() };
         let path = Manifest::current(folder)?.ok_or_else(missing)?;
         let bytes = std::fs::read(&path).map_err(IndexError::io(&path))?;
@@ -72,14 +91,13 @@ impl Index {
             return Err(damaged(format!("{:?} is not a file of this folder", entry.file)));
         }
         let analyzer = Analyzer::parse(&manifest.chain).map_err(|error| damaged(error.to_string()))?;
-        let segment = Segment::open(&folder.join(&entry.file))?;
+        let segment = Segment::open(&folder.join(&entry.file), is_lazy)?;
         if segment.checksum() != entry.checksum {
             return Err(IndexError::damaged(segment.path(), "header", "it is not the file that the manifest names"));
         }
         let norms = manifest.bm25.norms(manifest.statistics.average_length());
-        let mut index = Index { manifest, analyzer, norms, segment, bounds_hold: false };
-        index.set_statistics(index.statistics());
-        Ok(index)
+        let bounds_hold = manifest.statistics.fingerprint(&manifest.bm25) == segment.header().fingerprint;
+        Ok(Index { manifest, analyzer, norms, segment, bounds_hold, has_other_statistics: false })
     }
 
     /// The manifest of the generation that was opened.
@@ -107,6 +125,7 @@ impl Index {
         self.manifest.statistics = statistics;
         self.norms = self.manifest.bm25.norms(statistics.average_length());
         self.bounds_hold = statistics.fingerprint(&self.manifest.bm25) == self.segment.header().fingerprint;
+        self.has_other_statistics = true;
     }
 
     /// Whether stored bounds and k-th weights were computed with the current statistics; if not, they must not be used.

@@ -1,5 +1,6 @@
 //! A memory-mapped segment file: its sections and its lists.
 
+use super::checks::{Checks, Unsound};
 use super::layout::ListLayout;
 use super::list::{List, ListContext};
 use super::map::Bytes;
@@ -7,7 +8,7 @@ use super::summary::Summary;
 use super::terms::ListSpan;
 use crate::format::IndexError;
 use crate::format::lexicon::{GROUP_ROW_BYTES, LexiconLayout, MAX_TERMS, TERMS_IN_GROUP};
-use crate::format::segment::{CHECKSUM, HEADER_BYTES, Header, Section, u32_at};
+use crate::format::segment::{CHECKSUM, CHUNK_BYTES, HEADER_BYTES, Header, Section, u32_at};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -19,11 +20,13 @@ pub struct Segment {
     /// `sections[tag - 1]`: the bytes of each known section; empty if the segment lacks it.
     sections: [Bytes; Section::ALL.len()],
     lexicon: LexiconLayout,
+    /// What is checked when it is first read; `None` if nothing is.
+    checks: Option<Checks>,
 }
 
 impl Segment {
-    /// Maps a file and checks its header and section table.
-    pub fn open(path: &Path) -> Result<Segment, IndexError> {
+    /// Maps a file and checks its header and section table. With `is_lazy`, the rest is checked when it is first read.
+    pub fn open(path: &Path, is_lazy: bool) -> Result<Segment, IndexError> {
         let length = std::fs::metadata(path).map_err(IndexError::io(path))?.len();
         if length < HEADER_BYTES as u64 {
             return Err(IndexError::damaged(path, "header", format!("the file has only {length} bytes")));
@@ -35,8 +38,10 @@ impl Segment {
             None => file.slice(0..0),
         });
         let lexicon = LexiconLayout::new(header.terms);
-        let segment = Segment { path: path.to_owned(), header, file, sections, lexicon };
+        let mut segment = Segment { path: path.to_owned(), header, file, sections, lexicon, checks: None };
         segment.check_sizes()?;
+        let table = segment.header.entry(Section::Checksums).filter(|_| is_lazy);
+        segment.checks = table.map(|entry| Checks::new(segment.section_range(Section::Checksums), entry.checksum));
         Ok(segment)
     }
 
@@ -57,10 +62,17 @@ impl Segment {
             Section::Terms => self.section(section).len() >= GROUP_ROW_BYTES * terms,
             Section::Lexicon => self.section(section).len() == self.lexicon.bytes(),
             Section::Ranks => ranks == 0 || ranks == 4 * documents,
+            Section::Checksums => self.header.entry(section).is_none_or(|entry| {
+                let is_last = self.header.table.iter().all(|other| other.offset <= entry.offset);
+                is_last && entry.length == 4 * Checks::chunks(entry.offset as usize) as u64
+            }),
             Section::ImpactDirectory => !self.has_impact_ordered() || self.section(section).len() >= 16 * terms,
             _ => true,
         };
         match Section::ALL.into_iter().find(|&section| !is_sane(section)) {
+            Some(Section::Checksums) => {
+                Err(self.damaged(Section::Checksums, "they are not those of the bytes before them"))
+            }
             Some(section) => Err(self.damaged(section, "its size does not match the number of documents or terms")),
             None => Ok(()),
         }
@@ -103,6 +115,40 @@ impl Segment {
         start..start + length
     }
 
+    /// Checks bytes of a section that are going to be read, unless they were checked before. Terms, ids, stored fields and
+    /// impact-ordered lists are checked by what reads them, and a list by [`Segment::list`]; before anything else is read,
+    /// by its reader: before [`Segment::list_at`], length codes, lengths and ranks.
+    #[inline]
+    pub fn check(&self, section: Section, bytes: Range<usize>) -> Result<(), IndexError> {
+        let Some(checks) = &self.checks else {
+            return Ok(());
+        };
+        let Range { start, end } = self.sections[section as usize - 1].range();
+        let bytes = start.saturating_add(bytes.start)..start.saturating_add(bytes.end).min(end);
+        checks.check(&self.file, bytes).map_err(|unsound| self.unsound(section, unsound))
+    }
+
+    #[cold]
+    fn unsound(&self, section: Section, unsound: Unsound) -> IndexError {
+        match unsound {
+            Unsound::Table => self.damaged(Section::Checksums, "their own checksum does not match"),
+            Unsound::Chunk(chunk) => {
+                let start = chunk * CHUNK_BYTES;
+                self.damaged(section, format!("the checksum of the {CHUNK_BYTES} bytes from {start} on does not match"))
+            }
+        }
+    }
+
+    /// [`Segment::check`] for a whole section.
+    pub fn check_section(&self, section: Section) -> Result<(), IndexError> {
+        self.check(section, 0..self.section(section).len())
+    }
+
+    /// [`Segment::check`] for a list.
+    pub fn check_list(&self, span: ListSpan) -> Result<(), IndexError> {
+        self.check(span.section(), span.start..span.end)
+    }
+
     /// An error about a section of this file.
     pub fn damaged(&self, section: Section, what: impl Into<String>) -> IndexError {
         IndexError::damaged(&self.path, section.name(), what)
@@ -115,8 +161,10 @@ impl Segment {
 
     /// The list of a term.
     pub fn list(&self, term: u64) -> Result<List<'_>, IndexError> {
-        let span = self.span(term);
-        self.list_at(span.ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no list")))?)
+        self.check_term(term)?;
+        let span = self.span(term).ok_or_else(|| self.damaged(Section::Terms, format!("term {term} has no list")))?;
+        self.check_list(span)?;
+        self.list_at(span)
     }
 
     /// Opens the list at a span.

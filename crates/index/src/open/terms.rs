@@ -179,6 +179,7 @@ impl Segment {
         term: &[u8],
     ) -> Result<Option<(u64, ListSpan)>, IndexError> {
         for number in self.numbers(bucket, hash) {
+            self.check_term(number)?;
             let compared = self.compare(number, term);
             let damaged = || self.damaged(Section::Terms, format!("term {number} cannot be read"));
             if let Some(span) = compared.ok_or_else(damaged)? {
@@ -199,9 +200,34 @@ impl Segment {
         let (bytes, layout) = (self.section(Section::Lexicon), self.lexicon());
         // Opening has checked the size of the section: every bucket has a start, and there is one more for the end.
         let start = 4 * layout.bucket(hash);
+        self.check(Section::Lexicon, start..start + 8)?;
         let at = |start: usize| layout.entries() + 4 * u32_at(bytes, start) as usize;
-        let entries = bytes.get(at(start)..at(start + 4)).map(|entries| entries.as_chunks().0);
+        let range = at(start)..at(start + 4);
+        self.check(Section::Lexicon, range.clone())?;
+        let entries = bytes.get(range).map(|entries| entries.as_chunks().0);
         entries.ok_or_else(|| self.damaged(Section::Lexicon, "a bucket lies outside the section"))
+    }
+
+    /// Checks the row and the group of a term, unless they were checked before.
+    pub fn check_term(&self, number: u64) -> Result<(), IndexError> {
+        let rows = self.header().terms.div_ceil(TERMS_IN_GROUP) as usize;
+        let row = (number / TERMS_IN_GROUP) as usize;
+        if row >= rows {
+            return Ok(());
+        }
+        // This row, and the next one, where the group ends.
+        let (start, next) = (row * GROUP_ROW_BYTES, (row + 1) * GROUP_ROW_BYTES);
+        let has_next = row + 1 < rows;
+        self.check(Section::Terms, start..if has_next { next + GROUP_ROW_BYTES } else { next })?;
+        let bytes = self.section(Section::Terms);
+        let groups = rows * GROUP_ROW_BYTES;
+        let group = |at: usize| {
+            let row = bytes.get(at..)?.first_chunk()?;
+            usize::try_from(GroupRow::decode(*row).group).ok()?.checked_add(groups)
+        };
+        let end = if has_next { group(next) } else { None };
+        let start = group(start).unwrap_or(usize::MAX);
+        self.check(Section::Terms, start..end.unwrap_or(bytes.len()))
     }
 
     /// `Some(None)` if term `number` is not `term`, else the span of its list; `None` if its group cannot be read.
@@ -258,6 +284,7 @@ impl Terms<'_> {
             return Ok(None);
         }
         let damaged = || self.segment.damaged(Section::Terms, format!("term {number} cannot be read"));
+        self.segment.check_term(number)?;
         let (shared, others) = self.segment.text(number).ok_or_else(damaged)?;
         self.text.clear();
         self.text.extend_from_slice(shared);

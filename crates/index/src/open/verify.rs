@@ -1,11 +1,12 @@
-//! Verification of a whole index: every checksum first, then every structure.
+//! Verification of a whole index: every checksum first, then the manifest, then every structure.
 
+use super::checks::Checks;
 use super::impact_ordered::verify_impact_ordered;
 use super::{Column, Index, Largest, List, Segment};
 use crate::codec::BLOCK;
 use crate::format::IndexError;
 use crate::format::list::{UNIT, largest_and_kth};
-use crate::format::manifest::Statistics;
+use crate::format::manifest::{Manifest, Statistics};
 use crate::format::segment::{HEADER_BYTES, Section, WINDOW};
 use crate::weight::{Norms, chunk_saturation_code, length_code, saturation};
 
@@ -26,6 +27,7 @@ pub struct Verified {
 pub fn verify(index: &Index) -> Result<Verified, IndexError> {
     let segment = index.segment();
     verify_checksums(segment)?;
+    verify_manifest(index)?;
     verify_documents(segment)?;
     let terms = verify_terms(segment)?;
     let postings = verify_lists(index)?;
@@ -52,10 +54,38 @@ fn verify_checksums(segment: &Segment) -> Result<(), IndexError> {
         }
         free = end;
     }
+    verify_chunks(segment)?;
     match file[free..].iter().all(|&byte| byte == 0) {
         true => Ok(()),
         false => Err(IndexError::damaged(segment.path(), "end of file", "the bytes there are not zero")),
     }
+}
+
+/// Checks that the checksums of chunks are those of the bytes that every section has.
+fn verify_chunks(segment: &Segment) -> Result<(), IndexError> {
+    let Some(entry) = segment.header().entry(Section::Checksums) else {
+        return Ok(());
+    };
+    let table = segment.section_range(Section::Checksums);
+    let checks = Checks::new(table.clone(), entry.checksum);
+    let what = "they are not those of the bytes before them";
+    checks.check(segment.file(), HEADER_BYTES..table.start).map_err(|_| segment.damaged(Section::Checksums, what))
+}
+
+/// Checks that the manifest states the statistics and parameters with which the segment was built.
+fn verify_manifest(index: &Index) -> Result<(), IndexError> {
+    let (manifest, header, segment) = (index.manifest(), index.segment().header(), index.segment().path());
+    let built = Statistics { documents: u64::from(header.documents), tokens: header.tokens };
+    let path = segment.with_file_name(Manifest::file_name(manifest.generation));
+    let wrong = |what: String| Err(IndexError::damaged(&path, "manifest", what));
+    if !index.has_other_statistics && index.statistics() != built {
+        let Statistics { documents, tokens } = built;
+        return wrong(format!("its statistics are not the {documents} documents and {tokens} tokens of the segment"));
+    }
+    if built.fingerprint(&manifest.bm25) != header.fingerprint {
+        return wrong("its k1 and b are not those that the segment was built with".to_owned());
+    }
+    Ok(())
 }
 
 fn verify_documents(segment: &Segment) -> Result<(), IndexError> {
