@@ -48,6 +48,8 @@ fn of_build(error: &BuildError) -> Option<String> {
         }
         BuildError::Malformed(_) => "correct it, or leave out --strict to skip such records",
         BuildError::Duplicate { .. } => "correct it, or leave out --strict to keep the first",
+        BuildError::Threads(_) => "the option is --threads 1",
+        BuildError::Memory(_) => "the options are --memory and --threads",
         BuildError::OrderMemory { .. } => "the option is --order given",
         _ => return None,
     };

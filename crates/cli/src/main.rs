@@ -3,16 +3,20 @@
 mod advice;
 mod commands;
 mod demo_text;
+mod ending;
 mod executor_options;
 mod failure;
 mod gpu_report;
 mod hits;
 mod list_sizes;
+mod memory;
 mod progress;
 mod quantity;
 mod query_log;
 mod query_options;
 mod run_file;
+#[cfg(unix)]
+mod signals;
 mod terminal;
 #[cfg(unix)]
 mod truncation;
@@ -44,10 +48,17 @@ enum Command {
     Demo(demo::Arguments),
 }
 
+#[global_allocator]
+static ALLOCATOR: memory::Reporting = memory::Reporting;
+
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    memory::reserve();
     #[cfg(unix)]
-    truncation::report_truncated_files();
+    {
+        truncation::report_truncated_files();
+        signals::end_on_signals();
+    }
+    let line = CommandLine::parse();
     let result = match line.command {
         Command::Index(arguments) => index::run(&arguments),
         Command::Search(arguments) => search::run(&arguments),
@@ -59,6 +70,8 @@ fn main() -> ExitCode {
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
+    // From here on a signal does not change how the program ends.
+    ending::claim();
     match result {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {

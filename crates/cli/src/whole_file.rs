@@ -1,6 +1,7 @@
 //! Output files that appear under their names only when they are complete.
 
 use crate::failure::Failure;
+use lanner_index::unfinished::Unfinished;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -20,6 +21,8 @@ pub struct PartialFile {
     partial: PathBuf,
     target: PathBuf,
     is_finished: bool,
+    // Forgotten when the file has its name or is gone.
+    _unfinished: Unfinished,
 }
 
 impl Output {
@@ -80,8 +83,8 @@ impl PartialFile {
             return Err(Failure::new(message));
         }
         file.set_len(0).map_err(refused)?;
-        let writer = BufWriter::with_capacity(1 << 16, file);
-        Ok(Output::Partial(PartialFile { writer, partial, target, is_finished: false }))
+        let (writer, _unfinished) = (BufWriter::with_capacity(1 << 16, file), Unfinished::new(&partial));
+        Ok(Output::Partial(PartialFile { writer, partial, target, is_finished: false, _unfinished }))
     }
 
     fn finish(mut self) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod bad_input;
 mod calibration;
 mod commands;
+mod endings;
 mod full_disk;
 mod golden;
 mod identical_files;

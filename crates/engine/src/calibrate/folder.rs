@@ -37,6 +37,9 @@ pub enum CalibrationError {
     /// The GPU gave another answer than the CPU.
     #[error("the GPU and the CPU gave different answers to one query; please report this, and use the CPU")]
     Disagreement,
+    /// The system starts no more threads.
+    #[error("a thread that measures cannot be started: {0}; allow more threads (ulimit -u)")]
+    Threads(#[from] io::Error),
     /// There is no configuration folder.
     #[error("no folder for costs is known; set {VARIABLE} to one")]
     NoFolder,
@@ -56,6 +59,25 @@ pub enum CalibrationError {
         /// What is wrong.
         source: CostsError,
     },
+}
+
+/// The configuration folder of this user: `$LANNER_CONFIG`, or else `lanner` in the configuration folder of the operating
+/// system. `None` if the environment names neither.
+pub fn configuration_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || variable("HOME");
+    let system = || {
+        if cfg!(windows) {
+            variable("APPDATA")
+        } else if cfg!(target_os = "macos") {
+            home().map(|home| home.join("Library").join("Application Support"))
+        } else {
+            // A relative path in this variable is invalid, the specification says.
+            let named = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+            named.or_else(|| home().map(|home| home.join(".config")))
+        }
+    };
+    variable(VARIABLE).or_else(|| Some(system()?.join("lanner")))
 }
 
 /// The folder of costs.
@@ -79,25 +101,9 @@ impl Folder {
         Folder { path: path.into() }
     }
 
-    /// The folder of this user: `costs` in `$LANNER_CONFIG`, or else `lanner/costs` in the configuration folder of the
-    /// operating system.
+    /// The folder of this user: `costs` in the [configuration folder](configuration_folder).
     pub fn of_user() -> Result<Folder, CalibrationError> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        if let Some(folder) = variable(VARIABLE) {
-            return Ok(Folder::new(folder.join("costs")));
-        }
-        let home = || variable("HOME");
-        let system = if cfg!(windows) {
-            variable("APPDATA")
-        } else if cfg!(target_os = "macos") {
-            home().map(|home| home.join("Library").join("Application Support"))
-        } else {
-            // A relative path in this variable is invalid, the specification says.
-            let named = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-            named.or_else(|| home().map(|home| home.join(".config")))
-        };
-        let folder = system.ok_or(CalibrationError::NoFolder)?;
-        Ok(Folder::new(folder.join("lanner").join("costs")))
+        Ok(Folder::new(configuration_folder().ok_or(CalibrationError::NoFolder)?.join("costs")))
     }
 
     /// The file for an index on a device; the name `cpu` stands for no device.

@@ -7,6 +7,7 @@ use super::{Calibration, CalibrationError};
 use crate::query::cost::{Features, Route, Sample};
 use crate::query::plan::{Operation, Plan};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// The samples of a route and an operation.
@@ -96,9 +97,10 @@ pub fn measure(calibration: &Calibration<'_>) -> Result<Vec<Measured>, Calibrati
     std::thread::scope(|scope| {
         let start = |number: usize| {
             let on_cpu = OnCpu::new(cpu, grid.fork(1 + number as u64), deadline, threads);
-            scope.spawn(|| deadline.note(on_cpu.run()))
+            Ok(Builder::new().spawn_scoped(scope, || deadline.note(on_cpu.run()))?)
         };
-        let on_cpu: Vec<_> = (0..threads).map(start).collect();
+        let on_cpu = (0..threads).map(start).collect::<Result<Vec<_>, CalibrationError>>();
+        let on_cpu = deadline.note(on_cpu)?;
         let on_gpu = deadline.note(OnGpu::new(calibration, grid.fork(0), deadline).run());
         for thread in on_cpu {
             samples.append(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

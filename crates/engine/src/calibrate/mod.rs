@@ -13,7 +13,7 @@ mod on_gpu;
 mod shares;
 mod timing;
 
-pub use folder::{CalibrationError, Folder};
+pub use folder::{CalibrationError, Folder, configuration_folder};
 pub use measure::Measured;
 pub use timing::Timed;
 
@@ -124,7 +124,7 @@ pub struct Errors {
 
 impl Errors {
     /// Measures plans on as many threads of the CPU as calibration does.
-    pub fn on_cpu(costs: &Costs, calibration: &Calibration<'_>, plans: &[Plan]) -> Result<Errors, IndexError> {
+    pub fn on_cpu(costs: &Costs, calibration: &Calibration<'_>, plans: &[Plan]) -> Result<Errors, CalibrationError> {
         let timed = Timed::in_threads(calibration.cpu, calibration.threads, plans)?;
         Ok(Errors::of_plans(costs, Route::Cpu, plans, &timed))
     }

@@ -1,11 +1,13 @@
 //! Times plans, one by one and as batches.
 
+use super::CalibrationError;
 use crate::engine::Engine;
 use crate::executors::Executor;
 use crate::query::answer::{Answer, Scored};
 use crate::query::plan::Plan;
 use lanner_index::format::IndexError;
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// How often a plan or a batch is timed; the median counts.
@@ -40,18 +42,17 @@ impl Timed {
     /// As [`Timed::each`] on the CPU, on several threads at once, each with its own engine of one thread. Every thread
     /// answers all plans, from another one on, and times those of its own part: with its part alone, it would find more
     /// of its lists in the caches than one thread with all plans does.
-    pub fn in_threads(engine: &Engine, threads: usize, plans: &[Plan]) -> Result<Vec<Timed>, IndexError> {
+    pub fn in_threads(engine: &Engine, threads: usize, plans: &[Plan]) -> Result<Vec<Timed>, CalibrationError> {
         let part = plans.len().div_ceil(threads.max(1)).max(1);
+        let time = |first: usize| {
+            let rotated = [&plans[first..], &plans[..first]].concat();
+            let mut timed = Timed::each(&alone(engine), &rotated)?;
+            timed.truncate(part.min(plans.len() - first));
+            Ok::<_, CalibrationError>(timed)
+        };
         std::thread::scope(|scope| {
-            let start = |first: usize| {
-                let rotated = [&plans[first..], &plans[..first]].concat();
-                scope.spawn(move || {
-                    let mut timed = Timed::each(&alone(engine), &rotated)?;
-                    timed.truncate(part.min(plans.len() - first));
-                    Ok(timed)
-                })
-            };
-            let threads: Vec<_> = (0..plans.len()).step_by(part).map(start).collect();
+            let start = |first: usize| Ok(Builder::new().spawn_scoped(scope, move || time(first))?);
+            let threads: Vec<_> = (0..plans.len()).step_by(part).map(start).collect::<Result<_, CalibrationError>>()?;
             let mut all = Vec::with_capacity(plans.len());
             for thread in threads {
                 all.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

@@ -8,6 +8,8 @@ use lanner_index::format::list::UNIT;
 use lanner_index::open::ListSpan;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 /// The upload limit divided by this is the size of a slab: small enough that filling and copying overlap. Like the
 /// other constants here, measured in decision 17.
@@ -85,26 +87,36 @@ pub fn first_within<L: Iterator<Item = ListSpan>>(items: impl Iterator<Item = L>
     items.enumerate().map(fits).take_while(|&fits| fits).count()
 }
 
-/// Copies strips on up to `threads` threads, about the same number of bytes on each.
+/// Copies strips on up to `threads` threads, or as many as the system starts, about the same number of bytes on each.
 fn copy(mut strips: &mut [(&mut [u8], &[u8])], threads: usize) {
     let bytes: usize = strips.iter().map(|(to, _)| to.len()).sum();
     let share = bytes.div_ceil(threads.max(1)).max(1);
-    let copy = |strips: &mut [(&mut [u8], &[u8])]| strips.iter_mut().for_each(|(to, from)| to.copy_from_slice(from));
-    std::thread::scope(|scope| {
-        loop {
-            let ends = strips.iter().scan(0, |end, (to, _)| {
-                *end += to.len();
-                Some(*end)
-            });
-            let count = strips.len().min(ends.take_while(|&end| end < share).count() + 1);
-            let (own, others) = std::mem::take(&mut strips).split_at_mut(count);
-            // The calling thread copies too.
-            if others.is_empty() {
-                return copy(own);
-            }
-            scope.spawn(move || copy(own));
-            strips = others;
+    let mut shares = Vec::with_capacity(threads);
+    while !strips.is_empty() {
+        let ends = strips.iter().scan(0, |end, (to, _)| {
+            *end += to.len();
+            Some(*end)
+        });
+        let count = strips.len().min(ends.take_while(|&end| end < share).count() + 1);
+        let (own, others) = std::mem::take(&mut strips).split_at_mut(count);
+        shares.push(own);
+        strips = others;
+    }
+    let (others, shares) = (shares.len().saturating_sub(1), Mutex::new(shares));
+    let next = || shares.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let copy = || {
+        while let Some(strips) = next() {
+            strips.iter_mut().for_each(|(to, from)| to.copy_from_slice(from));
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..others {
+            if Builder::new().spawn_scoped(scope, copy).is_err() {
+                break;
+            }
+        }
+        // The calling thread copies too.
+        copy();
     });
 }
 

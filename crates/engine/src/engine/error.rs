@@ -33,6 +33,9 @@ pub enum SearchError {
         /// The time that the query was allowed.
         deadline: Duration,
     },
+    /// The system starts no thread that could answer submitted queries.
+    #[error("no thread can be started for submitted queries; allow more threads, or search on the calling thread")]
+    NoThread,
     /// The thread that answered the query panicked. Others go on.
     #[error("a thread panicked while it answered the query: {reason}; please report this with the query and the index")]
     Panicked {

@@ -95,7 +95,8 @@ enum Task {
 }
 
 impl Pool {
-    /// Starts the threads: as many as the engine may use, less the one that asks and that of a device.
+    /// Starts the threads: as many as the engine may use, less the one that asks and that of a device, and as many of
+    /// them as the system starts.
     pub fn start(shared: &Arc<Shared>) -> Pool {
         let tasks = Arc::new(Tasks {
             state: Mutex::default(),
@@ -115,7 +116,6 @@ impl Pool {
         };
         let helpers = (0..shared.helpers().max(1)).filter_map(|number| spawn(format!("lanner-{number}"), run));
         let mut threads: Vec<JoinHandle<()>> = helpers.collect();
-        assert!(!threads.is_empty(), "the system has no thread for the engine");
         let helpers = threads.len();
         if shared.leaves_core_to_device() {
             threads.extend(spawn("lanner-spare".to_owned(), run_spare));
@@ -123,9 +123,13 @@ impl Pool {
         Pool { tasks, admission: shared.admission.clone(), threads, helpers }
     }
 
-    /// Queues a query.
+    /// Queues a query, which fails at once if there is no thread that could answer it.
     pub fn submit(&self, ticket: Ticket) -> Pending {
         let pending = ticket.pending();
+        if self.threads.is_empty() {
+            land(ticket, Err(SearchError::NoThread));
+            return pending;
+        }
         self.tasks.queue(ticket);
         self.forget_cancelled();
         pending

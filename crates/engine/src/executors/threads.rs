@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// Each thread takes items at least this many times, so that all threads finish at about the same time.
 const TURNS: usize = 64;
@@ -13,7 +14,7 @@ const TURNS: usize = 64;
 #[repr(align(128))]
 struct Padded(AtomicUsize);
 
-/// Maps items on up to `threads` threads; results are in the order of the items. `make` makes the state that a thread
+/// Maps items on up to `threads` threads, or as many as the system starts; results are in the order of the items. `make` makes the state that a thread
 /// keeps from item to item.
 pub(crate) fn map_in_threads<T, S, R>(
     items: &[T],
@@ -47,7 +48,7 @@ where
     let mut store = |results: Vec<(usize, R)>| results.into_iter().for_each(|(i, result)| all[i] = Some(result));
     // The calling thread works too.
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
         store(work());
         for worker in workers {
             match worker.join() {

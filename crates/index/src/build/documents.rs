@@ -60,40 +60,42 @@ pub struct StoredRow {
 
 impl StoredBlocks {
     /// Appends a document: the length of all its fields together, then each field after its length.
-    pub fn push(&mut self, fields: &[&str]) {
+    pub fn push(&mut self, fields: &[&str]) -> Result<(), BuildError> {
         if fields.is_empty() {
             self.documents += 1;
-            return;
+            return Ok(());
         }
         let mut own = Vec::new();
         for field in fields {
             varint::write(field.len() as u64, &mut own);
             own.extend_from_slice(field.as_bytes());
         }
-        self.push_encoded(&own);
+        self.push_encoded(&own)
     }
 
     /// Appends a document whose fields are already encoded.
-    pub fn push_encoded(&mut self, own: &[u8]) {
+    pub fn push_encoded(&mut self, own: &[u8]) -> Result<(), BuildError> {
         self.documents += 1;
         varint::write(own.len() as u64, &mut self.open);
         self.open.extend_from_slice(own);
         if self.open.len() >= STORED_BLOCK_BYTES {
-            self.finish();
+            self.finish()?;
         }
+        Ok(())
     }
 
     /// Compresses the block being filled.
-    pub fn finish(&mut self) {
+    pub fn finish(&mut self) -> Result<(), BuildError> {
         if !self.open.is_empty() {
             let start = self.bytes.len();
-            let compressed = zstd::bulk::compress(&self.open, COMPRESSION_LEVEL).expect("compression into memory");
+            let compressed = zstd::bulk::compress(&self.open, COMPRESSION_LEVEL).map_err(BuildError::Memory)?;
             self.bytes.extend_from_slice(&compressed);
             let compressed = (self.bytes.len() - start) as u32;
             self.rows.push(StoredRow { first: self.first, size: self.open.len() as u32, compressed });
             self.open.clear();
         }
         self.first = self.documents;
+        Ok(())
     }
 }
 
@@ -295,11 +297,11 @@ fn without(block: &[u8], row: &StoredRow, dropped: &[u32], first: u32) -> Result
     let mut kept = StoredBlocks { documents: first, first, ..Default::default() };
     each_of_block(block, row, &mut |document, own| {
         if dropped.binary_search(&document).is_err() {
-            kept.push_encoded(own);
+            kept.push_encoded(own)?;
         }
         Ok(())
     })?;
-    kept.finish();
+    kept.finish()?;
     Ok(kept)
 }
 

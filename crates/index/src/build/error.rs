@@ -1,5 +1,6 @@
 //! Why a build fails.
 
+use super::pipeline::NoThread;
 use crate::corpus::ciff::CiffError;
 use crate::corpus::{CorpusError, LeftOut, Problem};
 use crate::format::IndexError;
@@ -87,6 +88,14 @@ pub enum BuildError {
         /// About how many bytes are needed.
         bytes: u64,
     },
+    /// The system starts no more threads.
+    #[error("a thread of the build cannot be started: {0}; allow more threads (ulimit -u), or build with fewer")]
+    Threads(io::Error),
+    /// A compressor found no memory.
+    #[error(
+        "the build has run out of memory: {0}; allow more memory, or build with a smaller budget and fewer threads"
+    )]
+    Memory(io::Error),
     /// An error of a CIFF file.
     #[error(transparent)]
     Ciff(#[from] CiffError),
@@ -107,6 +116,12 @@ impl BuildError {
     /// Names the file that an I/O error is about.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
         move |source| BuildError::Io { path: path.to_owned(), source }
+    }
+}
+
+impl From<NoThread> for BuildError {
+    fn from(NoThread(error): NoThread) -> BuildError {
+        BuildError::Threads(error)
     }
 }
 

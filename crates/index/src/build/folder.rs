@@ -7,12 +7,15 @@ use super::BuildError;
 use crate::format::IndexError;
 use crate::format::folder::{BUILDING, LOCK, is_index, is_segment, segment_name};
 use crate::format::manifest::Manifest;
+use crate::unfinished::Unfinished;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// Exclusive write access to an index. Dropping it removes everything that was not committed.
 pub struct IndexFolder {
     path: PathBuf,
+    // Forgotten before the lock is released: then the subfolder may be another writer's.
+    _unfinished: Unfinished,
     _lock: File,
     generation: u64,
 }
@@ -32,7 +35,8 @@ impl IndexFolder {
         let current = Manifest::current(path)?;
         let before = current.as_deref().and_then(generation_of).unwrap_or(0);
         let generation = before.checked_add(1).ok_or_else(|| IndexError::Foreign { path: path.to_owned() })?;
-        let folder = IndexFolder { path: path.to_owned(), _lock: lock, generation };
+        let unfinished = Unfinished::new(&path.join(BUILDING));
+        let folder = IndexFolder { path: path.to_owned(), _unfinished: unfinished, _lock: lock, generation };
         folder.sweep(current.as_deref())?;
         let building = folder.building();
         fs::create_dir(&building).map_err(BuildError::io(&building))?;

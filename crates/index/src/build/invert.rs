@@ -3,6 +3,7 @@
 //! A batch is small enough for its dictionary and postings to stay in the cache. A posting is packed as the varint
 //! `2 · gap + 1` if its frequency is 1, else as the varint `2 · gap` and the frequency as a varint.
 
+use super::BuildError;
 use super::dictionary::Dictionary;
 use super::documents::{DocumentRows, StoredBlocks};
 use crate::corpus::{Batch, ParsedDocument, Problem};
@@ -91,23 +92,26 @@ impl Inverter {
     }
 
     /// Inverts a batch.
-    pub fn invert(&mut self, batch: &Batch) -> Inverted {
+    pub fn invert(&mut self, batch: &Batch) -> Result<Inverted, BuildError> {
         // Batches are alike: expect as many terms as in the last one.
         let dictionary = Dictionary::with_capacity(self.pairs.latest.len());
         let mut inverted = Inverted { dictionary, ..Default::default() };
         self.pairs.latest.clear();
         self.pairs.rows.clear();
         self.ends.clear();
+        let mut added = Ok(());
         batch.documents(&mut |record| match record {
-            Ok(document) => self.add(document, &mut inverted),
+            Ok(_) if added.is_err() => {}
+            Ok(document) => added = self.add(document, &mut inverted),
             Err(problem) => inverted.problems.push(problem),
         });
-        inverted.stored.finish();
+        added?;
+        inverted.stored.finish()?;
         self.group(&mut inverted);
-        inverted
+        Ok(inverted)
     }
 
-    fn add(&mut self, document: &ParsedDocument<'_>, inverted: &mut Inverted) {
+    fn add(&mut self, document: &ParsedDocument<'_>, inverted: &mut Inverted) -> Result<(), BuildError> {
         let number = inverted.documents;
         let length = if self.learned {
             self.add_vector(document, number, inverted)
@@ -117,7 +121,7 @@ impl Inverter {
         self.ends.push(self.pairs.rows.len() as u32);
         inverted.documents += 1;
         inverted.rows.push(document.id, length);
-        inverted.stored.push(&document.stored);
+        inverted.stored.push(&document.stored)
     }
 
     fn add_text(&mut self, document: &ParsedDocument<'_>, number: u32, inverted: &mut Inverted) -> u32 {

@@ -235,7 +235,7 @@ pub fn build(
     let pipeline = Pipeline {
         threads: options.workers(),
         make: || Inverter::new(options.analyzer.clone(), learned),
-        work: |inverter: &mut Inverter, batch| Ok(inverter.invert(&batch)),
+        work: |inverter: &mut Inverter, batch| inverter.invert(&batch),
     };
     pipeline.run(
         || {
@@ -415,7 +415,7 @@ mod tests {
         let mut inverter = Inverter::new(options.analyzer.clone(), false);
         let mut batches = 0;
         while let Some(batch) = corpus.next_batch().unwrap() {
-            collected.add(inverter.invert(&batch), &Quiet).unwrap();
+            collected.add(inverter.invert(&batch).unwrap(), &Quiet).unwrap();
             batches += 1;
             if most > 0 {
                 collected.spill().unwrap();

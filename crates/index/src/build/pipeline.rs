@@ -1,13 +1,16 @@
 //! Parallel work with results in order: workers pull items from one source and pass results to one sink.
 //!
 //! There are no threads just for reading or writing: a worker that needs an item pulls it itself, and the worker whose
-//! result is next in order passes it, and those that waited for it, to the sink. With one thread, no thread is spawned.
+//! result is next in order passes it, and those that waited for it, to the sink. With one thread, no thread is spawned;
+//! with several, the calling thread is one of them, and one that cannot be started is an error.
 //!
 //! No crate is used because builds must be deterministic within a memory budget: results arrive in the order of the
 //! items, few of them wait, and an error or a panic of any worker stops all of them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::Builder;
 
 /// A number of workers, each with its own state.
 pub struct Pipeline<Make, Work> {
@@ -18,6 +21,10 @@ pub struct Pipeline<Make, Work> {
     /// Turns an item into a result.
     pub work: Work,
 }
+
+/// The system did not start a thread, and why.
+#[derive(Debug)]
+pub struct NoThread(pub io::Error);
 
 /// Results that wait for an earlier one.
 struct Queue<Result, Error> {
@@ -56,7 +63,7 @@ impl<Make, Work> Pipeline<Make, Work> {
         Work: Fn(&mut State, Item) -> Result<Product, Error> + Sync,
         Item: Send,
         Product: Send,
-        Error: Send,
+        Error: Send + From<NoThread>,
     {
         if self.threads <= 1 {
             let mut state = (self.make)();
@@ -69,27 +76,39 @@ impl<Make, Work> Pipeline<Make, Work> {
         let queue = Mutex::new(Queue { next: 0, waiting: BTreeMap::new(), failure: None, is_broken: false });
         let sink = Mutex::new(&mut sink);
         let changed = Condvar::new();
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads {
-                scope.spawn(|| {
-                    let _alarm = Alarm { queue: &queue, changed: &changed };
-                    let mut state = (self.make)();
-                    while self.wait_while_full(lock(&queue), &changed) {
-                        let pulled = {
-                            let mut source = lock(&source);
-                            let number = source.0;
-                            source.0 += 1;
-                            (source.1)().map(|item| item.map(|item| (number, item)))
-                        };
-                        let result = match pulled {
-                            Ok(None) => break,
-                            Ok(Some((number, item))) => (self.work)(&mut state, item).map(|product| (number, product)),
-                            Err(error) => Err(error),
-                        };
-                        deliver(result, &queue, &sink, &changed);
+        let work = || {
+            let _alarm = Alarm { queue: &queue, changed: &changed };
+            let mut state = (self.make)();
+            while self.wait_while_full(lock(&queue), &changed) {
+                let pulled = {
+                    let mut source = lock(&source);
+                    if lock(&queue).failure.is_some() {
+                        break;
                     }
-                });
+                    let number = source.0;
+                    source.0 += 1;
+                    (source.1)().map(|item| item.map(|item| (number, item)))
+                };
+                let result = match pulled {
+                    Ok(None) => break,
+                    Ok(Some((number, item))) => (self.work)(&mut state, item).map(|product| (number, product)),
+                    Err(error) => Err(error),
+                };
+                deliver(result, &queue, &sink, &changed);
             }
+        };
+        std::thread::scope(|scope| {
+            // Nothing is pulled before all threads are there: a source may block, and then none would see the failure.
+            let gate = lock(&source);
+            for _ in 1..self.threads {
+                if let Err(error) = Builder::new().spawn_scoped(scope, work) {
+                    lock(&queue).failure.get_or_insert(NoThread(error).into());
+                    changed.notify_all();
+                    return;
+                }
+            }
+            drop(gate);
+            work();
         });
         let queue = queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         queue.failure.map_or(Ok(()), Err)
@@ -145,6 +164,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl From<NoThread> for String {
+        fn from(NoThread(error): NoThread) -> String {
+            error.to_string()
+        }
+    }
 
     fn squares(threads: usize, fail_at: Option<u64>) -> (Result<(), String>, Vec<u64>) {
         let mut seen = Vec::new();

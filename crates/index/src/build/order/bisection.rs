@@ -22,6 +22,7 @@
 use super::graph::Graph;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 /// A part of up to this many documents is not split; its documents stay in the order of the input.
 const LEAF_DOCUMENTS: usize = 32;
@@ -90,22 +91,34 @@ fn run_tasks<'a>(tasks: Vec<Task<'a>>, threads: usize, run: impl Fn(Task<'a>, &m
     });
 }
 
-/// Calls `work` with each item on a thread of its own, the first on this one, and returns the results in order.
-// Not a `Pipeline`, which pulls many items from a source: here every thread has one item, and the calling thread works
-// too.
-fn on_threads<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let (mut items, work) = (items.into_iter(), &work);
-    let Some(first) = items.next() else {
-        return Vec::new();
+/// Calls `work` with each item, on as many threads as there are items or as the system starts, this one among them, and
+/// returns the results in order.
+// Not a `Pipeline`, which pulls many items from a source: here every thread has about one item.
+fn on_threads<T, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let items = items.into_iter();
+    let (others, items) = (items.len().saturating_sub(1), Mutex::new(items.enumerate()));
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let results = Mutex::new(Vec::with_capacity(others + 1));
+    let work = || {
+        while let Some((number, item)) = next() {
+            let result = work(item);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        }
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
-        let first = work(first);
-        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        std::iter::once(first).chain(others.into_iter().map(join)).collect()
-    })
+        for _ in 0..others {
+            if Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// A graph whose documents are to be ordered, and the part of the order that they fill.

@@ -32,7 +32,7 @@ pub fn rearrange(collected: &mut Collected<'_>, numbering: Numbering<'_>, count:
     let pipeline = Pipeline {
         threads: collected.options.workers(),
         make: || (),
-        work: |(): &mut (), portion: Portion| Ok::<_, BuildError>((compress(&portion), portion)),
+        work: |(): &mut (), portion: Portion| Ok::<_, BuildError>((compress(&portion)?, portion)),
     };
     pipeline.run(
         || next_portion(&mut rows, &mut stored),
@@ -93,13 +93,13 @@ fn next_portion(rows: &mut Records, stored: &mut Records) -> Result<Option<Porti
     Ok((portion.documents > 0).then_some(portion))
 }
 
-fn compress(portion: &Portion) -> StoredBlocks {
+fn compress(portion: &Portion) -> Result<StoredBlocks, BuildError> {
     let mut blocks = StoredBlocks::default();
     let mut start = 0;
     for &end in &portion.ends {
-        blocks.push_encoded(&portion.stored[start..end]);
+        blocks.push_encoded(&portion.stored[start..end])?;
         start = end;
     }
-    blocks.finish();
-    blocks
+    blocks.finish()?;
+    Ok(blocks)
 }
