@@ -7,7 +7,9 @@ use std::time::Duration;
 /// Parses a number of bytes such as `256MiB`, `1.5GB` or `4096`.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let size: Result<ByteSize, _> = text.trim().parse();
-    let bytes = size.ok().and_then(|size| usize::try_from(size.as_u64()).ok());
+    // The parser rounds what is too large down to the largest number.
+    let size = size.ok().map(|size| size.as_u64()).filter(|bytes| *bytes < u64::MAX);
+    let bytes = size.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| format!("{text:?} is not a size; write one such as 256MiB, 1GiB, 500MB or a number of bytes"))
 }
 
@@ -70,7 +72,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(parse_bytes(text), Ok(expected), "{text}");
         }
-        for text in ["", "MiB", "12XiB", "-1", "inf", "1.2.3GB"] {
+        for text in ["", "MiB", "12XiB", "-1", "inf", "1.2.3GB", "16EiB", "99999999999999999999EiB"] {
             assert!(parse_bytes(text).is_err_and(|error| error.contains("256MiB")), "{text}");
         }
     }

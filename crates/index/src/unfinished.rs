@@ -19,7 +19,7 @@ pub struct Unfinished {
 impl Unfinished {
     /// Notes a path. The process must own it, as the holder of a lock does.
     pub fn new(path: &Path) -> Unfinished {
-        // Whoever removes it later may be in another folder.
+        // The thread that removes it later may be in another folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         lock().push(path.clone());
         Unfinished { path }

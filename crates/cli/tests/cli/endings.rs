@@ -1,9 +1,10 @@
 //! Signals, and limits of the system: one line, an exit status that says which, the old index, and nothing unfinished.
 #![cfg(target_os = "linux")]
 
-use crate::program::{Outcome, birds, verified};
+use crate::program::{Outcome, Place, birds, verified};
 use crate::texts::documents;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -118,24 +119,32 @@ fn any_limit_of_memory_gives_an_index_or_an_error() {
     }
 }
 
+/// Runs the program where it cannot start a single thread. The limit does not bind the superuser, who becomes somebody else.
+fn without_threads(place: &Place, arguments: &str) -> Outcome {
+    std::fs::set_permissions(place.path(""), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let user = "test $(id -u) = 0 && user='setpriv --reuid=54321 --clear-groups'";
+    place.shell(&format!(
+        "cp \"$LANNER\" program; chmod -R a+rwX .; {user}; exec prlimit --nproc=1 $user ./program {arguments}"
+    ))
+}
+
 #[test]
 fn threads_that_cannot_be_started_are_an_error_of_a_build() {
     let place = birds();
-    // The stacks of 128 threads take 256 MiB of addresses.
-    let index = "exec \"$LANNER\" index --input birds.jsonl --index birds --quiet --threads 128 --memory 2GiB";
-    let error = place.shell(&format!("ulimit -v 200000; {index}")).error();
+    let error = without_threads(&place, "index --input birds.jsonl --index birds --quiet --threads 2").error();
     assert!(error.starts_with("a thread of the build cannot be started: "), "{error}");
     assert!(error.ends_with("; the option is --threads 1"), "{error}");
     assert_eq!(place.names("birds"), BIRDS_INDEX);
     assert_eq!(verified(&place.path("birds")), (5, 1));
+    without_threads(&place, "index --input birds.jsonl --index birds --quiet --threads 1").succeeded();
 }
 
 #[test]
-fn a_log_is_answered_by_the_threads_that_there_are() {
+fn a_search_makes_do_with_the_threads_that_there_are() {
     let place = birds();
     place.write("queries", "falcon\nheron\nowl\n".repeat(1_000));
-    let search = "search --index birds --queries queries --run - --quiet --executor cpu";
-    let expected = place.run(search).succeeded();
-    let limited = format!("ulimit -v 150000; exec \"$LANNER\" {search} --threads 256");
-    assert_eq!(place.shell(&limited).succeeded(), expected);
+    let log = "search --index birds --queries queries --run - --quiet --threads 4";
+    assert_eq!(without_threads(&place, log).succeeded(), place.run(log).succeeded());
+    let one = "search --index birds --run - falcon";
+    assert_eq!(without_threads(&place, one).succeeded(), place.run(one).succeeded());
 }

@@ -15,7 +15,7 @@ pub fn assert_golden(name: &str, text: &str) {
 }
 
 /// Text with every time, and every number a second, as `#`.
-fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     text.split('\n').map(masked_line).collect::<Vec<_>>().join("\n")
 }
 

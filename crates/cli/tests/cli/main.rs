@@ -1,8 +1,10 @@
 //! The program as users run it: the built binary, in folders of its own.
 
+mod about;
 mod bad_input;
 mod calibration;
 mod commands;
+mod configuration;
 mod endings;
 mod full_disk;
 mod golden;

@@ -49,10 +49,15 @@ impl Place {
 
     /// A line for the shell, which finds the program as `$LANNER`.
     pub fn shell(&self, line: &str) -> Outcome {
+        Outcome::of(self.shell_output(line))
+    }
+
+    /// As [`Place::shell`], with output that may not be text.
+    pub fn shell_output(&self, line: &str) -> Output {
         let mut command = Command::new("sh");
         command.args(["-c", line]).env("LANNER", PROGRAM);
         self.prepare(&mut command);
-        Outcome::of(command.output().unwrap())
+        command.output().unwrap()
     }
 
     fn prepare(&self, command: &mut Command) {

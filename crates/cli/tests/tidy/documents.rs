@@ -6,7 +6,7 @@ use crate::programs::Program;
 use std::collections::HashSet;
 
 /// What is in backticks and not in the tree, with the reason.
-const EXCEPTIONS: [(&str, &str); 12] = [
+const EXCEPTIONS: [(&str, &str); 13] = [
     ("--fmad=false", "a flag of nvcc"),
     ("building/", "a folder of an index that is being written"),
     ("cargo-fuzz", "a tool that is not needed"),
@@ -14,6 +14,7 @@ const EXCEPTIONS: [(&str, &str); 12] = [
     ("cuCtxCreate", "a function of the driver that is not called"),
     ("cuCtxDestroy", "a function of the driver that is not called"),
     ("flock", "a system call, made by the standard library"),
+    ("lanner.toml", "a file of the user"),
     ("manifest-GGGGGGGG", "a file of an index, by its generation"),
     ("racecheck", "a tool of compute-sanitizer"),
     ("segment-GGGGGGGG", "a file of an index, by its generation"),

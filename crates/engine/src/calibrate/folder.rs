@@ -5,6 +5,7 @@ use crate::query::planner::PlanError;
 use lanner_index::format::IndexError;
 use lanner_index::open::Index;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -134,23 +135,27 @@ impl Folder {
     /// Reads the costs of an index that were calibrated last on any GPU, before it is known which one will be opened;
     /// of the CPU, if there are none. `None` if the index was not calibrated.
     pub fn load_latest(&self, index: &Index) -> Result<Option<Costs>, CalibrationError> {
-        let Ok(entries) = std::fs::read_dir(&self.path) else {
-            return Ok(None);
-        };
-        let mut found: Vec<(bool, SystemTime, String)> = Vec::new();
-        for entry in entries.flatten() {
-            let read = std::fs::read_to_string(entry.path()).ok().and_then(|text| serde_json::from_str(&text).ok());
-            let (Some(Stored { device, index: stored, .. }), Ok(metadata)) = (read, entry.metadata()) else {
-                continue;
-            };
-            if stored == fingerprint(index, &device) {
-                found.push((device != CPU, metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), device));
-            }
-        }
-        match found.into_iter().max() {
+        let of_index = self.files().filter(|(_, stored)| stored.index == fingerprint(index, &stored.device));
+        let latest = of_index.map(|(time, stored)| (stored.device != CPU, time, stored.device)).max();
+        match latest {
             Some((_, _, device)) => self.load(index, &device),
             None => Ok(None),
         }
+    }
+
+    /// The devices with costs, of one index or of any; the name `cpu` stands for no device.
+    pub fn devices(&self, index: Option<&Index>) -> BTreeSet<String> {
+        let is_of = |stored: &Stored| index.is_none_or(|index| stored.index == fingerprint(index, &stored.device));
+        self.files().filter(|(_, stored)| is_of(stored)).map(|(_, stored)| stored.device).collect()
+    }
+
+    /// The files of costs that can be read, with the time of their last change.
+    fn files(&self) -> impl Iterator<Item = (SystemTime, Stored)> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        entries.filter_map(|entry| {
+            let stored = serde_json::from_str(&std::fs::read_to_string(entry.path()).ok()?).ok()?;
+            Some((entry.metadata().ok()?.modified().unwrap_or(SystemTime::UNIX_EPOCH), stored))
+        })
     }
 
     /// Writes the costs of an index on a device, and returns the file. A process that reads meanwhile gets the old
