@@ -100,7 +100,7 @@ fn parse(arguments: Vec<OsString>) -> Result<CommandLine, Failure> {
     let matches = configured.try_get_matches_from(arguments);
     matches.and_then(|matches| CommandLine::from_arg_matches(&matches)).or_else(|error| {
         // Help that cannot be written is an error, as any other output.
-        error.print()?;
+        terminal::print_usage(&error)?;
         std::process::exit(error.exit_code())
     })
 }

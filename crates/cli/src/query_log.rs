@@ -72,7 +72,7 @@ impl QueryLog<'_> {
         let summary = summary(times, hits, wall, self.threads) + &self.on_gpu();
         match (self.run == Some(Path::new("-")) || self.json, self.quiet) {
             (_, true) => {}
-            (true, false) => tell(&summary),
+            (true, false) => summary.lines().for_each(tell),
             (false, false) => writeln!(io::stdout(), "{summary}")?,
         }
         Failure::of_queries(failed, topics.len() as u64)

@@ -3,7 +3,7 @@
 use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
 use crate::quantity::count;
-use crate::terminal::tell;
+use crate::terminal::{printable_path, tell};
 use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::Topics;
 use lanner::internals::calibrate::{Calibrated, Calibration, Errors, Fit, Folder};
@@ -181,7 +181,7 @@ impl Report<'_> {
             let (queries, error, learning) = (count(*queries as u64), percent(errors.error), percent(errors.learning));
             writeln!(out, "{route:<17}  {mode:<9}  {queries:>7}  {error:>6}  {learning:>8}")?;
         }
-        writeln!(out, "\nstored in {}", self.file.display())?;
+        writeln!(out, "\nstored in {}", printable_path(self.file))?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::hits::{Answered, Presenter, answer};
 use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count};
-use crate::terminal::Style;
+use crate::terminal::{Style, printable_path};
 use lanner::{Mode, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
@@ -84,7 +84,7 @@ fn show_modes(presenter: &Presenter<'_>, text: &str, out: &mut impl Write) -> Re
 
 fn write_next_steps(index: &Path, style: Style, out: &mut impl Write) -> Result<(), Failure> {
     let program = std::env::args().next().unwrap_or_else(|| "lanner".to_owned());
-    let index = index.display();
+    let index = printable_path(index);
     writeln!(out, "\n{}", style.bold(&format!("The index is in {index}. Try next:")))?;
     let commands = [
         format!("search --index {index} \"borrow checker lifetime^2\""),

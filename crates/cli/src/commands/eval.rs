@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::quantity::count;
-use crate::terminal::tell;
+use crate::terminal::{printable_lines, tell};
 use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::{Measure, Qrels, Run, evaluate};
 use std::io::Write;
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         write_json_line(&evaluation, &mut out)?;
     } else if arguments.per_query {
-        write!(out, "{}", evaluation.per_query_table())?;
+        write!(out, "{}", printable_lines(&evaluation.per_query_table()))?;
     } else {
         write!(out, "{}", evaluation.mean_table())?;
     }

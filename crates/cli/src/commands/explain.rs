@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::query_options::QueryOptions;
+use crate::terminal::{printable, printable_lines};
 use crate::whole_file::{stdout, write_json_line};
 use lanner::answer::Explanation;
 use lanner::internals::query::plan::Stage;
@@ -47,9 +48,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let explained = Explained { query: &query.text, plan: described(&plan), explanation };
         write_json_line(&explained, &mut out)?;
     } else {
-        write!(out, "{plan}")?;
+        write!(out, "{}", printable_lines(&plan.to_string()))?;
         if let (Some(explanation), Some(id)) = (explanation, &arguments.doc) {
-            write!(out, "\n{id}\n{explanation}")?;
+            write!(out, "\n{}\n{}", printable(id), printable_lines(&explanation.to_string()))?;
         }
     }
     out.flush()?;

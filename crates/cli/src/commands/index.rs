@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count, counted, duration, parse_bytes, parse_share};
-use crate::terminal::tell;
+use crate::terminal::{printable, printable_path, tell};
 use crate::whole_file::{stdout, write_json_line};
 use lanner_index::build::{BuildOptions, BuildReport, Order, Weights, build, build_from_ciff};
 use lanner_index::codec::{CodecName, Codecs};
@@ -235,7 +235,7 @@ pub struct Summary {
 pub fn write_summary(summary: &Summary, index: &Path, out: &mut impl Write) -> Result<(), Failure> {
     let Summary { report, seconds } = summary;
     let rate = report.documents as f64 / seconds.max(1e-9);
-    writeln!(out, "index       {} (generation {})", index.display(), report.generation)?;
+    writeln!(out, "index       {} (generation {})", printable_path(index), report.generation)?;
     writeln!(out, "documents   {}", count(report.documents))?;
     writeln!(out, "terms       {}", count(report.terms))?;
     writeln!(out, "postings    {}", count(report.postings))?;
@@ -249,7 +249,7 @@ pub fn write_summary(summary: &Summary, index: &Path, out: &mut impl Write) -> R
         let mut kinds: Vec<String> = report.left_out.iter().take(NAMED_KINDS).map(LeftOut::to_string).collect();
         let more: u64 = report.left_out.iter().skip(NAMED_KINDS).map(|kind| kind.count).sum();
         kinds.extend((more > 0).then(|| format!("and {} more", count(more))));
-        writeln!(out, "left out    {}", kinds.join(", "))?;
+        writeln!(out, "left out    {}", printable(&kinds.join(", ")))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::gpu_report::GpuReport;
 use crate::list_sizes::{ColumnBytes, ListSizes};
 use crate::quantity::{bytes, count};
+use crate::terminal::printable;
 use crate::whole_file::{stdout, write_json_line};
 use lanner::eval::Topics;
 use lanner::{Engine, Index, Mode, Policy, Query};
@@ -150,7 +151,7 @@ impl<'a> Report<'a> {
         writeln!(out, "tokens          {}", count(self.tokens))?;
         writeln!(out, "average length  {:.2}", self.average_length)?;
         let steps = if analyzer == chain { String::new() } else { format!(" ({chain})") };
-        writeln!(out, "analyzer        {analyzer}{steps}")?;
+        writeln!(out, "analyzer        {}", printable(&format!("{analyzer}{steps}")))?;
         writeln!(out, "fields          {}", listed(fields))?;
         writeln!(out, "stored          {}", listed(stored))?;
         writeln!(out, "order           {order}")?;
@@ -224,7 +225,7 @@ impl<'a> Report<'a> {
 }
 
 fn listed(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "none".to_owned() } else { printable(&names.join(", ")) }
 }
 
 fn bits(bytes: u64, postings: u64) -> f64 {

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::quantity::{bytes, count, duration};
+use crate::terminal::printable_path;
 use crate::whole_file::{stdout, write_json_line};
 use lanner::Index;
 use lanner_index::open::Verified;
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         write_json_line(&report, &mut out)?;
     } else {
         let Verified { documents, terms, postings, .. } = verified;
-        writeln!(out, "{}: generation {generation} is sound", arguments.index.display())?;
+        writeln!(out, "{}: generation {generation} is sound", printable_path(&arguments.index))?;
         let counts = [("documents", documents), ("terms", terms), ("postings", postings)];
         let counts = counts.map(|(noun, number)| format!("{} {noun}", count(number)));
         writeln!(out, "read {}: {} in {}", bytes(verified.bytes), counts.join(", "), duration(time))?;

@@ -9,6 +9,7 @@ mod endings;
 mod full_disk;
 mod golden;
 mod hostile;
+mod hostile_text;
 mod identical_files;
 mod interruptions;
 mod logs;
