@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
+use crate::query_notes::notes;
 use crate::terminal::{Style, printable, shortened};
 use crate::whole_file::write_json_line;
 use lanner::answer::{Ids, Snippet, Trace, Work};
@@ -27,6 +28,8 @@ pub struct Answered {
     pub answer: Answer,
     /// The time from the text of the query to the hits, without ids, titles and snippets.
     pub time: Duration,
+    /// How the query was read, where it may have been meant otherwise; empty for the queries of a log.
+    pub notes: Vec<String>,
 }
 
 impl Answered {
@@ -52,11 +55,13 @@ pub struct AnsweredQuery<'a> {
     pub answered: &'a Answered,
 }
 
-/// Answers a query and measures the time.
+/// Answers a query that somebody typed and measures the time.
 pub fn answer(searcher: &Searcher, query: &Query) -> Result<Answered, Failure> {
+    let notes = notes(query, searcher.index().analyzer())?;
     let start = Instant::now();
     let answer = searcher.search(query)?;
-    Ok(Answered { answer, time: start.elapsed() })
+    let time = start.elapsed();
+    Ok(Answered { answer, time, notes })
 }
 
 /// Writes answers from one index, scored by one model.
@@ -130,10 +135,11 @@ impl Presenter<'_> {
     }
 
     fn write_line(&self, line: AnsweredQuery<'_>, hits: Vec<HitLine>, out: &mut impl Write) -> Result<(), Failure> {
-        let AnsweredQuery { id, query, answered: Answered { answer, time } } = line;
+        let AnsweredQuery { id, query, answered: Answered { answer, time, notes } } = line;
         let line = AnswerLine {
             id,
             query: &query.text,
+            notes,
             mode: query.mode.to_string(),
             k: query.k,
             score: self.model.to_string(),
@@ -173,6 +179,8 @@ struct AnswerLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     query: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     mode: String,
     k: usize,
     score: String,

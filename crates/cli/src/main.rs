@@ -16,6 +16,7 @@ mod memory;
 mod progress;
 mod quantity;
 mod query_log;
+mod query_notes;
 mod query_options;
 mod run_file;
 #[cfg(unix)]

@@ -99,7 +99,7 @@ impl QueryLog<'_> {
             let answer = answer?;
             let ids = index.ids(answer.hits.iter().map(|hit| hit.document))?;
             let time = answer.trace.total();
-            Ok((query, Answered { answer, time }, ids))
+            Ok((query, Answered { answer, time, notes: Vec::new() }, ids))
         });
         for ((topic, outcome), written) in topics.iter().zip(outcomes).zip(1..) {
             sinks.write(topic, outcome)?;

@@ -8,6 +8,11 @@ pub fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
+/// Writes a note on a query to standard error.
+pub fn note(line: &str) {
+    tell(&format!("note: {line}"));
+}
+
 /// Prints what is wrong with a command line, or the help that was asked for.
 pub fn print_usage(error: &clap::Error) -> io::Result<()> {
     let message = error.render().to_string();

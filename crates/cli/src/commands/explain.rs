@@ -1,8 +1,9 @@
 //! `lanner explain`: shows how a query is answered, and why a document has its score.
 
 use crate::failure::Failure;
+use crate::query_notes::notes;
 use crate::query_options::QueryOptions;
-use crate::terminal::{printable, printable_lines};
+use crate::terminal::{note, printable, printable_lines};
 use crate::whole_file::{stdout, write_json_line};
 use lanner::answer::Explanation;
 use lanner::internals::query::plan::Stage;
@@ -34,6 +35,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let searcher = Searcher::open(&arguments.index)?;
     let query = arguments.options.query(&arguments.query.join(" "))?;
+    let notes = notes(&query, searcher.index().analyzer())?;
     let plan = searcher.plan(&query)?;
     let explanation = match &arguments.doc {
         Some(id) => {
@@ -45,9 +47,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let mut out = stdout();
     if arguments.json {
-        let explained = Explained { query: &query.text, plan: described(&plan), explanation };
+        let explained = Explained { query: &query.text, notes, plan: described(&plan), explanation };
         write_json_line(&explained, &mut out)?;
     } else {
+        notes.iter().for_each(|line| note(line));
         write!(out, "{}", printable_lines(&plan.to_string()))?;
         if let (Some(explanation), Some(id)) = (explanation, &arguments.doc) {
             write!(out, "\n{}\n{}", printable(id), printable_lines(&explanation.to_string()))?;
@@ -60,6 +63,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 #[derive(Serialize)]
 struct Explained<'a> {
     query: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     plan: DescribedPlan<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Explanation>,

@@ -7,7 +7,7 @@ use crate::quantity::counted;
 use crate::query_log::QueryLog;
 use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
-use crate::terminal::{Style, tell};
+use crate::terminal::{Style, note, tell};
 use crate::whole_file::stdout;
 use lanner::eval::TopicFormat;
 use lanner::{Engine, Index, Searcher, Verify};
@@ -101,6 +101,9 @@ impl Arguments {
 fn answer_one(arguments: &Arguments, presenter: &Presenter<'_>, text: &str) -> Result<(), Failure> {
     let query = arguments.options.query(text)?;
     let answered = answer(presenter.searcher, &query)?;
+    if !arguments.json {
+        answered.notes.iter().for_each(|line| note(line));
+    }
     if let Some(path) = &arguments.run {
         let hits = &answered.answer.hits;
         let mut run = RunFile::create(path, &arguments.tag, presenter.model)?;

@@ -15,5 +15,6 @@ mod interruptions;
 mod logs;
 mod nothing_lost;
 mod program;
+mod query_syntax;
 mod texts;
 mod tour;

@@ -6,6 +6,7 @@ pub mod document_set;
 pub mod plan;
 pub mod planner;
 pub mod score;
+pub mod syntax;
 
 use document_set::DocumentSet;
 use hashbrown::HashTable;
@@ -24,6 +25,8 @@ pub const MOST_TERMS: usize = 1024;
 const COMPARED_TERMS: usize = 16;
 /// The initial capacity of the hash table for later terms.
 const HASHED_TERMS_CAPACITY: usize = 112;
+/// The smallest weight of a term in a query.
+pub const SMALLEST_WEIGHT: f64 = 1e-6;
 /// The largest weight of a term in a query.
 pub const LARGEST_WEIGHT: f64 = 1e6;
 
@@ -175,7 +178,8 @@ impl FromStr for Algorithm {
 /// A query. [`Query::new`] gives OR, ten hits, the index's default score model and the planner's choice of algorithm.
 ///
 /// In the text `word^2.5` weighs a word: `^` and a decimal number at the end of a word, up to the next white space. The
-/// weight holds for every term that the word yields. All other punctuation is text for the index's analyzer.
+/// weight holds for every term that the word yields. All other punctuation is text for the index's analyzer, so that the
+/// lines of a query log need no quoting; the program says so about queries that somebody typed.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The words, some with weights.
@@ -317,17 +321,27 @@ pub enum QueryError {
     #[error("the query has more than {MOST_TERMS} different terms; shorten it or ask in parts")]
     TooManyTerms,
     /// A weight that is out of range.
-    #[error("the weight {weight} of {word:?} is out of range; give one above 0 and up to {LARGEST_WEIGHT}")]
+    #[error("the weight {weight} of {word:?} is out of range; give one from {SMALLEST_WEIGHT} to {LARGEST_WEIGHT}")]
     Weight {
         /// The word or term.
         word: String,
         /// Its weight.
         weight: f64,
     },
+    /// A number that is not written as weights are.
+    #[error(
+        "{weight:?} is no weight of {word:?}; give a decimal number from {SMALLEST_WEIGHT} to {LARGEST_WEIGHT}, such as 2.5"
+    )]
+    NotAWeight {
+        /// The word.
+        word: String,
+        /// What stands behind its `^`.
+        weight: String,
+    },
 }
 
 fn check_weight(word: &str, weight: f64) -> Result<(), QueryError> {
-    if weight > 0.0 && weight <= LARGEST_WEIGHT {
+    if (SMALLEST_WEIGHT..=LARGEST_WEIGHT).contains(&weight) {
         return Ok(());
     }
     Err(QueryError::Weight { word: word.to_owned(), weight })
@@ -406,7 +420,7 @@ mod tests {
 
     #[test]
     fn weights_out_of_range_and_too_many_terms_are_refused() {
-        for text in ["a^0", "a^0.0", "a^1000001", "a^1000000 a"] {
+        for text in ["a^0", "a^0.0", "a^0.0000009", "a^1000001", "a^1000000 a"] {
             let error = terms("whitespace", text).unwrap_err();
             assert!(error.to_string().contains("\"a\" is out of range"), "{error}");
         }
