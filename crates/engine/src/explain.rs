@@ -9,7 +9,7 @@ use lanner_index::DocId;
 use lanner_index::format::IndexError;
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index};
-use lanner_index::weight::saturation;
+use lanner_index::weight::{length_of, saturation};
 use serde::Serialize;
 use std::fmt;
 
@@ -26,6 +26,9 @@ pub struct Explanation {
     pub matches: bool,
     /// The length of the document in tokens.
     pub length: u32,
+    /// The length that its score is computed with: the smallest with the same 8-bit code, exact up to 40; `None` in the
+    /// model `impact`, where lengths only count when impacts are made.
+    pub scored_length: Option<u32>,
     /// The part of the static rank; `None` in models without one.
     pub static_part: Option<StaticPart>,
     /// The part of each term of the query.
@@ -50,6 +53,8 @@ pub struct TermPart {
     pub term: String,
     /// Its weight in the query.
     pub query_weight: f64,
+    /// The weight that counts: relative to the smallest of the query.
+    pub relative_weight: f64,
     /// Documents with the term.
     pub document_frequency: u64,
     /// Its inverse document frequency.
@@ -104,6 +109,7 @@ impl Explanation {
             score: weights.fold(start, u32::wrapping_add),
             matches: has_terms && passes && plan.range.contains(&document.0),
             length: index.length(document),
+            scored_length: (plan.score.column() == Column::Frequency).then(|| length_of(length_code(index, document))),
             static_part,
             terms,
             missing: plan.missing.to_vec(),
@@ -111,20 +117,23 @@ impl Explanation {
     }
 }
 
+fn length_code(index: &Index, document: DocId) -> u8 {
+    index.length_codes().get(document.0 as usize).copied().unwrap_or(0)
+}
+
 fn part<W: Weigher>(index: &Index, list: &PlannedList, weigher: W, document: DocId) -> Result<TermPart, IndexError> {
     let range = document.0..document.0.saturating_add(1);
     let mut cursor = Cursor::open(index, list, weigher, range)?;
     let posting = (cursor.document() == document.0).then(|| Posting {
         value: cursor.value(),
-        saturation: (W::COLUMN == Column::Frequency).then(|| {
-            let code = index.length_codes().get(document.0 as usize).copied().unwrap_or(0);
-            saturation(cursor.value(), index.norms().of(code))
-        }),
+        saturation: (W::COLUMN == Column::Frequency)
+            .then(|| saturation(cursor.value(), index.norms().of(length_code(index, document)))),
         weight: cursor.weight(),
     });
     Ok(TermPart {
         term: list.term.clone(),
         query_weight: list.query_weight,
+        relative_weight: list.relative_weight,
         document_frequency: list.document_frequency,
         idf: list.idf,
         multiplier: list.multiplier,
@@ -136,16 +145,25 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |units: u32| format!("{units:>10} units {:>10.5}", self.model.score(units));
         let Explanation { document, model, length, .. } = self;
-        writeln!(f, "{}  score of document {} by {model}, length {length}", shown(self.score), document.0)?;
+        write!(f, "{}  score of document {} by {model}, length {length}", shown(self.score), document.0)?;
+        match self.scored_length {
+            Some(scored) => writeln!(f, ", scored as {scored}")?,
+            None => writeln!(f)?,
+        }
         if let Some(part) = &self.static_part {
             writeln!(f, "{}  static rank {}", shown(part.weight), part.rank)?;
         }
-        for TermPart { term, query_weight, document_frequency, idf, multiplier, posting } in &self.terms {
+        for TermPart { term, query_weight, relative_weight, document_frequency, idf, multiplier, posting } in
+            &self.terms
+        {
             let Some(Posting { value, saturation, weight }) = posting else {
                 writeln!(f, "{}  {term}: not in the document", shown(0))?;
                 continue;
             };
             write!(f, "{}  {term}: multiplier {multiplier:.6} (weight {query_weight}, ", shown(*weight))?;
+            if query_weight != relative_weight {
+                write!(f, "which counts as {relative_weight}, ")?;
+            }
             write!(f, "idf {idf:.5} from {document_frequency} documents), ")?;
             match saturation {
                 Some(saturation) => writeln!(f, "frequency {value}, saturation {saturation:.6}")?,

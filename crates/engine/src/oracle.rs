@@ -1,13 +1,13 @@
 //! The oracle: the reference that every answer is compared with, for tests and benchmarks.
 //!
-//! It shares only the arithmetic of a weight with the engine (`lanner_index::weight` and [`static_units`], which have
-//! golden numbers): it keeps (document, frequency) pairs in memory as the analyzer gave them, computes its own
+//! It shares only the arithmetic of a weight with the engine (`lanner_index::weight`, [`RelativeWeights`] and
+//! [`static_units`], which have golden numbers): it keeps (document, frequency) pairs in memory as the analyzer gave them, computes its own
 //! statistics, scores every document and sorts them all.
 
 use crate::query::Mode;
 use crate::query::answer::Scored;
 use crate::query::document_set::DocumentSet;
-use crate::query::score::{ScoreModel, static_units};
+use crate::query::score::{RelativeWeights, ScoreModel, static_units};
 use lanner_index::DocId;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::{Bm25, Norms, idf, impact_units, length_code, saturation, units};
@@ -152,10 +152,13 @@ impl Oracle {
         let terms = combined(question.terms);
         let known = terms.iter().filter_map(|(term, weight)| Some((self.postings.get(term)?, *weight)));
         let known: Vec<(&Vec<Posting>, f64)> = known.collect();
-        let sum: f64 = known.iter().map(|(postings, weight)| self.idf(postings) * weight).sum();
+        let weights =
+            RelativeWeights::new(question.score, known.iter().map(|(found, weight)| (self.idf(found), *weight)));
+        let weights = weights.expect("the planner refuses weights that are too far apart");
+        let sum: f64 = known.iter().map(|(postings, weight)| self.idf(postings) * weights.of(*weight)).sum();
         let mut matches: HashMap<u32, Match> = HashMap::new();
         for (postings, weight) in known {
-            let idf = self.idf(postings);
+            let (idf, weight) = (self.idf(postings), weights.of(weight));
             for posting in postings {
                 let saturation = self.saturation(&norms, posting);
                 let added = match question.score {

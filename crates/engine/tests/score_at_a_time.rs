@@ -12,8 +12,7 @@ use lanner_index::text::Analyzer;
 use std::sync::{Arc, OnceLock};
 
 const DOCUMENTS: u32 = 3000;
-const TEXTS: [&str; 6] =
-    ["w1", "w1 w2 w3", "w0 w1^2.5 w40 w41", "w700 w900", "all all w3^0.01", "w1^900 all^800 w2^700"];
+const TEXTS: [&str; 6] = ["w1", "w1 w2 w3", "w0 w1^2.5 w40 w41", "w700 w900", "all all w3^0.01", "w1^900 all^800 w2"];
 
 fn build_index(impact_ordered: bool) -> Arc<Index> {
     let mut state = 7u64;

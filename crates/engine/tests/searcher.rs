@@ -6,8 +6,9 @@ use lanner::{
 };
 use lanner_index::build::{BuildOptions, Order, Quiet, build};
 use lanner_index::corpus::{Corpus, CorpusOptions};
+use proptest::prelude::*;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 
 /// Documents of a few words with varying frequencies.
@@ -121,7 +122,7 @@ fn a_batch_is_answered_as_its_queries_are_one_by_one() {
     }
     let bad = [Query::new("water"), Query::new("water^0")];
     let error = searcher.search_batch(&bad).unwrap_err().to_string();
-    assert_eq!(error, "query 2: the weight 0 of \"water\" is out of range; give one above 0 and up to 1000000");
+    assert_eq!(error, "query 2: the weight 0 of \"water\" is out of range; give one from 0.000001 to 1000000");
 }
 
 /// Score models take turns, and an impact is another unit than a weight: an answer that was paired with the plan of
@@ -175,7 +176,8 @@ fn what_the_index_lacks_is_said_with_how_to_get_it() {
             .contains("rebuild the index with static ranks")
     );
     assert!(error(Query::new("water").score(ScoreModel::RankBm25 { alpha: 1.5 })).contains("from 0 to 1"));
-    assert!(error(Query::new("water^100000 pairs^100000")).contains("beyond 32 bits"));
+    let far = "the weights of the query are too far apart: the largest is 1000000000000 times the smallest";
+    assert!(error(Query::new("water^1000000 pairs^0.000001")).starts_with(far));
 
     let impacts_only = BuildOptions { impacts: true, frequencies: false, ..BuildOptions::default() };
     build_index(folder.path(), impacts_only);
@@ -183,6 +185,8 @@ fn what_the_index_lacks_is_said_with_how_to_get_it() {
     let error = searcher.plan(&Query::new("water").score(ScoreModel::Bm25)).unwrap_err().to_string();
     assert!(error.contains("rebuild the index with frequencies"), "{error}");
     assert_eq!(searcher.plan(&Query::new("water")).unwrap().score, ScoreModel::Impact, "the default");
+    let error = searcher.plan(&Query::new("water^1000000 pairs^0.000001")).unwrap_err().to_string();
+    assert!(error.starts_with(far), "{error}");
 }
 
 #[test]
@@ -262,4 +266,53 @@ fn fields_of_a_document_are_indexed_and_stored_as_the_options_say() {
     let hits = ["falcons", "heron", "kestrel"].map(|word| searcher.search(&Query::new(word)).unwrap().hits.len());
     assert_eq!(hits, [1, 0, 0]);
     assert_eq!(searcher.document(DocId(0)).unwrap(), Document::new("a").field("url", "heron"));
+}
+
+#[test]
+fn an_explanation_has_the_length_that_scores_are_computed_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |count: usize| Document::new(format!("d{count}")).field("text", "falcon ".repeat(count));
+    IndexBuilder::new(folder.path()).documents([words(3), words(100)]).unwrap();
+    let searcher = Searcher::open(folder.path()).unwrap();
+    let explain = |document| searcher.explain(&Query::new("falcon"), DocId(document)).unwrap().unwrap();
+    assert_eq!(
+        [0, 1].map(|document| (explain(document).length, explain(document).scored_length)),
+        [(3, Some(3)), (100, Some(96)),]
+    );
+    assert!(explain(1).to_string().contains("by bm25, length 100, scored as 96\n"), "{}", explain(1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scaling_all_weights_of_a_query_changes_no_hit(
+        weights in prop::collection::vec(1u64..=5000, 1..=5), scale in 1u64..=100_000, mode in 0usize..3,
+    ) {
+        static INDEX: OnceLock<(TempDir, Searcher)> = OnceLock::new();
+        let (_, searcher) = INDEX.get_or_init(full_index);
+        let mode = [Mode::And, Mode::Or, Mode::AndOr][mode];
+        // Weights in thousandths, scaled by thousandths.
+        let text = |scale: u64| {
+            let words = ["water", "falcons", "dawn", "pairs", "unknown"].iter().zip(&weights);
+            let words = words.map(|(word, weight)| {
+                let weight = weight * scale;
+                format!("{word}^{}.{:06}", weight / 1_000_000, weight % 1_000_000)
+            });
+            words.collect::<Vec<_>>().join(" ")
+        };
+        for model in [ScoreModel::Bm25, ScoreModel::Impact, ScoreModel::RankBm25 { alpha: 0.3 }] {
+            let hits = |scale| searcher.search(&Query::new(text(scale)).mode(mode).score(model).k(1000)).unwrap().hits;
+            prop_assert_eq!(hits(scale), hits(1000), "{} and {}", text(scale), text(1000));
+        }
+    }
+}
+
+#[test]
+fn the_smallest_weights_rank_as_the_largest_do() {
+    let (_folder, searcher) = full_index();
+    let ids = |text: &str| searcher.search(&Query::new(text).k(1000)).unwrap().hits;
+    for (small, large) in [("water^0.000001 dawn^0.000002", "water^500000 dawn^1000000"), ("dawn^0.000001", "dawn")] {
+        assert_eq!(ids(small), ids(large));
+    }
 }

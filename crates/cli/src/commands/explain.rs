@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The words of the query; word^2.5 gives a word a weight
+    /// The words of the query; word^2.5 gives a word a weight; only ratios of weights count
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
 }
@@ -93,6 +93,7 @@ struct DescribedList<'a> {
     postings: u32,
     document_frequency: u64,
     query_weight: f64,
+    relative_weight: f64,
     idf: f64,
     bound: f64,
     bound_units: u32,
@@ -110,6 +111,7 @@ fn described(plan: &Plan) -> DescribedPlan<'_> {
         postings: list.postings,
         document_frequency: list.document_frequency,
         query_weight: list.query_weight,
+        relative_weight: list.relative_weight,
         idf: list.idf,
         bound: plan.score.score(list.bound),
         bound_units: list.bound,

@@ -69,6 +69,8 @@ pub struct PlannedList {
     pub document_frequency: u64,
     /// The weight of the term in the query.
     pub query_weight: f64,
+    /// The weight that counts: relative to the smallest of the query.
+    pub relative_weight: f64,
     /// The term's inverse document frequency.
     pub idf: f64,
     /// The factor of saturations (or impacts): idf and query weight, combined as the score model says.
@@ -238,6 +240,10 @@ impl Plan {
 
     fn write_scores(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |units: u32| format!("{units} ({:.5})", self.score.score(units));
+        if self.lists.iter().any(|list| list.relative_weight != list.query_weight) {
+            let least = self.lists.iter().map(|list| list.relative_weight).fold(f64::INFINITY, f64::min);
+            writeln!(f, "weights: only their ratios count, the smallest counts as {least}")?;
+        }
         let accumulators = self.accumulator_bits().map(|bits| format!(", in accumulators of {bits} bits"));
         writeln!(f, "scores: at most {}{}", shown(self.largest_score), accumulators.unwrap_or_default())?;
         if self.static_bound > 0 {
@@ -316,6 +322,7 @@ pub(crate) mod tests {
             is_dense: false,
             document_frequency: u64::from(postings),
             query_weight: 1.0,
+            relative_weight: 1.0,
             idf: 1.0,
             multiplier: 1.0,
             bound: 1 << 16,

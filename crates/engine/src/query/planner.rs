@@ -1,7 +1,7 @@
 //! Plans a query: looks up its terms, computes weights and bounds, chooses algorithms.
 
 use crate::query::plan::{Operation, Plan, PlannedList, Stage, Stages, Width};
-use crate::query::score::{ScoreModel, static_units};
+use crate::query::score::{RelativeWeights, ScoreModel, static_units};
 use crate::query::{Algorithm, Mode, Query, QueryError, QueryTerm};
 use lanner_index::TermId;
 use lanner_index::codec::BLOCK;
@@ -35,10 +35,19 @@ pub enum PlanError {
     /// The share of the static rank is not between 0 and 1.
     #[error("the share {0} of the static rank is out of range; give one from 0 to 1")]
     Alpha(f32),
-    /// Scores do not fit in 32 bits.
+    /// Scores that are precise enough for the smallest weight do not fit in 32 bits.
     #[error(
-        "bounds of scores reach {largest} units, beyond 32 bits; lower the weights (word^WEIGHT) or the number of terms"
+        "the weights of the query are too far apart: the largest is {ratio:.0} times the smallest, and scores of 32 bits \
+         allow about {most} for these terms; give weights (word^WEIGHT) that are closer"
     )]
+    WeightsTooFarApart {
+        /// The largest weight divided by the smallest.
+        ratio: f64,
+        /// About the largest ratio that is allowed.
+        most: f64,
+    },
+    /// Scores do not fit in 32 bits, because the index is damaged.
+    #[error("bounds of scores reach {largest} units, beyond 32 bits; verify the index")]
     ScoreTooLarge {
         /// The sum of the lists' bounds, rounded up as those of chunks are.
         largest: u64,
@@ -240,17 +249,18 @@ impl<'a> Planner<'a> {
         score: ScoreModel,
         mode: Mode,
         known: Vec<KnownTerm<'_>>,
-    ) -> Result<(Vec<PlannedList>, Vec<String>), IndexError> {
+    ) -> Result<(Vec<PlannedList>, Vec<String>), PlanError> {
         // All shards must normalize alike, so terms of other shards count.
-        let sum = known.iter().map(|known| known.idf * known.term.weight).sum::<f64>();
+        let weights = RelativeWeights::new(score, known.iter().map(|known| (known.idf, known.term.weight)));
+        let weights = weights.map_err(|(ratio, most)| PlanError::WeightsTooFarApart { ratio, most })?;
+        let sum = known.iter().map(|known| known.idf * weights.of(known.term.weight)).sum::<f64>();
         let (mut lists, mut missing) = (Vec::with_capacity(known.len()), Vec::new());
         for known in known {
+            let weight = weights.of(known.term.weight);
             let multiplier = match score {
-                ScoreModel::Bm25 => (known.idf * known.term.weight) as f32,
-                ScoreModel::Impact => known.term.weight as f32,
-                ScoreModel::RankBm25 { alpha } => {
-                    ((1.0 - f64::from(alpha)) * (known.idf * known.term.weight / sum)) as f32
-                }
+                ScoreModel::Bm25 => (known.idf * weight) as f32,
+                ScoreModel::Impact => weight as f32,
+                ScoreModel::RankBm25 { alpha } => ((1.0 - f64::from(alpha)) * (known.idf * weight / sum)) as f32,
             };
             let Some((id, span, list)) = known.here else {
                 missing.push(known.term.term);
@@ -269,6 +279,7 @@ impl<'a> Planner<'a> {
                 is_dense: list.is_dense,
                 document_frequency: known.document_frequency,
                 query_weight: known.term.weight,
+                relative_weight: weight,
                 idf: known.idf,
                 multiplier,
                 bound,
@@ -400,6 +411,7 @@ mod tests {
             is_dense: false,
             document_frequency: 1,
             query_weight: 1.0,
+            relative_weight: 1.0,
             idf: 1.0,
             multiplier: 1.0,
             bound: 1,

@@ -10,9 +10,10 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScoreModel {
-    /// The sum over the query's terms of `idf · query weight · saturation`.
+    /// The sum over the query's terms of `idf · query weight · saturation`. Query weights are relative: the smallest of
+    /// a query counts as 1.
     Bm25,
-    /// The sum of the 8-bit weights made at build time, each times its query weight.
+    /// The sum of the 8-bit weights made at build time, each times its query weight, of which the smallest counts as 1.
     Impact,
     /// `alpha · rank + (1 - alpha) · Σ w · saturation`, where `w` is `idf · query weight` divided by the sum of these
     /// over the query's terms: a static rank and BM25 on one scale from 0 to 1.
@@ -54,6 +55,52 @@ impl ScoreModel {
             ScoreModel::Impact => 1.0,
             ScoreModel::Bm25 | ScoreModel::RankBm25 { .. } => 1.0 / ONE,
         }
+    }
+}
+
+/// The weights of a query's terms relative to the smallest, which is 1: only the ratios of weights count, so that
+/// scaling all of them changes no answer. Where scores would not fit 32 bits, all are halved as often as it takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RelativeWeights {
+    smallest: f64,
+    factor: f64,
+}
+
+/// The sum of a query's largest scores, in units, up to which weights are not halved. Bounds of chunks may lie 2/255 and
+/// 1,024 units for each term above them, and must fit 32 bits too.
+const LARGEST_SUM: f64 = 0.99 * (1u64 << 32) as f64 - (1 << 21) as f64;
+/// How often the weights of frequencies may be halved: 64 units are left of a score of 1.0 with the smallest weight.
+const MOST_HALVINGS: i32 = 10;
+
+impl RelativeWeights {
+    /// For terms given by their idf and weight. The error holds the largest ratio of two weights, and about how large
+    /// it may be.
+    pub fn new(
+        score: ScoreModel,
+        terms: impl Iterator<Item = (f64, f64)> + Clone,
+    ) -> Result<RelativeWeights, (f64, f64)> {
+        let smallest = terms.clone().map(|(_, weight)| weight).fold(f64::INFINITY, f64::min);
+        let whole = RelativeWeights { smallest, factor: 1.0 };
+        let largest_score = |(idf, weight)| match score {
+            ScoreModel::Bm25 => idf * whole.of(weight) * f64::from(ONE),
+            ScoreModel::Impact => whole.of(weight) * 255.0,
+            // These are divided by their sum.
+            ScoreModel::RankBm25 { .. } => 0.0,
+        };
+        let sum = terms.clone().map(largest_score).sum::<f64>();
+        let halvings = (0..).find(|&halvings| sum * 0.5f64.powi(halvings) <= LARGEST_SUM).unwrap_or(i32::MAX);
+        let most = if score == ScoreModel::Impact { 0 } else { MOST_HALVINGS };
+        if halvings > most {
+            let ratio = terms.map(|(_, weight)| weight / smallest).fold(1.0, f64::max);
+            return Err((ratio, (ratio * LARGEST_SUM * 2f64.powi(most) / sum).floor()));
+        }
+        Ok(RelativeWeights { factor: 0.5f64.powi(halvings), ..whole })
+    }
+
+    /// The weight that counts in the place of a weight of the query. Single precision makes the ratios of weights that
+    /// were scaled by a decimal number equal again.
+    pub fn of(&self, weight: f64) -> f64 {
+        f64::from((weight / self.smallest) as f32) * self.factor
     }
 }
 
@@ -111,6 +158,34 @@ mod tests {
         assert_eq!(static_units(0.3, 0.0), 0);
         assert_eq!(static_units(0.3, -1.0), 0);
         assert_eq!(static_units(0.3, f32::NAN), 0);
+    }
+
+    #[test]
+    fn weights_are_relative_to_the_smallest_and_halved_until_scores_fit() {
+        let relative = |score, weights: &[f64]| {
+            let terms = weights.iter().map(|&weight| (8.0, weight));
+            let relative = RelativeWeights::new(score, terms)?;
+            Ok::<Vec<f64>, (f64, f64)>(weights.iter().map(|&weight| relative.of(weight)).collect())
+        };
+        assert_eq!(relative(ScoreModel::Bm25, &[1.0, 3.0]), Ok(vec![1.0, 3.0]));
+        assert_eq!(relative(ScoreModel::Bm25, &[0.1, 0.3]), Ok(vec![1.0, 3.0]));
+        assert_eq!(relative(ScoreModel::Bm25, &[1e6]), Ok(vec![1.0]));
+        assert_eq!(relative(ScoreModel::Bm25, &[]), Ok(vec![]));
+        // 8 · 65,536 · 8,193 units need 33 bits.
+        assert_eq!(relative(ScoreModel::Bm25, &[0.5, 4096.0]), Ok(vec![0.5, 4096.0]));
+        assert_eq!(relative(ScoreModel::Impact, &[1.0, 1e6]), Ok(vec![1.0, 1e6]));
+        let (ratio, most) = relative(ScoreModel::Bm25, &[1e-6, 1e6]).unwrap_err();
+        assert_eq!(ratio, 1e12);
+        assert!(
+            relative(ScoreModel::Bm25, &[1.0, most - 10.0]).is_ok()
+                && relative(ScoreModel::Bm25, &[1.0, most + 10.0]).is_err()
+        );
+        let (_, most) = relative(ScoreModel::Impact, &[1e-6, 1e6]).unwrap_err();
+        assert!(
+            relative(ScoreModel::Impact, &[1.0, most - 10.0]).is_ok()
+                && relative(ScoreModel::Impact, &[1.0, most + 10.0]).is_err()
+        );
+        assert!(relative(ScoreModel::RankBm25 { alpha: 0.5 }, &[1e-6, 1e6]).is_ok());
     }
 
     #[test]

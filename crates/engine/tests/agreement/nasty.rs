@@ -290,9 +290,13 @@ fn a_list_that_is_searched_is_decoded_only_where_candidates_can_be() {
 }
 
 fn scores_just_within_32_bits_agree_and_greater_ones_are_refused() {
-    let weighted = |weight: f64| Ask::weighted(["all", "half", "third"].map(|word| (word.to_owned(), weight)).to_vec());
+    let weighted = |weight: f64| {
+        let words = [("all", 0.001), ("half", weight), ("third", weight)];
+        Ask::weighted(words.map(|(word, weight)| (word.to_owned(), weight)).to_vec())
+    };
     let contents: Vec<Content> = (0..6000).map(|document| Content::words(&words(document))).collect();
-    let bm25 = Bm25 { k1: 0.9, b: 0.0 };
+    // Saturations are 1, so that scores reach what the planner expects of them.
+    let bm25 = Bm25 { k1: 0.0, b: 0.0 };
     let index = Collection::new("whitespace", bm25, contents.clone()).index(Lists::Dense);
     let plan = |weight: f64| Planner::new(&index).plan(&weighted(weight).query().mode(Mode::Or).k(10));
     let (mut fits, mut refused) = (1.0, LARGEST_WEIGHT);
@@ -300,7 +304,7 @@ fn scores_just_within_32_bits_agree_and_greater_ones_are_refused() {
         let middle = (fits + refused) / 2.0;
         if plan(middle).is_ok() { fits = middle } else { refused = middle }
     }
-    assert!(matches!(plan(refused), Err(PlanError::ScoreTooLarge { .. })));
+    assert!(matches!(plan(refused), Err(PlanError::WeightsTooFarApart { .. })));
     assert!(plan(fits).unwrap().largest_score > u32::MAX / 100 * 98);
     let collection = Collection::new("whitespace", bm25, contents).with_asks(vec![weighted(fits)]);
     let engine = |algorithm, runs| Engine::new(algorithm, Lists::Dense, runs);

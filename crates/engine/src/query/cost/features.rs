@@ -358,6 +358,7 @@ mod tests {
             is_dense,
             document_frequency: u64::from(postings),
             query_weight: 1.0,
+            relative_weight: 1.0,
             idf: 1.0,
             multiplier: 1.0,
             bound,
