@@ -1,7 +1,9 @@
 //! The program `lanner`: parses the command line, runs one command, and prints an error as one line.
 
 mod advice;
+mod answer_json;
 mod build_info;
+mod columns;
 mod commands;
 mod configuration;
 mod demo_text;
@@ -19,9 +21,11 @@ mod query_log;
 mod query_notes;
 mod query_options;
 mod run_file;
+mod shown;
 #[cfg(unix)]
 mod signals;
 mod terminal;
+mod timeline;
 #[cfg(unix)]
 mod truncation;
 mod whole_file;

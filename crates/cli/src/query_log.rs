@@ -1,11 +1,13 @@
 //! A query log, answered as a stream, and written as a TREC run or as JSON.
 
+use crate::answer_json::{AnsweredQuery, details};
 use crate::failure::Failure;
-use crate::hits::{Answered, AnsweredQuery, Presenter};
+use crate::hits::{Answered, Presenter};
 use crate::progress::Meter;
 use crate::quantity::{bytes, count, counted, duration};
 use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
+use crate::shown::Details;
 use crate::terminal::tell;
 use crate::whole_file::stdout;
 use lanner::Query;
@@ -40,8 +42,8 @@ pub struct QueryLog<'a> {
     pub quiet: bool,
 }
 
-/// A query with its answer and the ids of its hits, or why it was not answered.
-type Outcome = Result<(Query, Answered, Ids), Failure>;
+/// A query with its answer, and the ids and details of its hits, or why it was not answered.
+type Outcome = Result<(Query, Answered, Ids, Vec<Details>), Failure>;
 
 /// Where answers go, in the order of the log.
 struct Sinks<'a> {
@@ -94,12 +96,15 @@ impl QueryLog<'_> {
     fn answer_topics(&self, topics: &[Topic], sinks: &mut Sinks<'_>) -> Result<(), Failure> {
         let (meter, engine) = (Meter::new(self.quiet), self.presenter.searcher.engine());
         let queries = topics.iter().map(|topic| self.options.query(&topic.text)).collect::<Result<Vec<_>, _>>()?;
-        let index = Arc::clone(engine.index());
+        let (index, shown, offset) =
+            (Arc::clone(engine.index()), self.presenter.shown.clone(), self.options.offset as usize);
         let outcomes = engine.stream_map(queries, move |query, answer| -> Outcome {
             let answer = answer?;
-            let ids = index.ids(answer.hits.iter().map(|hit| hit.document))?;
             let time = answer.trace.total();
-            Ok((query, Answered { answer, time, notes: Vec::new() }, ids))
+            let answered = Answered::new(answer, offset, time);
+            let ids = index.ids(answered.answer.hits.iter().map(|hit| hit.document))?;
+            let details = details(&index, &query, &answered, &shown)?;
+            Ok((query, answered, ids, details))
         });
         for ((topic, outcome), written) in topics.iter().zip(outcomes).zip(1..) {
             sinks.write(topic, outcome)?;
@@ -140,7 +145,7 @@ impl QueryLog<'_> {
 impl Sinks<'_> {
     /// Writes the answer to a query, or its error: as an object in the JSON, as a line on standard error for the run.
     fn write(&mut self, topic: &Topic, outcome: Outcome) -> Result<(), Failure> {
-        let (query, answered, ids) = match outcome {
+        let (query, answered, ids, details) = match outcome {
             Ok(answered) => answered,
             Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
             Err(Failure::Message(message)) => {
@@ -155,11 +160,12 @@ impl Sinks<'_> {
             }
         };
         if let Some(run) = &mut self.run {
-            run.write(&topic.id, &answered.answer.hits, &ids)?;
+            run.write(&topic.id, &answered, &ids)?;
         }
         if let Some(json) = &mut self.json {
-            let line = AnsweredQuery { id: Some(&topic.id), query: &query, answered: &answered };
-            self.presenter.write_log_line(line, &ids, json)?;
+            let (id, details) = (Some(topic.id.as_str()), &details[..]);
+            self.presenter
+                .write_json_of(AnsweredQuery { id, query: &query, answered: &answered, ids: &ids, details }, json)?;
         }
         self.times.push(answered.time);
         self.hits += ids.len() as u64;

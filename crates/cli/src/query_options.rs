@@ -12,6 +12,9 @@ pub struct QueryOptions {
     /// The number of hits
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
+    /// How many of the best hits to leave out, such as those already seen; ranks continue
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub offset: u32,
     /// The score model: `bm25`, `impact` or `rank-bm25` [default: bm25 if the index has frequencies]
     #[arg(long, value_name = "MODEL")]
     pub score: Option<ScoreModel>,
@@ -30,9 +33,10 @@ pub struct QueryOptions {
 }
 
 impl QueryOptions {
-    /// Makes a query with these options.
+    /// Makes a query with these options, for the hits of the offset, too.
     pub fn query(&self, text: &str) -> Result<Query, Failure> {
-        let query = Query::new(text).mode(self.mode).k(self.k as usize).algorithm(self.algorithm);
+        let query =
+            Query::new(text).mode(self.mode).k(self.offset as usize + self.k as usize).algorithm(self.algorithm);
         let query = Query { budget: self.budget, ..query };
         Ok(match self.score_model()? {
             Some(model) => query.score(model),

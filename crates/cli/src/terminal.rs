@@ -101,14 +101,6 @@ fn controls(character: char) -> bool {
     character.is_control() || is_bidi || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// Cuts text to `longest` characters, with an ellipsis if anything was cut.
-pub fn shortened(text: &str, longest: usize) -> String {
-    match text.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,11 +117,5 @@ mod tests {
         assert_eq!(printable("a\u{202e}b\u{2066}c\u{2069}\u{200f}\u{61c}d\u{2028}e\u{7f}"), "a b c   d e ");
         assert_eq!(printable("e\u{301} \u{200d}é中"), "e\u{301} \u{200d}é中", "marks and joiners are text");
         assert_eq!(printable_lines("a\x1b\n\tb\n\nc"), "a \n b\n\nc");
-    }
-
-    #[test]
-    fn text_is_shortened_at_characters() {
-        assert_eq!(shortened("äöü", 3), "äöü");
-        assert_eq!(shortened("äö ü", 3), "äö…");
     }
 }

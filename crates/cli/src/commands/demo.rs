@@ -1,11 +1,13 @@
 //! `lanner demo`: indexes real text that is already on the machine, and answers queries over it in every mode.
 
+use crate::columns;
 use crate::commands::index::{Summary, write_summary};
 use crate::demo_text::DemoText;
 use crate::failure::Failure;
 use crate::hits::{Answered, Presenter, answer};
 use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count};
+use crate::shown::Shown;
 use crate::terminal::{Style, printable_path};
 use lanner::{Mode, Query, ScoreModel, Searcher};
 use lanner_index::build::{BuildOptions, build};
@@ -47,7 +49,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     write_summary(&Summary { report, seconds: start.elapsed().as_secs_f64() }, &arguments.index, &mut out)?;
 
     let searcher = Searcher::open(&arguments.index)?;
-    let presenter = Presenter { searcher: &searcher, model: ScoreModel::Bm25, style, trace: false };
+    let presenter = Presenter {
+        searcher: &searcher,
+        model: ScoreModel::Bm25,
+        style,
+        columns: columns::of_stdout(),
+        shown: Shown::Summary,
+        trace: false,
+    };
     for text in QUERIES {
         writeln!(out, "\n{}", style.bold(&format!("\"{text}\"")))?;
         show_modes(&presenter, text, &mut out)?;
@@ -59,19 +68,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn show_modes(presenter: &Presenter<'_>, text: &str, out: &mut impl Write) -> Result<(), Failure> {
     let ask = |mode| {
         let query = Query::new(text).mode(mode).k(HITS);
-        let answered = answer(presenter.searcher, &query)?;
+        let answered = answer(presenter.searcher, &query, 0)?;
         Ok::<(Query, Answered), Failure>((query, answered))
     };
     let style = presenter.style;
     let (query, any) = ask(Mode::Or)?;
     writeln!(out, "  {} (any of the words): {}", style.bold("OR"), any.outcome())?;
-    presenter.write_hits(&query, &any.answer.hits, out)?;
+    presenter.write_hits(&query, &any, out)?;
     let (query, all) = ask(Mode::And)?;
     let is_same = !all.answer.hits.is_empty() && all.answer.hits == any.answer.hits;
     let same = if is_same { ", the same" } else { "" };
     writeln!(out, "  {} (all of the words): {}{same}", style.bold("AND"), all.outcome())?;
     if !is_same {
-        presenter.write_hits(&query, &all.answer.hits, out)?;
+        presenter.write_hits(&query, &all, out)?;
     }
     let (_, both) = ask(Mode::AndOr)?;
     let which = match all.answer.hits.len() {

@@ -1,5 +1,6 @@
 //! `lanner search`: answers one query, a query log, or lines from standard input.
 
+use crate::columns;
 use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
 use crate::hits::{Presenter, answer};
@@ -7,6 +8,7 @@ use crate::quantity::counted;
 use crate::query_log::QueryLog;
 use crate::query_options::QueryOptions;
 use crate::run_file::RunFile;
+use crate::shown::Shown;
 use crate::terminal::{Style, note, tell};
 use crate::whole_file::stdout;
 use lanner::eval::TopicFormat;
@@ -28,6 +30,13 @@ pub struct Arguments {
     /// Print JSON, one line per answer, with exact scores
     #[arg(long)]
     json: bool,
+    /// The stored fields to show of each hit, separated by commas, or `none`, instead of the title and a passage of the text; whole,
+    /// in JSON as `fields`
+    #[arg(long, value_name = "NAMES")]
+    fields: Option<String>,
+    /// Add titles and snippets to the JSON of a query log, which takes longer than answering it
+    #[arg(long, requires_all = ["queries", "json"], conflicts_with = "fields")]
+    snippets: bool,
     /// Show the steps of each query, where they ran, and the work done
     #[arg(long)]
     trace: bool,
@@ -54,7 +63,7 @@ pub struct Arguments {
     /// Show no progress, and no summary of a query log
     #[arg(long)]
     quiet: bool,
-    /// The words of the query; word^2.5 gives a word a weight
+    /// The words of the query; word^2.5 gives a word a weight; only ratios of weights count
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
 }
@@ -71,7 +80,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // The plan of an empty query has the score model, and fails on options that are wrong for every query.
     let model = searcher.plan(&arguments.options.query("")?)?.score;
     let style = Style::of_stdout();
-    let presenter = Presenter { searcher: &searcher, model, style, trace: arguments.trace };
+    let (columns, shown) = (columns::of_stdout(), arguments.shown(searcher.index())?);
+    let presenter = Presenter { searcher: &searcher, model, style, columns, shown, trace: arguments.trace };
     if let Some(queries) = &arguments.queries {
         return QueryLog {
             presenter,
@@ -93,6 +103,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
+    /// What to show of each hit; by default nothing in a log, since it would be read for each hit of each query.
+    fn shown(&self, index: &Index) -> Result<Shown, Failure> {
+        match &self.fields {
+            Some(_) if self.queries.is_some() && !self.json => {
+                Err(Failure::new("a run has no fields; leave out --fields, or give --json"))
+            }
+            Some(list) => Shown::fields(list, index),
+            None if self.queries.is_some() && !self.snippets => Ok(Shown::Nothing),
+            None => Ok(Shown::Summary),
+        }
+    }
+
     fn is_run_on_stdout(&self) -> bool {
         self.run.as_deref() == Some(Path::new("-"))
     }
@@ -100,14 +122,13 @@ impl Arguments {
 
 fn answer_one(arguments: &Arguments, presenter: &Presenter<'_>, text: &str) -> Result<(), Failure> {
     let query = arguments.options.query(text)?;
-    let answered = answer(presenter.searcher, &query)?;
+    let answered = answer(presenter.searcher, &query, arguments.options.offset as usize)?;
     if !arguments.json {
         answered.notes.iter().for_each(|line| note(line));
     }
     if let Some(path) = &arguments.run {
-        let hits = &answered.answer.hits;
         let mut run = RunFile::create(path, &arguments.tag, presenter.model)?;
-        run.write("1", hits, &presenter.searcher.ids(hits)?)?;
+        run.write("1", &answered, &presenter.searcher.ids(&answered.answer.hits)?)?;
         run.finish()?;
     }
     if arguments.is_run_on_stdout() {

@@ -8,6 +8,7 @@ mod configuration;
 mod endings;
 mod full_disk;
 mod golden;
+mod hits;
 mod hostile;
 mod hostile_text;
 mod identical_files;

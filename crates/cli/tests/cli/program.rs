@@ -61,7 +61,7 @@ impl Place {
     }
 
     fn prepare(&self, command: &mut Command) {
-        command.current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("NO_COLOR");
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("COLUMNS");
         // Nothing is written to the configuration of the user.
         command.env("LANNER_CONFIG", self.path("configuration"));
     }

@@ -107,10 +107,20 @@ impl<W: Write> RunWriter<W> {
         query: &str,
         hits: impl IntoIterator<Item = RunHit<'a>>,
     ) -> Result<(), EvalError> {
+        self.write_query_after(query, 0, hits)
+    }
+
+    /// Writes hits that follow the first `offset` ones: their ranks continue from there.
+    pub fn write_query_after<'a>(
+        &mut self,
+        query: &str,
+        offset: usize,
+        hits: impl IntoIterator<Item = RunHit<'a>>,
+    ) -> Result<(), EvalError> {
         check_id("query id", query)?;
         self.lines.clear();
         let mut previous: Option<(u32, f32)> = None;
-        for (hit, rank) in hits.into_iter().zip(1usize..) {
+        for (hit, rank) in hits.into_iter().zip(offset + 1..) {
             check_id("document id", hit.document)?;
             let exact = (f64::from(hit.units) * self.unit) as f32;
             let printed = match previous {
