@@ -37,7 +37,7 @@ pub fn build_index(part: &CollectionPart, data: &Path, folder: &Path, options: &
 
 /// Opens documents whose fields are indexed, but not stored.
 pub fn open(path: &Path) -> Result<Corpus> {
-    Ok(Corpus::open(path, CorpusOptions { store: Vec::new(), ..CorpusOptions::default() })?)
+    Ok(Corpus::open(path, CorpusOptions { store: Some(Vec::new()), ..CorpusOptions::default() })?)
 }
 
 /// Returns a text that identifies the documents of a collection.

@@ -47,6 +47,8 @@ fn of_build(error: &BuildError) -> Option<String> {
             "correct the input, check --format and --id-field, or allow more with --max-skipped"
         }
         BuildError::Malformed(_) => "correct it, or leave out --strict to skip such records",
+        BuildError::SeparatedId(_) => "rename it, or leave out --strict: runs then hold such ids percent-coded",
+        BuildError::Unreadable(_) => "correct it, or leave out --strict to leave out what cannot be read",
         BuildError::Duplicate { .. } => "correct it, or leave out --strict to keep the first",
         BuildError::Threads(_) => "the option is --threads 1",
         BuildError::Memory(_) => "the options are --memory and --threads",
@@ -58,7 +60,8 @@ fn of_build(error: &BuildError) -> Option<String> {
 
 fn of_corpus(error: &CorpusError) -> Option<&'static str> {
     match error {
-        CorpusError::UnclearFormat { .. } => Some("name it with --format jsonl|tsv|trec|beir|text|ciff"),
+        CorpusError::UnclearFormat { .. } => Some("name it with --format jsonl|json|tsv|csv|trec|beir|bulk|text|ciff"),
+        CorpusError::NoIdColumn { .. } => Some("name the column with --id-field"),
         CorpusError::RecordTooLong { .. } => Some("name the format with --format"),
         _ => None,
     }

@@ -37,7 +37,7 @@ impl IndexBuilder {
     }
 
     /// Sets which fields of a document are its id, are indexed and are stored; the default indexes and stores `title`
-    /// and `text`.
+    /// and `text`, or `contents` or `body` in place of an absent text.
     pub fn input(self, input: CorpusOptions) -> IndexBuilder {
         IndexBuilder { input, ..self }
     }
@@ -52,7 +52,8 @@ impl IndexBuilder {
         build(&self.folder, corpus, &self.options, &Quiet)
     }
 
-    /// Indexes a file or a folder of JSON lines, TSV, TREC, BEIR or plain text, compressed or not.
+    /// Indexes a file or a folder of JSON, TSV, CSV, TREC, BEIR, bulk files of Elasticsearch or plain text, compressed or
+    /// not.
     pub fn files(self, path: impl AsRef<Path>) -> Result<BuildReport, BuildError> {
         let corpus = Corpus::open(path.as_ref(), self.input)?;
         build(&self.folder, corpus, &self.options, &Quiet)

@@ -105,7 +105,7 @@ fn text(document: u32) -> String {
 
 fn build_index(documents: u32, dense: bool, codec: CodecName) -> Arc<Index> {
     let texts = (0..documents).map(|document| (document.to_string(), String::new(), text(document)));
-    let options = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    let options = CorpusOptions { store: Some(Vec::new()), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents(texts.collect::<Vec<_>>(), options).unwrap();
     let options = BuildOptions {
         analyzer: Analyzer::parse("whitespace").unwrap(),

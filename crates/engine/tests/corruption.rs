@@ -32,7 +32,7 @@ fn text_of(number: u32) -> String {
 /// are in blocks; without one, long lists are dense.
 fn build_small(folder: &Path, codec: Option<CodecName>) {
     let text = |number: u32| (number.to_string(), String::new(), text_of(number));
-    let options = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    let options = CorpusOptions { store: Some(Vec::new()), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents((0..310).map(text).collect::<Vec<_>>(), options).unwrap();
     let analyzer = Analyzer::parse("whitespace").unwrap();
     let codecs = codec.map_or_else(Codecs::default, |codec| Codecs { documents: codec, weights: codec });

@@ -259,7 +259,8 @@ fn a_filter_of_external_ids_keeps_those_documents_and_ignores_unknown_ids() {
 fn fields_of_a_document_are_indexed_and_stored_as_the_options_say() {
     let folder = tempfile::tempdir().unwrap();
     let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
-    let input = CorpusOptions { fields: names(&["body"]), store: names(&["url"]), ..CorpusOptions::default() };
+    let input =
+        CorpusOptions { fields: Some(names(&["body"])), store: Some(names(&["url"])), ..CorpusOptions::default() };
     let document = Document::new("a").field("body", "falcons").field("url", "heron").field("note", "kestrel");
     IndexBuilder::new(folder.path()).input(input).documents([document]).unwrap();
     let searcher = Searcher::open(folder.path()).unwrap();

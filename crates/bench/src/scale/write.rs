@@ -77,7 +77,7 @@ fn documents(
 
 /// Builds an index of all documents without writing them; nothing is stored.
 pub fn build_index(generator: &Arc<Generator>, folder: &Path, options: &BuildOptions) -> Result<u64> {
-    let nothing_stored = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+    let nothing_stored = CorpusOptions { store: Some(Vec::new()), ..CorpusOptions::default() };
     let corpus = Corpus::from_documents(documents(generator, options.threads), nothing_stored)?;
     Ok(build(folder, corpus, options, &Quiet)?.documents)
 }

@@ -7,7 +7,7 @@ use crate::terminal::{printable, printable_path, tell};
 use crate::whole_file::{stdout, write_json_line};
 use lanner_index::build::{BuildOptions, BuildReport, Order, Weights, build, build_from_ciff};
 use lanner_index::codec::{CodecName, Codecs};
-use lanner_index::corpus::{Corpus, CorpusOptions, Format, LeftOut};
+use lanner_index::corpus::{Corpus, CorpusOptions, Format, LeftOut, Reason};
 use lanner_index::format::dense::DENSE_SHARE;
 use lanner_index::text::Analyzer;
 use lanner_index::weight::Bm25;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// How many skipped records the summary names one by one.
 const NAMED_PROBLEMS: usize = 5;
+/// How many files and folders that cannot be read the summary names one by one.
+const NAMED_UNREADABLE: usize = 5;
 /// How many kinds of files that were left out the summary names.
 const NAMED_KINDS: usize = 8;
 
@@ -31,7 +33,8 @@ pub struct Arguments {
     /// The index folder; created if it does not exist
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// jsonl, tsv, trec, beir, text or ciff [default: detected for each file by its name and content]
+    /// jsonl, json (objects on any lines, also in arrays), tsv, csv, trec, beir, bulk (Elasticsearch), text or ciff
+    /// [default: detected for each file by its name and content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<InputFormat>,
     /// english, simple, whitespace, pretokenized, or a chain such as words+lowercase+stop+porter [default: english]
@@ -63,19 +66,28 @@ pub struct Arguments {
     /// The parameter b of BM25: how much the length of a document counts, from 0 to 1
     #[arg(long, default_value_t = 0.4, allow_negative_numbers = true)]
     b: f64,
-    /// Fields to index, separated by commas [default: title,text]
+    /// Fields to index, separated by commas [default: title,text; in JSON and CSV, contents or else body stands for a
+    /// text that is absent or empty]
     #[arg(long, value_name = "LIST")]
     fields: Option<String>,
-    /// Fields to store for showing hits, separated by commas, or none [default: title,text]
+    /// Fields to store for showing hits, separated by commas, or none [default: title,text, as for --fields]
     #[arg(long, value_name = "LIST")]
     store: Option<String>,
-    /// The field with the id of a document [default: id, or _id in BEIR]
+    /// The field with the id of a document [default: the first of id, _id, docno and docid that a document has; in BEIR
+    /// _id comes first, in bulk files that of the action]
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
     /// The field with term weights, for input that is already tokenized
     #[arg(long, value_name = "FIELD")]
     vector_field: Option<String>,
-    /// Stop at the first malformed record or repeated id instead of skipping it
+    /// Follow symbolic links below a folder; each file is read once, and links in circles end
+    #[arg(long)]
+    follow_links: bool,
+    /// Read hidden files and folders, whose names begin with a dot
+    #[arg(long)]
+    hidden: bool,
+    /// Stop at the first malformed record, repeated id or unreadable file instead of skipping it, and at an id with white
+    /// space, which TREC runs would hold percent-coded
     #[arg(long)]
     strict: bool,
     /// The largest share of records that may be skipped, such as 0.1 or 10%; with more, the build fails and the old
@@ -106,10 +118,9 @@ impl FromStr for InputFormat {
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "ciff" => Ok(InputFormat::Ciff),
-            _ => name
-                .parse()
-                .map(InputFormat::Documents)
-                .map_err(|_| format!("unknown format {name:?}; choose one of jsonl, tsv, trec, beir, text, ciff")),
+            _ => name.parse().map(InputFormat::Documents).map_err(|_| {
+                format!("unknown format {name:?}; choose one of jsonl, json, tsv, csv, trec, beir, bulk, text, ciff")
+            }),
         }
     }
 }
@@ -131,6 +142,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.flush()?;
     }
     warn_of_skipped(&summary.report, arguments.quiet);
+    warn_of_unreadable(&summary.report, arguments.quiet);
+    warn_of_missing_fields(&summary.report, arguments.fields.as_deref());
     Ok(())
 }
 
@@ -165,17 +178,17 @@ impl Arguments {
     }
 
     fn corpus_options(&self) -> CorpusOptions {
-        let defaults = CorpusOptions::default();
-        let list = |given: &Option<String>, default| given.as_deref().map_or(default, parse_list);
         CorpusOptions {
             format: match self.format {
                 Some(InputFormat::Documents(format)) => Some(format),
                 Some(InputFormat::Ciff) | None => None,
             },
-            id_field: self.id_field.clone().unwrap_or(defaults.id_field),
-            fields: list(&self.fields, defaults.fields),
-            store: list(&self.store, defaults.store),
+            id_field: self.id_field.clone(),
+            fields: self.fields.as_deref().map(parse_list),
+            store: self.store.as_deref().map(parse_list),
             vector_field: self.vector_field.clone(),
+            follow_links: self.follow_links,
+            hidden: self.hidden,
         }
     }
 
@@ -270,6 +283,38 @@ fn warn_of_skipped(report: &BuildReport, quiet: bool) {
     if report.unranked > 0 {
         tell(&format!("warning: {} not in the file of ranks; their rank is 0", counted(report.unranked, "document")));
     }
+}
+
+/// Warns on standard error of files and folders that could not be read.
+fn warn_of_unreadable(report: &BuildReport, quiet: bool) {
+    let is_unreadable = |kind: &&LeftOut| matches!(kind.reason, Reason::UnreadableFile | Reason::UnreadableFolder);
+    let unreadable: Vec<String> = report.left_out.iter().filter(is_unreadable).map(LeftOut::to_string).collect();
+    if unreadable.is_empty() {
+        return;
+    }
+    tell(&format!("warning: {} left out", unreadable.join(" and ")));
+    let named = if quiet { 0 } else { NAMED_UNREADABLE.min(report.unreadable.len()) };
+    report.unreadable[..named].iter().for_each(|error| tell(&format!("  {error}")));
+    let all: u64 = report.left_out.iter().filter(is_unreadable).map(|kind| kind.count).sum();
+    if named > 0 && all > named as u64 {
+        tell(&format!("  and {} more", count(all - named as u64)));
+    }
+}
+
+/// Warns on standard error of documents without any of the fields to index.
+fn warn_of_missing_fields(report: &BuildReport, fields: Option<&str>) {
+    if report.without_fields == 0 {
+        return;
+    }
+    let wanted = fields.map_or("title, text, contents or body".to_owned(), |list| parse_list(list).join(", "));
+    let documents = counted(report.without_fields, "document");
+    let seen = match &report.other_fields[..] {
+        [] => String::new(),
+        names => format!("; fields seen: {}", names.join(", ")),
+    };
+    tell(&format!(
+        "warning: {documents} without any of the indexed fields ({wanted}){seen}; name the fields with --fields"
+    ));
 }
 
 #[cfg(test)]

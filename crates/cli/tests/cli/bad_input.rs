@@ -123,7 +123,10 @@ fn an_input_that_cannot_be_read_is_named() {
     assert_eq!(error, "nothing.jsonl: cannot be opened: No such file or directory (os error 2)");
     place.write("unclear", "one line that could be anything\n");
     let error = place.run("index --input unclear --index i").error();
-    assert_eq!(error, "unclear: cannot tell the format; name it with --format jsonl|tsv|trec|beir|text|ciff");
+    assert_eq!(
+        error,
+        "unclear: cannot tell the format; name it with --format jsonl|json|tsv|csv|trec|beir|bulk|text|ciff"
+    );
     place.write("cut.jsonl.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab]);
     let error = place.run("index --input cut.jsonl.gz --format jsonl --index i").error();
     assert!(error.contains("the gzip data ends too early"), "{error}");
@@ -149,7 +152,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
     let cases = [
         (format!("{index} --analyzer klingon"), "give english, simple, whitespace or pretokenized"),
         (format!("{index} --codec zip"), "the codecs are raw, bitpack, elias-fano"),
-        (format!("{index} --format pdf"), "choose one of jsonl, tsv, trec, beir, text, ciff"),
+        (format!("{index} --format pdf"), "choose one of jsonl, json, tsv, csv, trec, beir, bulk, text, ciff"),
         (format!("{index} --order random"), "choose given or bisection"),
         (format!("{index} --weights tfidf"), "give tf, impact or tf,impact"),
         (format!("{index} --memory plenty"), "write one such as 256MiB"),

@@ -3,6 +3,7 @@
 mod about;
 mod bad_input;
 mod calibration;
+mod collections;
 mod commands;
 mod configuration;
 mod endings;

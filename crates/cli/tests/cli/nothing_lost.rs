@@ -33,7 +33,7 @@ fn a_build_without_a_usable_document_fails_and_keeps_the_old_index() {
         ),
         (
             "--input birds.jsonl --id-field key",
-            "no usable document: 5 records skipped, the first at birds.jsonl:1: field \"key\" is missing",
+            "no usable document: 5 records skipped, the first at birds.jsonl:1: field \"key\" is missing; fields seen: id, title, text",
             check,
         ),
         ("--input - --format jsonl", "no usable document: the input is empty", advice),

@@ -211,7 +211,7 @@ impl Collection {
     }
 
     fn corpus(&self, folder: &Path, documents: std::ops::Range<usize>) -> Corpus {
-        let options = CorpusOptions { store: Vec::new(), ..CorpusOptions::default() };
+        let options = CorpusOptions { store: Some(Vec::new()), ..CorpusOptions::default() };
         let is_vector = matches!(self.contents.first(), Some(Content::Vector(_)));
         if is_vector {
             let lines = documents.map(|document| {

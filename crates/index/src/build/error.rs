@@ -29,8 +29,14 @@ pub enum BuildError {
     /// A malformed record in a strict build.
     #[error("{0}")]
     Malformed(Problem),
+    /// An id that a TREC run cannot hold as it is, in a strict build.
+    #[error("{0}")]
+    SeparatedId(Problem),
+    /// A file or folder of the input that cannot be read, in a strict build.
+    #[error("{0}")]
+    Unreadable(String),
     /// No record of the input was usable.
-    #[error("no usable document: {}", why_empty(*skipped, first, left_out))]
+    #[error("no usable document: {}", why_empty(*skipped, first, left_out, unreadable))]
     Empty {
         /// Records that were skipped.
         skipped: u64,
@@ -38,6 +44,8 @@ pub enum BuildError {
         first: Option<String>,
         /// Files that were not read.
         left_out: Vec<LeftOut>,
+        /// A description of the first of them that could not be read.
+        unreadable: Option<String>,
     },
     /// More records were skipped than [`BuildOptions::max_skipped`](super::BuildOptions::max_skipped) allows.
     #[error("{skipped} of {records} records skipped, more than {}%, the first at {first}", percent(*max_skipped))]
@@ -97,19 +105,35 @@ pub enum BuildError {
     )]
     Memory(io::Error),
     /// An error of a CIFF file.
-    #[error(transparent)]
-    Ciff(#[from] CiffError),
+    #[error("{}{source}", place(path, source))]
+    Ciff {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: CiffError,
+    },
     /// A CIFF file with a list that is too long to import.
     #[error(
-        "the list of the term {0:?} in the CIFF file has more than 268,435,455 postings; index the documents instead"
+        "{}: the list of the term {term:?} has more than 268,435,455 postings; index the documents instead",
+        path.display()
     )]
-    TooLongList(String),
+    TooLongList {
+        /// The file.
+        path: PathBuf,
+        /// The term.
+        term: String,
+    },
     /// Another process has changed a temporary file.
     #[error("a temporary file of the build was changed from outside; build again")]
     DamagedFile,
     /// A CIFF file with two lists of one term.
-    #[error("the CIFF file has two lists for the term {0:?}; export it again with one list per term")]
-    RepeatedTerm(String),
+    #[error("{}: two lists for the term {term:?}; export it again with one list per term", path.display())]
+    RepeatedTerm {
+        /// The file.
+        path: PathBuf,
+        /// The term.
+        term: String,
+    },
 }
 
 impl BuildError {
@@ -125,13 +149,21 @@ impl From<NoThread> for BuildError {
     }
 }
 
-fn why_empty(skipped: u64, first: &Option<String>, left_out: &[LeftOut]) -> String {
+/// The name of a CIFF file before an error that does not name it.
+fn place(path: &Path, error: &CiffError) -> String {
+    if matches!(error, CiffError::Open { .. }) { String::new() } else { format!("{}: ", path.display()) }
+}
+
+fn why_empty(skipped: u64, first: &Option<String>, left_out: &[LeftOut], unreadable: &Option<String>) -> String {
     let left_out: Vec<String> = left_out.iter().map(LeftOut::to_string).collect();
     let noun = if skipped == 1 { "record" } else { "records" };
     match (first, &left_out[..]) {
         (Some(first), _) => format!("{skipped} {noun} skipped, the first at {first}"),
         (None, []) => "the input is empty".to_owned(),
-        (None, left_out) => format!("left out {}", left_out.join(", ")),
+        (None, left_out) => {
+            let cause = unreadable.as_ref().map_or(String::new(), |error| format!(" ({error})"));
+            format!("left out {}{cause}", left_out.join(", "))
+        }
     }
 }
 

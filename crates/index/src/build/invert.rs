@@ -3,10 +3,10 @@
 //! A batch is small enough for its dictionary and postings to stay in the cache. A posting is packed as the varint
 //! `2 · gap + 1` if its frequency is 1, else as the varint `2 · gap` and the frequency as a varint.
 
-use super::BuildError;
 use super::dictionary::Dictionary;
 use super::documents::{DocumentRows, StoredBlocks};
-use crate::corpus::{Batch, ParsedDocument, Problem};
+use super::{BuildError, BuildOptions};
+use crate::corpus::{Batch, ParsedDocument, Problem, is_separator};
 use crate::format::varint;
 use crate::text::{Analyzer, Scratch};
 
@@ -30,6 +30,12 @@ pub struct Inverted {
     pub postings: Vec<u8>,
     /// Records that were skipped.
     pub problems: Vec<Problem>,
+    /// In a strict build, the first id that a run cannot hold as it is.
+    pub separated_id: Option<Problem>,
+    /// Documents without any of the indexed fields.
+    pub without_fields: u32,
+    /// The fields that the first of them have instead.
+    pub other_fields: Vec<String>,
 }
 
 /// The postings of a term of a batch.
@@ -71,6 +77,7 @@ pub struct Inverter {
     analyzer: Analyzer,
     /// Whether documents are vectors of learned weights instead of text.
     learned: bool,
+    strict: bool,
     scratch: Scratch,
     pairs: Pairs,
     /// `ends[document]`: the end of its pairs.
@@ -80,10 +87,11 @@ pub struct Inverter {
 
 impl Inverter {
     /// An inverter of texts, or of vectors if `learned`.
-    pub fn new(analyzer: Analyzer, learned: bool) -> Inverter {
+    pub fn new(options: &BuildOptions, learned: bool) -> Inverter {
         Inverter {
-            analyzer,
+            analyzer: options.analyzer.clone(),
             learned,
+            strict: options.strict,
             scratch: Scratch::default(),
             pairs: Pairs::default(),
             ends: Vec::new(),
@@ -112,6 +120,15 @@ impl Inverter {
     }
 
     fn add(&mut self, document: &ParsedDocument<'_>, inverted: &mut Inverted) -> Result<(), BuildError> {
+        if self.strict && document.id.contains(is_separator) {
+            inverted.separated_id.get_or_insert_with(|| separated_id(document.source, document.line, document.id));
+        }
+        if document.indexed.is_empty() && !self.learned {
+            inverted.without_fields += 1;
+            let new = document.other_fields.iter().filter(|name| !inverted.other_fields.contains(name));
+            let new: Vec<String> = new.cloned().collect();
+            inverted.other_fields.extend(new);
+        }
         let number = inverted.documents;
         let length = if self.learned {
             self.add_vector(document, number, inverted)
@@ -183,6 +200,13 @@ impl Inverter {
         }
         inverted.postings.shrink_to_fit();
     }
+}
+
+/// The problem with an id that a run cannot hold as it is.
+pub fn separated_id(source: &str, line: u64, id: &str) -> Problem {
+    let what =
+        format!("the id {id:?} has white space or control characters, which TREC runs and judgements cannot hold");
+    Problem { source: source.to_owned(), line, what }
 }
 
 /// The frequency stored for a learned weight: the nearest integer, at least 1.

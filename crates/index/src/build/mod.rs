@@ -57,6 +57,8 @@ const WORKER_BYTES: usize = 8 << 20;
 const MAX_RUNS: usize = 128;
 /// The number of skipped records that a report describes.
 const REPORTED_PROBLEMS: usize = 20;
+/// The number of fields that a report names.
+const REPORTED_FIELDS: usize = 20;
 
 /// Options of a build. Analyzers, codecs and orders are parsed from the names that the command line has:
 ///
@@ -85,7 +87,8 @@ pub struct BuildOptions {
     pub impact_ordered: bool,
     /// The parameters of BM25.
     pub bm25: Bm25,
-    /// Whether the build fails at the first malformed record or repeated id, instead of skipping and counting them.
+    /// Whether the build fails at the first malformed record, repeated id or unreadable file, instead of skipping and
+    /// counting them, and at an id with white space, which a TREC run cannot hold as it is.
     pub strict: bool,
     /// The largest share of records that may be skipped, from 0 to 1; with more, the build fails and the folder keeps
     /// its index.
@@ -166,6 +169,12 @@ pub struct BuildReport {
     pub unranked: u64,
     /// Descriptions of the first skipped records.
     pub problems: Vec<String>,
+    /// Documents without any of the indexed fields; no query finds them.
+    pub without_fields: u64,
+    /// The fields that the first of these documents have instead; those of arrays and objects say so.
+    pub other_fields: Vec<String>,
+    /// Descriptions of the first files and folders that could not be read.
+    pub unreadable: Vec<String>,
     /// Files below the input that were not read, by kind.
     pub left_out: Vec<LeftOut>,
 }
@@ -234,12 +243,15 @@ pub fn build(
     let position = Mutex::new((0, None));
     let pipeline = Pipeline {
         threads: options.workers(),
-        make: || Inverter::new(options.analyzer.clone(), learned),
+        make: || Inverter::new(options, learned),
         work: |inverter: &mut Inverter, batch| inverter.invert(&batch),
     };
     pipeline.run(
         || {
             let batch = corpus.next_batch()?;
+            if let (true, [first, ..]) = (options.strict, corpus.unreadable()) {
+                return Err(BuildError::Unreadable(first.clone()));
+            }
             *position.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
                 (corpus.bytes_read(), corpus.bytes_total());
             Ok(batch)
@@ -252,6 +264,7 @@ pub fn build(
         },
     )?;
     collected.report.left_out = corpus.left_out();
+    collected.report.unreadable = corpus.unreadable().to_vec();
     segment::finish(collected, progress)
 }
 
@@ -301,6 +314,20 @@ impl<'a> Collected<'a> {
             self.report.malformed += 1;
             self.skip(problem.to_string(), progress);
         }
+        if let Some(problem) = inverted.separated_id.take() {
+            return Err(BuildError::SeparatedId(problem));
+        }
+        // Who indexes no fields misses none.
+        let has_fields = !self.fields.is_empty();
+        self.report.without_fields += u64::from(if has_fields { inverted.without_fields } else { 0 });
+        for name in std::mem::take(&mut inverted.other_fields) {
+            if has_fields
+                && self.report.other_fields.len() < REPORTED_FIELDS
+                && !self.report.other_fields.contains(&name)
+            {
+                self.report.other_fields.push(name);
+            }
+        }
         if u64::from(self.documents.count) + u64::from(inverted.documents) > MAX_DOCUMENTS {
             return Err(BuildError::TooManyDocuments);
         }
@@ -321,11 +348,16 @@ impl<'a> Collected<'a> {
     /// Fails if the index would be empty or if too many records were skipped. Called when all records are known, long
     /// before the folder changes its generation.
     fn check_usable(&self) -> Result<(), BuildError> {
-        let BuildReport { problems, left_out, duplicates, .. } = &self.report;
+        let BuildReport { problems, left_out, unreadable, duplicates, .. } = &self.report;
         let skipped = self.report.skipped();
         let documents = u64::from(self.documents.count) - duplicates;
         if documents == 0 && !self.options.allow_empty {
-            return Err(BuildError::Empty { skipped, first: problems.first().cloned(), left_out: left_out.clone() });
+            return Err(BuildError::Empty {
+                skipped,
+                first: problems.first().cloned(),
+                left_out: left_out.clone(),
+                unreadable: unreadable.first().cloned(),
+            });
         }
         let (records, max_skipped) = (documents + skipped, self.options.max_skipped);
         match problems.first() {
@@ -412,7 +444,7 @@ mod tests {
         let options = BuildOptions { analyzer: Analyzer::parse("whitespace").unwrap(), ..Default::default() };
         let folder = IndexFolder::open(place.path()).unwrap();
         let mut collected = Collected::new(&folder, &options).unwrap();
-        let mut inverter = Inverter::new(options.analyzer.clone(), false);
+        let mut inverter = Inverter::new(&options, false);
         let mut batches = 0;
         while let Some(batch) = corpus.next_batch().unwrap() {
             collected.add(inverter.invert(&batch).unwrap(), &Quiet).unwrap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::document::Document;
 use super::format::Format;
 use super::schema::Schema;
-use super::{json, lines, text, trec, tsv};
+use super::{bulk, csv, json, json_stream, lines, text, trec, tsv};
 
 /// Consecutive records of the input, not parsed yet.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ pub(super) enum PartKind {
     Records { first_line: u64 },
     /// A whole file that is one document.
     Document { id: String },
-    /// A whole file that cannot be a document, and why.
-    Unusable(String),
+    /// A place of the file that cannot be a document, and why.
+    Problem { line: u64, what: String },
 }
 
 /// A document as the build needs it. It borrows from the batch and is valid during one visit.
@@ -71,6 +71,9 @@ pub struct ParsedDocument<'a> {
     pub indexed: Vec<&'a str>,
     /// The texts of the stored fields, one for each name in the options; an absent field is empty.
     pub stored: Vec<&'a str>,
+    /// What the record has instead if it has none of the indexed fields: the first names, for some of the records of a
+    /// batch; those of arrays and objects say so.
+    pub other_fields: Vec<String>,
     /// Terms with their weights: finite, greater than zero, in the order of the input, repeated terms included.
     pub vector: Vec<(&'a str, f32)>,
 }
@@ -117,11 +120,14 @@ impl Batch {
 
 fn deliver_part(part: &Part, bytes: &[u8], delivery: &mut Delivery<'_, '_>) {
     match &part.kind {
-        PartKind::Unusable(what) => delivery.problem(1, what.clone()),
+        PartKind::Problem { line, what } => delivery.problem(*line, what.clone()),
         PartKind::Document { id } => text::document(id, bytes, delivery),
         PartKind::Records { first_line } => match delivery.schema.format {
             Format::Jsonl | Format::Beir => json::documents(bytes, *first_line, delivery),
+            Format::Json => json_stream::documents(bytes, *first_line, delivery),
+            Format::Bulk => bulk::documents(bytes, *first_line, delivery),
             Format::Tsv => tsv::documents(bytes, *first_line, delivery),
+            Format::Csv => csv::documents(bytes, *first_line, delivery),
             Format::Trec => trec::documents(bytes, *first_line, delivery),
             Format::Text => unreachable!("a text file is one document"),
         },
@@ -140,9 +146,13 @@ fn deliver_from_memory(first_number: u64, documents: &[Document], delivery: &mut
             0 => Some(document.id.as_str()),
             _ => document.get(&names[field]),
         };
-        delivery.document(number, field, &[]);
+        let other = || document.fields.iter().map(|(name, _)| name.to_string()).collect();
+        delivery.document(number, field, &[], other);
     }
 }
+
+/// For how many documents of a batch that have none of the indexed fields their fields are named.
+const NAMED_DOCUMENTS: usize = 20;
 
 /// Passes documents to the visitor, and reuses the vectors of one document for the next.
 pub(super) struct Delivery<'b, 'v> {
@@ -152,19 +162,23 @@ pub(super) struct Delivery<'b, 'v> {
     indexed: Vec<&'static str>,
     stored: Vec<&'static str>,
     vector: Vec<(&'static str, f32)>,
+    /// How many documents without indexed fields have named their fields.
+    named: usize,
 }
 
 impl<'b, 'v> Delivery<'b, 'v> {
     fn new(schema: &'b Schema, visit: &'v mut Visit<'v>) -> Delivery<'b, 'v> {
-        Delivery { schema, source: "", visit, indexed: Vec::new(), stored: Vec::new(), vector: Vec::new() }
+        Delivery { schema, source: "", visit, indexed: Vec::new(), stored: Vec::new(), vector: Vec::new(), named: 0 }
     }
 
-    /// Passes on a record whose field 0, the id, is not empty.
+    /// Passes on a record whose field 0, the id, or a field that stands for it is not empty. `other` names all fields of
+    /// the record; it is called if the record has none of those to index.
     pub(super) fn document<'r>(
         &mut self,
         line: u64,
         field: impl Fn(usize) -> Option<&'r str>,
         weights: &'r [(Cow<'r, str>, f32)],
+        other: impl FnOnce() -> Vec<String>,
     ) where
         'b: 'r,
     {
@@ -172,11 +186,17 @@ impl<'b, 'v> Delivery<'b, 'v> {
         let mut stored: Vec<&'r str> = std::mem::take(&mut self.stored);
         let mut vector: Vec<(&'r str, f32)> = std::mem::take(&mut self.vector);
         let schema = self.schema;
-        indexed.extend(schema.indexed.iter().filter_map(|at| field(*at)));
-        stored.extend(schema.stored.iter().map(|at| field(*at).unwrap_or("")));
+        indexed.extend(schema.indexed.iter().filter_map(|at| schema.value(*at, &field)));
+        stored.extend(schema.stored.iter().map(|at| schema.value(*at, &field).unwrap_or("")));
         vector.extend(weights.iter().map(|(term, weight)| (&**term, *weight)));
-        let document =
-            ParsedDocument { source: self.source, line, id: field(0).unwrap_or(""), indexed, stored, vector };
+        let mut other_fields = Vec::new();
+        let is_without = indexed.is_empty() && schema.vector_field.is_none();
+        if is_without && self.named < NAMED_DOCUMENTS {
+            self.named += 1;
+            other_fields = other();
+        }
+        let id = schema.value(0, &field).unwrap_or("");
+        let document = ParsedDocument { source: self.source, line, id, indexed, stored, other_fields, vector };
         (self.visit)(Ok(&document));
         self.indexed = emptied(document.indexed);
         self.stored = emptied(document.stored);

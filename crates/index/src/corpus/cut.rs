@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::{Content, Part, PartKind};
 use super::decompress::{BUFFER_BYTES, Decompressed};
+use super::detect;
 use super::document::Document;
+use super::ends::Ends;
 use super::error::CorpusError;
-use super::files::{self, FoundFile};
+use super::files::name_of;
 use super::format::Format;
 use super::left_out::{LeftOutCounts, Reason};
 use super::schema::{Schema, Schemas};
-use super::{lines, text, trec};
+use super::walk::FoundFile;
+use super::{csv, lines, text};
 
 /// Where batches end. The limits decide the bytes of an index, so they are constant outside of tests.
 #[derive(Clone, Copy, Debug)]
@@ -57,18 +60,38 @@ impl MemoryCutter {
 pub(super) struct OpenFile {
     file: Decompressed,
     pub(super) schema: Arc<Schema>,
+    ends: Ends,
     /// The file's path below the input.
     relative: Vec<u8>,
     /// The line of the next byte.
     line: u64,
-    /// The value of `bytes_read` after this file, where its size is known.
-    bytes_read_after: u64,
+    /// The value of `bytes_read` after this file; `None` if it is the whole input.
+    bytes_read_after: Option<u64>,
 }
 
 impl OpenFile {
+    /// Reads what comes before the first record.
+    fn open(
+        mut file: Decompressed,
+        mut schema: Arc<Schema>,
+        relative: Vec<u8>,
+        bytes_read_after: Option<u64>,
+    ) -> Result<OpenFile, CorpusError> {
+        let mut line = 1;
+        if schema.format == Format::Csv {
+            line += csv::open(&mut file, Arc::make_mut(&mut schema))?;
+        }
+        let ends = Ends::new(&schema);
+        Ok(OpenFile { file, schema, ends, relative, line, bytes_read_after })
+    }
+
     /// The only file of the input.
-    pub(super) fn single(file: Decompressed, schema: Arc<Schema>, relative: Vec<u8>) -> OpenFile {
-        OpenFile { file, schema, relative, line: 1, bytes_read_after: 0 }
+    pub(super) fn single(file: Decompressed, schema: Arc<Schema>, relative: Vec<u8>) -> Result<OpenFile, CorpusError> {
+        OpenFile::open(file, schema, relative, None)
+    }
+
+    fn is_in_folder(&self) -> bool {
+        self.bytes_read_after.is_some()
     }
 }
 
@@ -89,13 +112,10 @@ impl FileCutter {
         let mut parts = Vec::new();
         while bytes.len() < limits.batch_bytes && parts.len() < limits.batch_files {
             if let Some(file) = self.open.take() {
-                let part = match file.schema.format {
-                    Format::Text => self.whole_file(file, &mut bytes, limits)?,
-                    Format::Jsonl | Format::Beir | Format::Tsv | Format::Trec => {
-                        self.records(file, &mut bytes, limits)?
-                    }
-                };
-                parts.extend(part);
+                match file.schema.format {
+                    Format::Text => parts.extend(self.whole_file(file, &mut bytes, limits)?),
+                    _ => self.records(file, &mut bytes, &mut parts, limits)?,
+                }
             } else if let Some(found) = self.waiting.next() {
                 parts.extend(self.open_next(found)?);
             } else {
@@ -108,40 +128,59 @@ impl FileCutter {
     /// Opens a file of a folder, unless it is left out; returns a part if it is a document that cannot be read.
     fn open_next(&mut self, found: FoundFile) -> Result<Option<Part>, CorpusError> {
         let bytes_read_after = self.bytes_read.load(Ordering::Relaxed) + found.size;
-        let opened = Decompressed::open(&found.path, &self.bytes_read).and_then(|mut file| {
-            let format = files::format_in_folder(&found.path, &mut file, &self.schemas.options)?;
-            Ok((file, format))
-        });
+        let opened = self.open_found(&found, bytes_read_after);
         let mut part = None;
         match opened {
-            Ok((file, Ok(format))) => match self.schemas.of(format) {
-                Ok(schema) => {
-                    let FoundFile { relative, .. } = found;
-                    self.open = Some(OpenFile { file, schema, relative, line: 1, bytes_read_after });
-                    return Ok(None);
-                }
-                Err(_) if self.schemas.options.format.is_none() => self.left_out.add(Reason::NoSuchField, &found.path),
-                Err(error) => return Err(error),
-            },
-            Ok((_, Err(reason))) => self.left_out.add(reason, &found.path),
-            Err(CorpusError::Damaged { damage, .. }) if files::is_one_document(&found.path, &self.schemas.options) => {
+            Ok(Ok(file)) => {
+                self.open = Some(file);
+                return Ok(None);
+            }
+            Ok(Err(reason)) => self.left_out.add(reason, &found.path),
+            Err(CorpusError::Damaged { damage, .. }) if detect::is_one_document(&found.path, &self.schemas.options) => {
                 match self.schemas.of(Format::Text) {
                     Ok(schema) => {
-                        let (source, kind) = (files::name_of(&found.path), PartKind::Unusable(damage.to_string()));
-                        part = Some(Part { source, schema, range: 0..0, kind });
+                        let kind = PartKind::Problem { line: 1, what: damage.to_string() };
+                        part = Some(Part { source: name_of(&found.path), schema, range: 0..0, kind });
                     }
                     Err(_) => self.left_out.add(Reason::NoSuchField, &found.path),
                 }
             }
-            Err(error) => return Err(error),
+            Err(error) => self.unreadable(error)?,
         }
-        self.count_as_read(bytes_read_after);
+        self.count_as_read(Some(bytes_read_after));
         Ok(part)
     }
 
+    /// Opens a file in the format that it has, or says why it is left out.
+    fn open_found(
+        &mut self,
+        found: &FoundFile,
+        bytes_read_after: u64,
+    ) -> Result<Result<OpenFile, Reason>, CorpusError> {
+        let mut file = Decompressed::open(&found.path, &self.bytes_read)?;
+        let format = match detect::format_in_folder(&found.path, &mut file, &self.schemas.options)? {
+            Ok(format) => format,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        match self.schemas.of(format) {
+            Ok(schema) => OpenFile::open(file, schema, found.relative.clone(), Some(bytes_read_after)).map(Ok),
+            Err(_) if self.schemas.options.format.is_none() => Ok(Err(Reason::NoSuchField)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Leaves out a file of a folder, or the rest of it, that cannot be read; other errors stop the reading.
+    fn unreadable(&mut self, error: CorpusError) -> Result<(), CorpusError> {
+        if !error.is_of_one_file() {
+            return Err(error);
+        }
+        self.left_out.add_unreadable(Reason::UnreadableFile, &error);
+        Ok(())
+    }
+
     /// Counts the unread rest of a file as read, so that progress ends at the total.
-    fn count_as_read(&self, bytes_read_after: u64) {
-        self.bytes_read.fetch_max(bytes_read_after, Ordering::Relaxed);
+    fn count_as_read(&self, bytes_read_after: Option<u64>) {
+        self.bytes_read.fetch_max(bytes_read_after.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Appends records of a file, which stays open unless it has ended.
@@ -149,22 +188,43 @@ impl FileCutter {
         &mut self,
         mut file: OpenFile,
         bytes: &mut Vec<u8>,
+        parts: &mut Vec<Part>,
         limits: Limits,
-    ) -> Result<Option<Part>, CorpusError> {
+    ) -> Result<(), CorpusError> {
         let start = bytes.len();
-        let ended = file.fill(bytes, limits)?;
-        let part = Part {
-            source: file.file.source(),
-            schema: Arc::clone(&file.schema),
-            range: start..bytes.len(),
-            kind: PartKind::Records { first_line: file.line },
+        let ends = file.ends.clone();
+        let ended = match file.fill(bytes, limits) {
+            Ok(ended) => ended,
+            Err(error) if file.is_in_folder() => {
+                // The records before the damage are whole.
+                bytes.truncate(last_end(ends, bytes, start));
+                self.unreadable(error)?;
+                self.count_as_read(file.bytes_read_after);
+                // That it ends too early is said.
+                file.ends = Ends::Lines;
+                true
+            }
+            Err(error) => return Err(error),
         };
+        let (source, schema) = (file.file.source(), Arc::clone(&file.schema));
+        let kind = PartKind::Records { first_line: file.line };
         file.line += lines::count(&bytes[start..]);
+        // A file may end exactly where the batch before ended.
+        if bytes.len() > start {
+            parts.push(Part {
+                source: Arc::clone(&source),
+                schema: Arc::clone(&schema),
+                range: start..bytes.len(),
+                kind,
+            });
+        }
         if !ended {
             self.open = Some(file);
+        } else if let Some(what) = file.ends.complaint() {
+            let kind = PartKind::Problem { line: file.line, what: what.to_owned() };
+            parts.push(Part { source, schema, range: 0..0, kind });
         }
-        // A file may end exactly where the batch before ended.
-        Ok(Some(part).filter(|part| !part.range.is_empty()))
+        Ok(())
     }
 
     /// Appends a file as one document; a file that cannot be one becomes a problem or is left out.
@@ -181,21 +241,39 @@ impl FileCutter {
         let kind = match read {
             Ok(text::Outcome::Read) => text::identified(file.relative),
             Ok(text::Outcome::TooLong) => {
-                PartKind::Unusable(format!("longer than {} bytes; split the file", limits.record_bytes))
+                unusable(format!("longer than {} bytes; split the file", limits.record_bytes))
             }
             Ok(text::Outcome::Binary) => {
                 self.left_out.add(Reason::Binary, Path::new(&*source));
                 bytes.truncate(start);
                 return Ok(None);
             }
-            Err(CorpusError::Damaged { damage, .. }) => PartKind::Unusable(damage.to_string()),
+            Err(CorpusError::Damaged { damage, .. }) => unusable(damage.to_string()),
+            Err(error) if file.bytes_read_after.is_some() => {
+                bytes.truncate(start);
+                return self.unreadable(error).map(|()| None);
+            }
             Err(error) => return Err(error),
         };
-        if matches!(kind, PartKind::Unusable(_)) {
+        if matches!(kind, PartKind::Problem { .. }) {
             bytes.truncate(start);
         }
         Ok(Some(Part { source, schema: file.schema, range: start..bytes.len(), kind }))
     }
+}
+
+/// A whole file that cannot be a document.
+fn unusable(what: String) -> PartKind {
+    PartKind::Problem { line: 1, what }
+}
+
+/// Returns the end of the last record at or after `start`, where the bytes after `start` begin with a record.
+fn last_end(mut ends: Ends, bytes: &[u8], start: usize) -> usize {
+    let mut end = start;
+    while let Some(length) = ends.next(&bytes[end..]) {
+        end += length;
+    }
+    end
 }
 
 impl OpenFile {
@@ -203,19 +281,24 @@ impl OpenFile {
     fn fill(&mut self, bytes: &mut Vec<u8>, limits: Limits) -> Result<bool, CorpusError> {
         let start = bytes.len();
         let target = limits.batch_bytes;
-        if self.file.read_into(bytes, target - start)? < target - start {
-            return Ok(true);
-        }
-        let is_trec = self.schema.format == Format::Trec;
-        let boundary = if is_trec { trec::document_end } else { lines::line_end };
-        let width = if is_trec { trec::DOCUMENT_END.len() } else { 1 };
-        let mut searched = start.max(target.saturating_sub(width));
+        let overlap = self.ends.overlap();
+        let mut has_ended = self.file.read_into(bytes, target - start)? < target - start;
+        let mut searched = overlap.map_or(start, |overlap| start.max(target.saturating_sub(overlap + 1)));
         loop {
-            if let Some(end) = boundary(&bytes[searched..]) {
-                self.file.give_back(bytes.split_off(searched + end));
-                return Ok(false);
+            // What reads all bytes reads those after the last record, too.
+            while !(has_ended && overlap.is_some())
+                && let Some(length) = self.ends.next(&bytes[searched..])
+            {
+                searched += length;
+                if !has_ended && searched >= target {
+                    self.file.give_back(bytes.split_off(searched));
+                    return Ok(false);
+                }
             }
-            searched = searched.max((bytes.len() + 1).saturating_sub(width));
+            if has_ended {
+                return Ok(true);
+            }
+            searched = overlap.map_or(bytes.len(), |overlap| searched.max(bytes.len().saturating_sub(overlap)));
             if bytes.len() - target > limits.record_bytes {
                 return Err(CorpusError::RecordTooLong {
                     path: self.file.source().to_string(),
@@ -224,9 +307,7 @@ impl OpenFile {
                     format: self.schema.format,
                 });
             }
-            if self.file.read_into(bytes, BUFFER_BYTES)? == 0 {
-                return Ok(true);
-            }
+            has_ended = self.file.read_into(bytes, BUFFER_BYTES)? == 0;
         }
     }
 }

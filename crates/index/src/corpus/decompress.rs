@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{CorpusError, Damage};
 use super::files::name_of;
+use super::gzip::GzipMembers;
 use super::lines;
 
 /// How a file is compressed.
@@ -16,7 +17,7 @@ use super::lines;
 pub enum Compression {
     /// Not at all.
     None,
-    /// One or more gzip members.
+    /// One or more gzip members, and zeros after them.
     Gzip,
     /// One or more zstd frames.
     Zstd,
@@ -88,7 +89,7 @@ pub(super) fn decompressed(
     let counted = Counted { inner: Cursor::new(beginning).chain(input), bytes_used: Arc::clone(bytes_used) };
     let reader: Box<dyn Read + Send> = match compression {
         Compression::None => Box::new(counted),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+        Compression::Gzip => Box::new(GzipMembers::new(counted)),
         Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
             decoder.window_log_max(ZSTD_WINDOW_BITS)?;
@@ -276,6 +277,19 @@ mod tests {
         assert_eq!(read_all([gzip(first), gzip(second)].concat()).unwrap(), whole);
         assert_eq!(read_all([zstd_frame(first), zstd_frame(second)].concat()).unwrap(), whole);
         assert_eq!(read_all(whole.clone()).unwrap(), whole);
+    }
+
+    #[test]
+    fn zeros_after_a_gzip_member_are_skipped_and_anything_else_is_damage() {
+        let zeros = |count| vec![0; count];
+        // More zeros than a buffer holds, and a member after them.
+        for padding in [1, 512, 200_000] {
+            assert_eq!(read_all([gzip(b"text"), zeros(padding)].concat()).unwrap(), b"text");
+            let two = [gzip(b"one, "), zeros(padding), gzip(b"two"), zeros(3)].concat();
+            assert_eq!(read_all(two).unwrap(), b"one, two");
+        }
+        let error = read_all([gzip(b"text"), zeros(9), b"garbage and more".to_vec()].concat()).unwrap_err();
+        assert!(matches!(error, CorpusError::Damaged { .. }), "{error}");
     }
 
     #[test]

@@ -35,6 +35,20 @@ pub enum CorpusError {
         /// What is damaged, and where.
         damage: Damage,
     },
+    /// A CSV file does not begin with the names of its columns.
+    #[error("{path}: no header; the first record of a CSV file must name its columns, in UTF-8 and in less than 1 MiB")]
+    NoHeader {
+        /// The file.
+        path: String,
+    },
+    /// No column of a CSV file is the id.
+    #[error("{path}:1: {what}")]
+    NoIdColumn {
+        /// The file.
+        path: String,
+        /// The names that the column may have, and those that the file has.
+        what: String,
+    },
     /// Neither the name nor the content tells the format.
     #[error("{path}: cannot tell the format")]
     UnclearFormat {
@@ -105,6 +119,13 @@ pub enum CorpusError {
         /// The field.
         field: String,
     },
+}
+
+impl CorpusError {
+    /// Whether the file cannot be read, and nothing is said of the options or of other files.
+    pub(super) fn is_of_one_file(&self) -> bool {
+        matches!(self, CorpusError::Open { .. } | CorpusError::Read { .. } | CorpusError::Damaged { .. })
+    }
 }
 
 /// Damaged or truncated compressed data.

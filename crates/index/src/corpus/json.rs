@@ -6,55 +6,101 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use super::batch::Delivery;
+use super::json_keys;
+use super::lenient::LenientSeed;
 use super::lines;
 use super::schema::{FieldKind, Schema};
 
 /// The values of one record; its memory is reused for the next.
-struct Record<'b> {
-    fields: Vec<Option<Cow<'b, str>>>,
+pub(super) struct Record<'b> {
+    pub(super) fields: Vec<Option<Cow<'b, str>>>,
     weights: Vec<(Cow<'b, str>, f32)>,
     has_weights: bool,
 }
 
 pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'_, '_>) {
-    let schema = delivery.schema;
-    let mut record = Record { fields: vec![None; schema.names.len()], weights: Vec::new(), has_weights: false };
+    let mut record = Record::new(delivery.schema);
     for (line, bytes) in lines::non_blank(bytes, first_line) {
         let Some(text) = delivery.text(bytes, line) else { continue };
-        match parse(text, schema, &mut record) {
-            Ok(()) => delivery.document(line, |field| record.fields[field].as_deref(), &record.weights),
-            Err(what) => delivery.problem(line, what),
+        match record.parse(text, delivery.schema) {
+            Ok(()) => record.deliver(text, line, delivery),
+            Err(error) => delivery.problem(line, error.in_line()),
         }
     }
 }
 
-fn parse<'b>(text: &'b str, schema: &Schema, record: &mut Record<'b>) -> Result<(), String> {
-    record.fields.fill(None);
-    record.weights.clear();
-    record.has_weights = false;
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    (&mut deserializer)
-        .deserialize_map(RecordVisitor { schema, record })
-        .and_then(|()| deserializer.end())
-        .map_err(|error| explain(&error))?;
-    let id = record.fields[0].as_deref().unwrap_or("");
-    if id.trim().is_empty() {
-        let state = if record.fields[0].is_some() { "empty" } else { "missing" };
-        let name = &schema.names[0];
-        return Err(format!("field \"{name}\" is {state}"));
+impl<'b> Record<'b> {
+    pub(super) fn new(schema: &Schema) -> Record<'b> {
+        Record { fields: vec![None; schema.names.len()], weights: Vec::new(), has_weights: false }
     }
-    match &schema.vector_field {
-        Some(name) if !record.has_weights => Err(format!("field \"{name}\" is missing")),
-        _ => Ok(()),
+
+    /// Reads one object, whose id is not checked.
+    pub(super) fn parse(&mut self, text: &'b str, schema: &Schema) -> Result<(), Malformed> {
+        self.fields.fill(None);
+        self.weights.clear();
+        self.has_weights = false;
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        (&mut deserializer)
+            .deserialize_map(RecordVisitor { schema, record: self })
+            .and_then(|()| deserializer.end())
+            .map_err(|error| Malformed::new(&error))
+    }
+
+    /// Passes the record on, or reports what it lacks; `text` is its JSON.
+    pub(super) fn deliver(&self, text: &str, line: u64, delivery: &mut Delivery<'_, '_>) {
+        match self.lack(text, delivery.schema) {
+            Some(what) => delivery.problem(line, what),
+            None => {
+                let names = || json_keys::top_level(text.as_bytes()).names();
+                delivery.document(line, |field| self.fields[field].as_deref(), &self.weights, names);
+            }
+        }
+    }
+
+    fn lack(&self, text: &str, schema: &Schema) -> Option<String> {
+        let id = schema.value(0, &|field: usize| self.fields[field].as_deref());
+        if id.unwrap_or("").trim().is_empty() {
+            return Some(match id {
+                Some(_) => format!("field \"{}\" is empty", schema.names[0]),
+                None => {
+                    let seen = json_keys::top_level(text.as_bytes()).names();
+                    missing_id(schema, &seen)
+                }
+            });
+        }
+        match &schema.vector_field {
+            Some(name) if !self.has_weights => Some(format!("field \"{name}\" is missing")),
+            _ => None,
+        }
     }
 }
 
-/// Returns the parser's message with the column; the line is always 1, since each record is parsed alone.
-fn explain(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    match message.rsplit_once(" at line ") {
-        Some((reason, _)) => format!("{reason} (column {})", error.column()),
-        None => message,
+/// What is said of a record without an id, with the names of its fields.
+pub(super) fn missing_id(schema: &Schema, seen: &[String]) -> String {
+    let seen = if seen.is_empty() { String::new() } else { format!("; fields seen: {}", seen.join(", ")) };
+    match schema.id_names().split_once(", ") {
+        Some((name, others)) => format!("field \"{name}\" is missing, and {others} as well{seen}"),
+        None => format!("field \"{}\" is missing{seen}", schema.names[0]),
+    }
+}
+
+/// Why a record cannot be parsed, and where, in lines and columns of the record from 1.
+pub(super) struct Malformed {
+    reason: String,
+    pub(super) line: u64,
+    column: usize,
+}
+
+impl Malformed {
+    fn new(error: &serde_json::Error) -> Malformed {
+        let message = error.to_string();
+        let reason = message.rsplit_once(" at line ").map_or(message.as_str(), |(reason, _)| reason).to_owned();
+        Malformed { reason, line: error.line() as u64, column: error.column() }
+    }
+
+    /// The reason with the column.
+    pub(super) fn in_line(&self) -> String {
+        format!("{} (column {})", self.reason, self.column)
     }
 }
 
@@ -100,13 +146,17 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("one JSON object per line")
+        formatter.write_str("a JSON object")
     }
 
     // The last value of a repeated key wins, as in most readers.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(role) = map.next_key_seed(RoleSeed(self.schema))? {
             match role {
+                Role::Field(field) if self.schema.kind(field) == FieldKind::Alternate => {
+                    let value = map.next_value_seed(LenientSeed { is_id: self.schema.is_id(field) })?;
+                    self.record.fields[field] = value;
+                }
                 Role::Field(field) => {
                     let seed = ValueSeed { name: &self.schema.names[field], kind: self.schema.kind(field) };
                     self.record.fields[field] = map.next_value_seed(seed)?;
@@ -145,7 +195,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let expected = match self.kind {
             FieldKind::Id => "a string or an integer",
             FieldKind::Indexed => "a string or an array of strings",
-            FieldKind::StoredOnly => "a string, a number, a boolean or an array of strings",
+            FieldKind::StoredOnly | FieldKind::Alternate => "a string, a number, a boolean or an array of strings",
         };
         write!(formatter, "{expected} in field \"{}\"", self.name)
     }
@@ -165,14 +215,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
         match self.kind {
             FieldKind::Indexed => Err(E::invalid_type(Unexpected::Unsigned(number), &self)),
-            FieldKind::Id | FieldKind::StoredOnly => Ok(Some(Cow::Owned(number.to_string()))),
+            _ => Ok(Some(Cow::Owned(number.to_string()))),
         }
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
         match self.kind {
             FieldKind::Indexed => Err(E::invalid_type(Unexpected::Signed(number), &self)),
-            FieldKind::Id | FieldKind::StoredOnly => Ok(Some(Cow::Owned(number.to_string()))),
+            _ => Ok(Some(Cow::Owned(number.to_string()))),
         }
     }
 
@@ -186,7 +236,9 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
         match self.kind {
-            FieldKind::StoredOnly => Ok(Some(Cow::Borrowed(if value { "true" } else { "false" }))),
+            FieldKind::StoredOnly | FieldKind::Alternate => {
+                Ok(Some(Cow::Borrowed(if value { "true" } else { "false" })))
+            }
             FieldKind::Id | FieldKind::Indexed => Err(E::invalid_type(Unexpected::Bool(value), &self)),
         }
     }
@@ -313,7 +365,10 @@ mod tests {
             weights: vec![("left over".into(), 1.0)],
             has_weights: true,
         };
-        parse(line, &schema, &mut record)?;
+        record.parse(line, &schema).map_err(|error| error.in_line())?;
+        if let Some(what) = record.lack(line, &schema) {
+            return Err(what);
+        }
         let owned = |field: Option<Cow<'_, str>>| field.map(Cow::into_owned);
         let weights = record.weights.into_iter();
         Ok((
@@ -323,7 +378,9 @@ mod tests {
     }
 
     fn fields(line: &str) -> Vec<Option<String>> {
-        parsed(line, &CorpusOptions::default()).unwrap().0
+        let mut fields = parsed(line, &CorpusOptions::default()).unwrap().0;
+        assert!(fields.split_off(3).iter().all(Option::is_none), "no other field stands for one of these");
+        fields
     }
 
     fn problem(line: &str) -> String {
@@ -367,10 +424,22 @@ mod tests {
 
     #[test]
     fn a_missing_or_empty_id_is_a_problem() {
-        let missing = "field \"id\" is missing";
-        assert_eq!(problem(r#"{"_id":"1","text":"a"}"#), missing);
-        assert_eq!(problem(r#"{"id":null}"#), missing);
+        let missing = "field \"id\" is missing, and _id, docno, docid as well; fields seen: ";
+        assert_eq!(
+            problem(r#"{"key":"1","text":"a","x":{},"y":[]}"#),
+            format!("{missing}key, text, x (object), y (array)")
+        );
+        assert_eq!(problem(r#"{"id":null}"#), format!("{missing}id"));
         assert_eq!(problem(r#"{"id":" "}"#), "field \"id\" is empty");
+    }
+
+    #[test]
+    fn a_field_that_stands_for_another_may_have_any_type() {
+        let line = r#"{"docid":7,"_id":{"x":[1]},"docno":[[1]],"contents":["a",{"b":"c"}],"body":["a","b"]}"#;
+        let (fields, _) = parsed(line, &CorpusOptions::default()).unwrap();
+        let texts: Vec<_> = fields.iter().map(Option::as_deref).collect();
+        // id, title, text, _id, docno, docid, contents, body
+        assert_eq!(texts, [None, None, None, None, None, Some("7"), None, Some("a b")]);
     }
 
     #[test]
@@ -384,10 +453,10 @@ mod tests {
     #[test]
     fn scalars_can_be_stored() {
         let options =
-            CorpusOptions { store: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), ..CorpusOptions::default() };
+            CorpusOptions { store: Some(["a", "b", "c", "d"].map(str::to_owned).to_vec()), ..CorpusOptions::default() };
         let line = r#"{"id":"1","a":1999,"b":0.5,"c":true,"d":-3}"#;
         let (fields, _) = parsed(line, &options).unwrap();
-        let stored: Vec<_> = fields[3..].iter().flatten().collect();
+        let stored: Vec<_> = fields[3..7].iter().flatten().collect();
         assert_eq!(stored, ["1999", "0.5", "true", "-3"]);
     }
 
@@ -395,7 +464,7 @@ mod tests {
     fn malformed_lines_give_the_column() {
         assert_eq!(problem(r#"{"id":"1" "text"}"#), "expected `,` or `}` (column 11)");
         assert_eq!(problem(r#"{"id":"1"} x"#), "trailing characters (column 12)");
-        assert!(problem("[1]").starts_with("invalid type: sequence, expected one JSON object per line"));
+        assert!(problem("[1]").starts_with("invalid type: sequence, expected a JSON object"));
         assert!(problem(r#"{"id":"1","text":"cut of"#).starts_with("EOF while parsing a string"));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use super::error::CorpusError;
 use super::files::extension;
 
 /// Why a file or folder below the input is not read.
@@ -24,10 +25,16 @@ pub enum Reason {
     HiddenFolder,
     /// A symbolic link, which is not followed.
     Link,
+    /// A symbolic link to what is read already, or a file that was read through a link.
+    RepeatedLink,
     /// A device, a pipe or a socket.
     SpecialFile,
     /// A folder that holds an index.
     Index,
+    /// A file that cannot be read, or not to its end.
+    UnreadableFile,
+    /// A folder whose files cannot be listed.
+    UnreadableFolder,
 }
 
 impl Reason {
@@ -41,8 +48,11 @@ impl Reason {
             Reason::HiddenFile => ["hidden file", "hidden files"],
             Reason::HiddenFolder => ["hidden folder", "hidden folders"],
             Reason::Link => ["symbolic link", "symbolic links"],
+            Reason::RepeatedLink => ["link to what is read already", "links to what is read already"],
             Reason::SpecialFile => ["special file", "special files"],
             Reason::Index => ["index folder", "index folders"],
+            Reason::UnreadableFile => ["unreadable file", "unreadable files"],
+            Reason::UnreadableFolder => ["unreadable folder", "unreadable folders"],
         }
     }
 
@@ -76,18 +86,37 @@ impl fmt::Display for LeftOut {
     }
 }
 
+/// The most files and folders that cannot be read and are named one by one.
+const NAMED: usize = 20;
+
 /// Counts what is left out.
 #[derive(Debug, Default)]
-pub(super) struct LeftOutCounts(BTreeMap<(Reason, Option<String>), u64>);
+pub(super) struct LeftOutCounts {
+    counts: BTreeMap<(Reason, Option<String>), u64>,
+    /// What is wrong with the first files and folders that cannot be read.
+    unreadable: Vec<String>,
+}
 
 impl LeftOutCounts {
     pub(super) fn add(&mut self, reason: Reason, path: &Path) {
         let extension = if reason.has_extension() { extension(path) } else { None };
-        *self.0.entry((reason, extension)).or_default() += 1;
+        *self.counts.entry((reason, extension)).or_default() += 1;
+    }
+
+    /// Counts and names what cannot be read; `error` names the path.
+    pub(super) fn add_unreadable(&mut self, reason: Reason, error: &CorpusError) {
+        *self.counts.entry((reason, None)).or_default() += 1;
+        if self.unreadable.len() < NAMED {
+            self.unreadable.push(error.to_string());
+        }
+    }
+
+    pub(super) fn unreadable(&self) -> &[String] {
+        &self.unreadable
     }
 
     pub(super) fn rows(&self) -> Vec<LeftOut> {
-        let rows = self.0.iter();
+        let rows = self.counts.iter();
         rows.map(|((reason, extension), &count)| LeftOut { reason: *reason, extension: extension.clone(), count })
             .collect()
     }

@@ -10,8 +10,8 @@ pub(super) fn count(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// Iterates over the lines that are not blank, with their numbers and without a carriage return at the end.
-pub(super) fn non_blank(bytes: &[u8], first_line: u64) -> impl Iterator<Item = (u64, &[u8])> {
+/// Iterates over the lines with their numbers and without a carriage return at the end.
+pub(super) fn all(bytes: &[u8], first_line: u64) -> impl Iterator<Item = (u64, &[u8])> {
     let mut start = 0;
     let lines = std::iter::from_fn(move || {
         if start == bytes.len() {
@@ -22,10 +22,12 @@ pub(super) fn non_blank(bytes: &[u8], first_line: u64) -> impl Iterator<Item = (
         start += (end + 1).min(rest.len());
         Some(&rest[..end])
     });
-    lines
-        .zip(first_line..)
-        .map(|(line, number)| (number, line.strip_suffix(b"\r").unwrap_or(line)))
-        .filter(|(_, line)| !line.trim_ascii().is_empty())
+    (first_line..).zip(lines).map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line)))
+}
+
+/// Iterates over the lines that are not blank.
+pub(super) fn non_blank(bytes: &[u8], first_line: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    all(bytes, first_line).filter(|(_, line)| !line.trim_ascii().is_empty())
 }
 
 /// The line and the message of a record that is not UTF-8.

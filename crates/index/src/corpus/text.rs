@@ -36,7 +36,10 @@ pub(super) fn read_whole(file: &mut Decompressed, bytes: &mut Vec<u8>, limit: us
 pub(super) fn identified(relative: Vec<u8>) -> PartKind {
     match String::from_utf8(relative) {
         Ok(id) => PartKind::Document { id },
-        Err(_) => PartKind::Unusable("the path is not valid UTF-8, so it cannot be an id; rename the file".to_owned()),
+        Err(_) => PartKind::Problem {
+            line: 1,
+            what: "the path is not valid UTF-8, so it cannot be an id; rename the file".to_owned(),
+        },
     }
 }
 
@@ -48,7 +51,7 @@ pub(super) fn document(id: &str, bytes: &[u8], delivery: &mut Delivery<'_, '_>) 
         TEXT => Some(text),
         _ => Some(id),
     };
-    delivery.document(1, field, &[]);
+    delivery.document(1, field, &[], Vec::new);
 }
 
 /// Returns the first line that is not blank, cut to the longest title.

@@ -1,10 +1,11 @@
 //! The TREC format: SGML documents, parsed leniently, since real collections are not valid SGML.
 //!
 //! A document lies between `<DOC>` and `</DOC>`; `<DOCNO>` is its id, `<TITLE>` and `<HEADLINE>` its title, and
-//! everything else its text. Tag names are case-insensitive. A tag separates words. A `<` that does not begin a tag
-//! and an unknown entity are text.
+//! everything else its text. Tag names are case-insensitive. A tag separates words, and a `>` in a quoted attribute does
+//! not end it. A `<` that does not begin a tag and an unknown entity are text.
 
 use super::batch::Delivery;
+use super::entities::entity;
 use super::lines;
 use super::schema::{TEXT, TITLE};
 
@@ -28,9 +29,8 @@ fn document_start(bytes: &[u8]) -> Option<(usize, usize)> {
         if tag[3] == b'>' {
             return Some((at, at + 5));
         }
-        let rest = &bytes[at + 5..];
-        let end = memchr::memchr2(b'>', b'<', rest).filter(|end| rest[*end] == b'>')?;
-        tag[3].is_ascii_whitespace().then_some((at, at + 5 + end + 1))
+        let end = if tag[3].is_ascii_whitespace() { tag_end(&bytes[at + 5..])? } else { return None };
+        Some((at, at + 5 + end + 1))
     })
 }
 
@@ -82,7 +82,7 @@ fn one_document(content: &[u8], first_line: u64, record: &mut Record, delivery: 
         TEXT => Some(record.text.trim()),
         _ => Some(record.id.trim()),
     };
-    delivery.document(line, field, &[]);
+    delivery.document(line, field, &[], Vec::new);
 }
 
 fn unclosed(line: u64, delivery: &mut Delivery<'_, '_>) {
@@ -204,38 +204,35 @@ impl Tag<'_> {
         if !name.starts_with(|first: char| first.is_ascii_alphabetic() || "!?".contains(first)) {
             return None;
         }
-        let end = memchr::memchr2(b'>', b'<', name.as_bytes()).filter(|end| name.as_bytes()[*end] == b'>')?;
+        let end = tag_end(name.as_bytes())?;
         let name_end = name[..end].find(|c: char| c.is_ascii_whitespace() || c == '/');
         Some(Tag { name: &name[..name_end.unwrap_or(end)], closes, length: 1 + usize::from(closes) + end + 1 })
     }
 }
 
-/// The length of the longest entity that is recognized: `&#x10FFFF;`.
-const ENTITY_BYTES: usize = 10;
+/// The longest value of an attribute in which a `>` does not end the tag, so that a stray quote costs little.
+const VALUE_BYTES: usize = 1 << 10;
 
-/// Decodes an entity at the start of the text; returns its character and its length.
-fn entity(rest: &str) -> Option<(char, usize)> {
-    let inner = rest.strip_prefix('&')?;
-    let window = &inner.as_bytes()[..inner.len().min(ENTITY_BYTES - 1)];
-    let end = memchr::memchr(b';', window)?;
-    let name = &inner[..end];
-    let character = match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => ' ',
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(digits) => u32::from_str_radix(digits, 16),
-                None => number.parse(),
-            };
-            char::from_u32(code.ok()?).filter(|character| *character != '\0')?
+/// Returns the position of the `>` that ends a tag, given what follows its `<`; quoted values may have one, too. A `<`
+/// outside of them shows that this is not a tag.
+fn tag_end(inner: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr3(b'>', b'<', b'=', &inner[at..])?;
+        match inner[at] {
+            b'>' => return Some(at),
+            b'<' => return None,
+            _ => at += 1 + value_length(&inner[at + 1..]),
         }
-    };
-    Some((character, 1 + end + 1))
+    }
+}
+
+/// Returns the length of the quoted value at the start, with white space before it; 0 if there is none.
+fn value_length(bytes: &[u8]) -> usize {
+    let space = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let Some(&quote @ (b'"' | b'\'')) = bytes.get(space) else { return 0 };
+    let value = &bytes[space + 1..bytes.len().min(space + 1 + VALUE_BYTES)];
+    memchr::memchr(quote, value).map_or(0, |end| space + 1 + end + 1)
 }
 
 #[cfg(test)]
@@ -267,8 +264,8 @@ mod tests {
     #[test]
     fn entities_are_decoded_once_and_unknown_ones_kept() {
         assert_eq!(
-            text("a &amp;lt; &lt;b&gt; &quot;&apos;&nbsp;&#233;&#xE9; &hyph; &; & &#0; &#x110000;"),
-            "a &lt; <b> \"' éé &hyph; &; & &#0; &#x110000;"
+            text("a &amp;lt; &lt;b&gt; &quot;&apos;&nbsp;&#233;&#xE9;&eacute; &nosuch; &; & &#0; &#x110000;"),
+            "a &lt; <b> \"' ééé &nosuch; &; & &#0; &#x110000;"
         );
     }
 
@@ -278,6 +275,15 @@ mod tests {
         assert_eq!(text("x <y and <b>z</b>"), "x <y and z");
         assert_eq!(text("a<!-- <TITLE> -->b<!DOCTYPE x>c<br/>d"), "a b c d");
         assert_eq!(text("a<!-- never closed <b> c"), "a");
+    }
+
+    #[test]
+    fn a_quoted_attribute_may_have_any_character() {
+        assert_eq!(text("a<p title=\"x > y\">b<p x='>' y = \"<\">c<p x=1>d"), "a b c d");
+        assert_eq!(document_start(b"<DOC id=\"a>b\">x"), Some((0, 14)));
+        // A quote that is not closed near by is no quote.
+        assert_eq!(text(&format!("a<p title=\"x>{}\"", "b".repeat(2000))), format!("a {}\"", "b".repeat(2000)));
+        assert_eq!(text("a<p don't>b'>c"), "a b'>c");
     }
 
     #[test]

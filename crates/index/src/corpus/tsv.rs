@@ -19,7 +19,7 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
         fields.fill(None);
         fields[0] = Some(id);
         place_columns(rest, schema.lone_column, &mut fields);
-        delivery.document(line, |field| fields[field], &[]);
+        delivery.document(line, |field| fields[field], &[], Vec::new);
     }
 }
 
