@@ -43,16 +43,17 @@ pub enum EvalError {
         /// The format as it was given.
         name: String,
     },
-    /// An id that a run cannot hold, since white space separates its columns.
-    #[error(
-        "{kind} '{}' is empty or has white space or control characters, which a TREC run cannot hold; rename it",
-        id.escape_debug()
-    )]
-    UnprintableId {
-        /// Query id, document id or tag.
+    /// An empty id, which would be a missing column.
+    #[error("an empty {kind}, which a TREC run cannot hold; give it one")]
+    EmptyId {
+        /// Query id or document id.
         kind: &'static str,
-        /// The id.
-        id: String,
+    },
+    /// The name of a run that is not one column.
+    #[error("the tag '{}' is empty or has white space, which separates columns; change it", tag.escape_debug())]
+    UnprintableTag {
+        /// The name.
+        tag: String,
     },
     /// A hit scores higher than the one before it.
     #[error(

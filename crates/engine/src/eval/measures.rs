@@ -14,6 +14,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::error::EvalError;
+use super::run_id;
 
 /// A measure of how well a query's hits match its judgements; 0 is worst, 1 is best.
 ///
@@ -195,9 +196,14 @@ impl Ranking {
         judgements: &HashMap<String, i32>,
         sorting: Sorting,
     ) -> Self {
+        let is_hit = |document: &str| hits.is_some_and(|hits| hits.contains_key(document));
+        let grade = |(document, _): (&String, &f64)| {
+            let decoded = || Some(run_id::decode(document)).filter(|decoded| !is_hit(decoded));
+            let grade = judgements.get(document);
+            grade.or_else(|| judgements.get(&*decoded()?)).copied()
+        };
         let mut hits: Vec<(&String, &f64)> = hits.into_iter().flatten().collect();
         hits.sort_unstable_by(|&a, &b| sorting.compare(a, b));
-        let grade = |(document, _)| judgements.get(document).copied();
         let mut best: Vec<i32> = judgements.values().copied().filter(|&g| g > 0).collect();
         best.sort_unstable_by(|a, b| b.cmp(a));
         Ranking { grades: hits.into_iter().map(grade).collect(), best }

@@ -20,6 +20,7 @@ mod lines;
 mod measures;
 mod qrels;
 mod run;
+mod run_id;
 mod topics;
 mod trec_topics;
 
@@ -64,12 +65,16 @@ pub struct QueryValues {
 }
 
 /// Measures `run` against `qrels`; judged queries count even if the run does not have them.
+///
+/// An id of the run is that of a judgement if both are written alike, or if it is percent-coded in the run as
+/// [`RunWriter`] does it and not in the judgements.
 pub fn evaluate(qrels: &Qrels, run: &Run, measures: &[Measure]) -> Evaluation {
     let measures = without_repeats(measures);
     let per_query: Vec<QueryValues> = qrels
         .iter()
         .map(|(query, judgements)| {
-            let ranking = |sorting| Ranking::new(run.hits(query), judgements, sorting);
+            let hits = run.hits(query).or_else(|| run.hits(&run_id::encode(query)));
+            let ranking = |sorting| Ranking::new(hits, judgements, sorting);
             let (floats, doubles) = (ranking(Sorting::Floats), ranking(Sorting::Doubles));
             let value = |measure: &Measure| match measure.sorting() {
                 Sorting::Floats => measure.value(&floats),
@@ -78,7 +83,8 @@ pub fn evaluate(qrels: &Qrels, run: &Run, measures: &[Measure]) -> Evaluation {
             QueryValues { query: query.to_owned(), values: measures.iter().map(value).collect() }
         })
         .collect();
-    let judged = run.iter().filter(|(query, _)| qrels.judges(query)).count();
+    let is_judged = |query: &str| qrels.judges(query) || qrels.judges(&run_id::decode(query));
+    let judged = run.iter().filter(|(query, _)| is_judged(query)).count();
     Evaluation {
         mean: mean(&per_query, measures.len()),
         queries_without_hits: per_query.len() - judged,
@@ -207,6 +213,27 @@ mod tests {
         assert_eq!(evaluation.mean, [0.5, 0.25]);
         assert_eq!(evaluation.queries_without_hits, 1);
         assert_eq!(evaluation.queries_without_judgements, 1);
+    }
+
+    #[test]
+    fn an_id_is_found_as_it_is_written_or_decoded() {
+        let judged = |qrels: &str, run: &str| {
+            let qrels = Qrels::read(Path::new("qrels"), qrels.as_bytes()).unwrap();
+            let run = Run::read(Path::new("run"), run.as_bytes()).unwrap();
+            let evaluation = evaluate(&qrels, &run, &Measure::parse_list("P@2").unwrap());
+            assert_eq!(evaluation.queries_without_judgements, 0);
+            evaluation.mean[0] * 2.0
+        };
+        let beir = |id: &str| format!("query-id\tcorpus-id\tscore\nq 1\t{id}\t1\n");
+        let trec = |id: &str| format!("q%201 0 {id} 1\n");
+        let run = |ids: &[&str]| -> String { ids.iter().map(|id| format!("q%201 Q0 {id} 1 1 x\n")).collect() };
+        assert_eq!(judged(&beir("a b"), &run(&["a%20b"])), 1.0);
+        assert_eq!(judged(&trec("a%20b"), &run(&["a%20b"])), 1.0);
+        // The id of the document is a%20b itself.
+        assert_eq!(judged(&trec("a%20b"), &run(&["a%2520b"])), 1.0);
+        // Only one of two hits is the judged document.
+        assert_eq!(judged(&trec("a%20b"), &run(&["a%20b", "a%2520b"])), 1.0);
+        assert_eq!(judged(&trec("a"), &run(&["a%20b"])), 0.0);
     }
 
     #[test]
