@@ -1,8 +1,9 @@
-//! Shared by the fuzz targets: seeds written by code, and a small index to damage or to search.
+//! Shared by the fuzz targets: seeds written by code, collections of any bytes, and a small index to damage or to search.
 
 use lanner_index::build::{BuildOptions, Quiet, build};
 use lanner_index::codec::Codecs;
-use lanner_index::corpus::{Corpus, CorpusOptions};
+use lanner_index::corpus::{Corpus, CorpusError, CorpusOptions, Format};
+use std::io::Cursor;
 use std::path::Path;
 
 /// Writes seeds into the folder that `LANNER_SEEDS` names, if it is set; the fuzzer reads them from there.
@@ -14,6 +15,50 @@ pub fn write_seeds(seeds: impl IntoIterator<Item = Vec<u8>>) {
     for (number, seed) in seeds.into_iter().enumerate() {
         std::fs::write(Path::new(&folder).join(format!("seed-{number}")), seed).expect("a seed");
     }
+}
+
+/// Seeds for [`read_collection`]: files, each after a byte with the size of a batch.
+pub fn write_files(files: &[&[u8]]) {
+    write_seeds(files.iter().flat_map(|file| [1, 20].map(|batch_bytes| [&[batch_bytes], *file].concat())));
+}
+
+/// Reads bytes as a collection, whole and in batches as small as the first byte says: the documents and problems must be
+/// the same.
+pub fn read_collection(format: Option<Format>, data: &[u8]) {
+    let Some((&batch_bytes, file)) = data.split_first() else { return };
+    match (read(format, file, 1 << 20), read(format, file, usize::from(batch_bytes).max(1))) {
+        (Ok(whole), Ok(cut)) => assert_eq!(whole, cut),
+        (whole, cut) => assert!(whole.is_err() && cut.is_err()),
+    }
+}
+
+/// The documents and problems of a file, as text.
+fn read(format: Option<Format>, file: &[u8], batch_bytes: usize) -> Result<Vec<String>, CorpusError> {
+    let options = CorpusOptions { format, ..CorpusOptions::default() };
+    let corpus = Corpus::read(Path::new("file"), Cursor::new(file.to_vec()), options)?;
+    let mut corpus = in_batches(corpus, batch_bytes);
+    let mut seen = Vec::new();
+    while let Some(batch) = corpus.next_batch()? {
+        batch.documents(&mut |record| {
+            seen.push(match record {
+                // The fields of a document without text are named for the first of a batch.
+                Ok(document) => format!("{:?} {:?} {:?}", document.id, document.indexed, document.stored),
+                Err(problem) => problem.to_string(),
+            });
+        });
+    }
+    Ok(seen)
+}
+
+#[cfg(fuzzing)]
+fn in_batches(corpus: Corpus, batch_bytes: usize) -> Corpus {
+    corpus.with_batch_bytes(batch_bytes)
+}
+
+/// Without the fuzzer, the size of batches is fixed.
+#[cfg(not(fuzzing))]
+fn in_batches(corpus: Corpus, _batch_bytes: usize) -> Corpus {
+    corpus
 }
 
 /// Queries over short, long and missing lists, with all of the syntax.
