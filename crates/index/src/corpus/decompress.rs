@@ -106,6 +106,8 @@ pub(super) struct Decompressed {
     reader: Box<dyn Read + Send>,
     /// Bytes that were read from `reader` and not returned yet.
     ahead: Vec<u8>,
+    /// What went wrong after them.
+    failure: Option<CorpusError>,
     bytes_used: Arc<AtomicU64>,
     /// The value of `bytes_used` when this file was opened.
     bytes_used_before: u64,
@@ -133,6 +135,7 @@ impl Decompressed {
             compression,
             reader,
             ahead: Vec::new(),
+            failure: None,
             bytes_used: Arc::clone(bytes_used),
             bytes_used_before,
         };
@@ -146,14 +149,23 @@ impl Decompressed {
         Arc::clone(&self.source)
     }
 
-    /// Returns the next `length` bytes, fewer at the end, without consuming them.
+    /// Returns the next `length` bytes, fewer at the end or before damage, without consuming them; an error only if
+    /// there are none before the damage.
     pub(super) fn peek(&mut self, length: usize) -> Result<&[u8], CorpusError> {
-        if self.ahead.len() < length {
+        if self.ahead.len() < length && self.failure.is_none() {
             let mut ahead = std::mem::take(&mut self.ahead);
-            self.read_directly(&mut ahead, length)?;
+            match self.read_directly(&mut ahead, length) {
+                Err(error) if ahead.is_empty() => return Err(error),
+                read => self.failure = read.err(),
+            }
             self.ahead = ahead;
         }
         Ok(&self.ahead[..length.min(self.ahead.len())])
+    }
+
+    /// Returns what went wrong after the bytes that [`Decompressed::peek`] returned.
+    pub(super) fn take_failure(&mut self) -> Option<CorpusError> {
+        self.failure.take()
     }
 
     /// Appends the next `length` bytes to `bytes`, fewer only at the end, and returns their number.
@@ -162,6 +174,9 @@ impl Decompressed {
         let from_ahead = length.min(self.ahead.len());
         bytes.extend(self.ahead.drain(..from_ahead));
         if from_ahead < length {
+            if let Some(error) = self.take_failure() {
+                return Err(error);
+            }
             self.read_directly(bytes, start + length)?;
         }
         Ok(bytes.len() - start)

@@ -69,8 +69,9 @@ fn single(
 ) -> Result<Found, CorpusError> {
     let format = match options.format {
         Some(format) => format,
-        None => format_of_single(path, file.peek(PEEK_BYTES)?, options)
-            .ok_or_else(|| CorpusError::UnclearFormat { path: file.source().to_string() })?,
+        None => format_of_single(path, file.peek(PEEK_BYTES)?, options).ok_or_else(|| {
+            file.take_failure().unwrap_or_else(|| CorpusError::UnclearFormat { path: file.source().to_string() })
+        })?,
     };
     let relative = path.file_name().unwrap_or(path.as_os_str()).as_encoded_bytes().to_vec();
     let input = Input::Single { file: Box::new(file), relative, format };
