@@ -1,6 +1,7 @@
 //! The program `lanner`: parses the command line, runs one command, and prints an error as one line.
 
 mod advice;
+mod analyzer_options;
 mod answer_json;
 mod build_info;
 mod columns;

@@ -1,7 +1,7 @@
 //! Snippets: a short passage of a text around the words of a query.
 //!
-//! The index stores no positions, so the text is analyzed again, word by word: a word matches if it yields one of the
-//! query's terms, whatever its ending or case.
+//! The index stores no positions, so the text is analyzed again: a word matches if its term is one of the query's, whatever
+//! its ending, case or accents.
 
 use lanner_index::text::{Analyzer, Scratch};
 use serde::Serialize;
@@ -47,12 +47,12 @@ impl Snippet {
         };
         let is_inside = |found: &&Match| passage.start <= found.bytes.start && found.bytes.end <= passage.end;
         let mut rest = passage.start;
-        for found in matches.iter().filter(is_inside) {
-            snippet.push(&text[rest..found.bytes.start]);
+        for found in joined(matches.iter().filter(is_inside)) {
+            snippet.push(&text[rest..found.start]);
             let start = snippet.text.len();
-            snippet.push(&text[found.bytes.clone()]);
+            snippet.push(&text[found.clone()]);
             snippet.matches.push(start..snippet.text.len());
-            rest = found.bytes.end;
+            rest = found.end;
         }
         snippet.push(&text[rest..passage.end]);
         snippet.text.truncate(snippet.text.trim_end().len());
@@ -71,71 +71,39 @@ impl Snippet {
     }
 }
 
-/// Finds the words that yield a term of the query, in order.
+/// Finds the words whose term is one of the query's, in order.
 fn find_matches(text: &str, terms: &HashSet<String>, analyzer: &Analyzer) -> Vec<Match> {
     let mut matches = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut scratch = Scratch::default();
-    let mut start = 0;
-    for segment in text.split_inclusive(char::is_whitespace) {
-        let word = segment.trim_end();
-        let mut yielded = 0;
-        let mut found = None;
-        analyzer.analyze(word, &mut scratch, &mut |term| {
-            yielded += 1;
-            if terms.contains(term) {
-                let next = numbers.len();
-                found = Some(*numbers.entry(term.to_owned()).or_insert(next));
-            }
-        });
-        match found {
-            Some(term) if yielded == 1 => matches.push(Match { bytes: shifted(trimmed(word), start), term }),
-            Some(_) => {
-                for part in parts(word) {
-                    analyzer.analyze(&word[part.clone()], &mut scratch, &mut |term| {
-                        if let Some(&term) = numbers.get(term).filter(|_| terms.contains(term)) {
-                            matches.push(Match { bytes: shifted(part.clone(), start), term });
-                        }
-                    });
-                }
-            }
-            None => {}
+    analyzer.analyze_in_place(text, &mut Scratch::default(), &mut |term, bytes| {
+        if terms.contains(term) {
+            let next = numbers.len();
+            let term = *numbers.entry(term.to_owned()).or_insert(next);
+            matches.push(Match { bytes: trimmed(text, bytes), term });
         }
-        start += segment.len();
-    }
-    matches.dedup_by(|later, earlier| later.bytes == earlier.bytes);
+    });
     matches
 }
 
-fn shifted(range: Range<usize>, by: usize) -> Range<usize> {
-    range.start + by..range.end + by
-}
-
 /// Strips the punctuation around a word, unless it consists of nothing else.
-fn trimmed(word: &str) -> Range<usize> {
+fn trimmed(text: &str, bytes: Range<usize>) -> Range<usize> {
+    let word = &text[bytes.clone()];
     let is_punctuation = |character: char| !character.is_alphanumeric();
     let start = word.len() - word.trim_start_matches(is_punctuation).len();
     let end = word.trim_end_matches(is_punctuation).len();
-    if start < end { start..end } else { 0..word.len() }
+    if start < end { bytes.start + start..bytes.start + end } else { bytes }
 }
 
-/// Splits a word that yields several terms: into runs of letters and digits, and single characters of scripts that do
-/// not separate words by spaces.
-fn parts(word: &str) -> Vec<Range<usize>> {
-    let mut parts: Vec<Range<usize>> = Vec::new();
-    let mut is_open = false;
-    for (at, character) in word.char_indices() {
-        let end = at + character.len_utf8();
-        let is_word = character.is_alphanumeric() || matches!(character, '\'' | '\u{2019}');
-        let is_single = is_unspaced(character);
-        match parts.last_mut() {
-            Some(part) if is_open && is_word && !is_single => part.end = end,
-            _ if is_word => parts.push(at..end),
-            _ => {}
+/// The bytes of matches in order; those that overlap, as pairs of characters do, become one.
+fn joined<'a>(matches: impl Iterator<Item = &'a Match>) -> Vec<Range<usize>> {
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for Match { bytes, .. } in matches {
+        match joined.last_mut() {
+            Some(last) if bytes.start < last.end => last.end = last.end.max(bytes.end),
+            _ => joined.push(bytes.clone()),
         }
-        is_open = is_word && !is_single;
     }
-    parts
+    joined
 }
 
 /// Returns whether a character is an ideograph or kana, which stand for words or syllables by themselves.
@@ -248,12 +216,26 @@ mod tests {
         assert!(found.text.chars().count() <= 10);
     }
 
+    #[test]
+    fn accents_and_endings_of_other_languages_match() {
+        let analyzer = "words+lowercase+fold+snowball:german";
+        let found = snippet("Die Häuser, die großen \u{2013} und das Haus.", "hauser GROSS", analyzer, 200);
+        assert_eq!(marked(&found), ["Häuser", "großen", "Haus"]);
+    }
+
+    #[test]
+    fn pairs_of_characters_are_marked_as_one_piece() {
+        let analyzer = "words+cjk-bigram+lowercase";
+        assert_eq!(marked(&snippet("我是中国人。", "中国人", analyzer, 50)), ["中国人"]);
+        assert_eq!(marked(&snippet("中国 abc 国人是中国", "中国", analyzer, 50)), ["中国", "中国"]);
+    }
+
     proptest! {
         #[test]
         fn any_text_gives_a_passage_with_matches_inside_it(
             text in "[ab\\s'^-é中カ한\u{1F600}]{0,80}", query in "[ab中カ한 é]{1,6}", longest in 0usize..40,
         ) {
-            for analyzer in ["english", "simple", "whitespace"] {
+            for analyzer in ["english", "simple", "whitespace", "words+cjk-bigram+lowercase+fold+snowball:french"] {
                 let found = snippet(&text, &query, analyzer, longest);
                 prop_assert!(found.text.chars().count() <= longest + 1);
                 let mut end = 0;

@@ -9,13 +9,15 @@ use lanner_index::build::BuildOptions;
 use lanner_index::codec::{BLOCK, CodecName, Codecs};
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index, Verify};
+use lanner_index::text::{Changes, Stop, StopWords};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{build_index, documents, options};
 
 const FILES: [&str; 2] = ["manifest-00000001", "segment-00000001"];
 
-/// The golden indexes: with dense lists (the default), with impact-ordered lists too, and one per codec without either.
+/// The golden indexes: with dense lists (the default), with impact-ordered lists too, with stop words of their own, and one
+/// per codec without dense lists.
 fn indexes() -> Vec<(String, BuildOptions)> {
     let dense = BuildOptions { impacts: true, ..options() };
     let impact_ordered = BuildOptions { impact_ordered: true, ..dense.clone() };
@@ -23,10 +25,17 @@ fn indexes() -> Vec<(String, BuildOptions)> {
         let codecs = Codecs { documents: codec, weights: codec };
         (codec.to_string(), BuildOptions { dense: false, codecs, ..dense.clone() })
     });
-    [("dense".to_owned(), dense.clone()), ("impact-ordered".to_owned(), impact_ordered)]
-        .into_iter()
-        .chain(by_codec)
-        .collect()
+    let own = Stop::Own(StopWords::parse("absent words").unwrap());
+    let changes = Changes { stop_words: Some(own), fold: true, ..Changes::default() };
+    let stop_words = BuildOptions { analyzer: dense.analyzer.with(&changes).unwrap(), ..dense.clone() };
+    [
+        ("dense".to_owned(), dense.clone()),
+        ("impact-ordered".to_owned(), impact_ordered),
+        ("stop-words".to_owned(), stop_words),
+    ]
+    .into_iter()
+    .chain(by_codec)
+    .collect()
 }
 
 fn golden(name: &str) -> PathBuf {
@@ -70,6 +79,8 @@ fn the_golden_indexes_open_and_hold_what_was_put_in() {
         assert_eq!(list.dense().is_some(), options.dense, "{name}");
         let codecs = index.segment().list_context().codecs;
         assert_eq!([codecs.documents, codecs.weights], [options.codecs.documents, options.codecs.weights], "{name}");
+        assert_eq!(index.analyzer().chain(), options.analyzer.chain());
+        assert_eq!(index.analyzer().stop_words(), options.analyzer.stop_words());
         holds_what_was_put_in(&index);
     }
 }

@@ -1,5 +1,6 @@
 //! `lanner index`: builds an index of a collection.
 
+use crate::analyzer_options::AnalyzerOptions;
 use crate::failure::Failure;
 use crate::progress::BuildMeter;
 use crate::quantity::{bytes, count, counted, duration, parse_bytes, parse_share};
@@ -37,9 +38,8 @@ pub struct Arguments {
     /// [default: detected for each file by its name and content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<InputFormat>,
-    /// english, simple, whitespace, pretokenized, or a chain such as words+lowercase+stop+porter [default: english]
-    #[arg(long, value_name = "NAME", value_parser = Analyzer::parse)]
-    analyzer: Option<Analyzer>,
+    #[command(flatten)]
+    analyzer: AnalyzerOptions,
     /// The number of worker threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -168,13 +168,13 @@ impl Arguments {
             return Err(Failure::new("a CIFF file cannot come from standard input; save it to a file first"));
         }
         let meter = BuildMeter::new(self.quiet, None);
-        Ok(build_from_ciff(&self.index, &self.input, &self.build_options(), &meter)?)
+        Ok(build_from_ciff(&self.index, &self.input, &self.build_options()?, &meter)?)
     }
 
     fn build_documents(&self) -> Result<BuildReport, Failure> {
         let corpus = Corpus::open(&self.input, self.corpus_options())?;
         let meter = BuildMeter::new(self.quiet, None);
-        Ok(build(&self.index, corpus, &self.build_options(), &meter)?)
+        Ok(build(&self.index, corpus, &self.build_options()?, &meter)?)
     }
 
     fn corpus_options(&self) -> CorpusOptions {
@@ -192,17 +192,17 @@ impl Arguments {
         }
     }
 
-    fn build_options(&self) -> BuildOptions {
+    fn build_options(&self) -> Result<BuildOptions, Failure> {
         let defaults = BuildOptions::default();
         let is_tokenized = self.vector_field.is_some();
         // Learned weights are impacts, and their terms must not be stemmed again.
         let weights = self.weights.unwrap_or(Weights { frequencies: !is_tokenized, impacts: is_tokenized });
-        let usual = || match is_tokenized {
-            true => Analyzer::parse("pretokenized").expect("a known name"),
-            false => defaults.analyzer.clone(),
+        let usual = match is_tokenized {
+            true => Analyzer::parse("pretokenized")?,
+            false => defaults.analyzer,
         };
-        BuildOptions {
-            analyzer: self.analyzer.clone().unwrap_or_else(usual),
+        Ok(BuildOptions {
+            analyzer: self.analyzer.analyzer(usual)?,
             threads: self.threads.unwrap_or(defaults.threads),
             memory_bytes: self.memory,
             codecs: self.codec.unwrap_or_default(),
@@ -216,7 +216,7 @@ impl Arguments {
             allow_empty: self.allow_empty,
             ranks: self.rank.clone(),
             order: self.order,
-        }
+        })
     }
 }
 

@@ -143,7 +143,8 @@ impl<'a> Report<'a> {
     }
 
     fn write_overview(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let Manifest { generation, analyzer, chain, fields, stored, bm25, order, impacts, .. } = self.manifest;
+        let Manifest { generation, analyzer, chain, stop_words, fields, stored, bm25, order, impacts, .. } =
+            self.manifest;
         writeln!(out, "generation      {generation}")?;
         writeln!(out, "documents       {}", count(u64::from(self.documents)))?;
         writeln!(out, "terms           {}", count(self.terms))?;
@@ -152,6 +153,9 @@ impl<'a> Report<'a> {
         writeln!(out, "average length  {:.2}", self.average_length)?;
         let steps = if analyzer == chain { String::new() } else { format!(" ({chain})") };
         writeln!(out, "analyzer        {}", printable(&format!("{analyzer}{steps}")))?;
+        if !stop_words.is_empty() {
+            writeln!(out, "stop words      {}", count(stop_words.len() as u64))?;
+        }
         writeln!(out, "fields          {}", listed(fields))?;
         writeln!(out, "stored          {}", listed(stored))?;
         writeln!(out, "order           {order}")?;

@@ -1,6 +1,7 @@
 //! The program as users run it: the built binary, in folders of its own.
 
 mod about;
+mod analyzers;
 mod bad_input;
 mod calibration;
 mod collections;

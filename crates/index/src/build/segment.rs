@@ -77,6 +77,7 @@ fn manifest(collected: &Collected<'_>, statistics: Statistics, impacts: Option<I
         generation: collected.folder.generation(),
         analyzer: options.analyzer.name().to_owned(),
         chain: options.analyzer.chain(),
+        stop_words: options.analyzer.stop_words().to_vec(),
         fields: collected.fields.clone(),
         stored: collected.stored.clone(),
         bm25: options.bm25,

@@ -19,6 +19,9 @@ pub struct Manifest {
     pub analyzer: String,
     /// The steps of the analyzer, for queries and documents alike.
     pub chain: String,
+    /// The words of its step `stop:own`; manifests without that step lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop_words: Vec<String>,
     /// The indexed fields, concatenated in this order.
     pub fields: Vec<String>,
     /// The stored fields.

@@ -90,7 +90,8 @@ impl Index {
         if Path::new(&entry.file).file_name() != Some(entry.file.as_ref()) {
             return Err(damaged(format!("{:?} is not a file of this folder", entry.file)));
         }
-        let analyzer = Analyzer::parse(&manifest.chain).map_err(|error| damaged(error.to_string()))?;
+        let analyzer = Analyzer::stored(&manifest.chain, &manifest.stop_words);
+        let analyzer = analyzer.map_err(|error| damaged(error.to_string()))?;
         let segment = Segment::open(&folder.join(&entry.file), is_lazy)?;
         if segment.checksum() != entry.checksum {
             return Err(IndexError::damaged(segment.path(), "header", "it is not the file that the manifest names"));

@@ -1,22 +1,34 @@
 //! Analyzers turn text into terms, for documents and queries alike.
 
+mod chain;
+mod changes;
+mod cjk;
 mod english;
+mod fold;
+mod fold_table;
 mod porter;
 mod recent;
+mod snowball;
+mod stop_words;
 mod unicode;
 mod words;
 
+pub use changes::{Changes, Stemmer, Stop};
+pub use snowball::Language;
+pub use stop_words::StopWords;
 pub use words::{LONGEST_TERM_BYTES, LONGEST_TERM_CHARS};
 
+use chain::{Chain, Filter, apply};
 use recent::RecentTerms;
+use std::ops::Range;
 use std::sync::Arc;
 use words::Word;
 
 /// A chain of steps that turns text into terms. It is stored in the index, so that queries go through the same steps as
 /// the documents did.
 ///
-/// A term is never empty and has at most [`LONGEST_TERM_CHARS`] characters, hence [`LONGEST_TERM_BYTES`] bytes. Longer
-/// words are cut into several terms.
+/// A word has at most [`LONGEST_TERM_CHARS`] characters; longer ones are cut into several. A term is never empty and has at
+/// most [`LONGEST_TERM_BYTES`] bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analyzer {
     name: Arc<str>,
@@ -50,6 +62,12 @@ pub enum AnalyzerError {
         /// The chain as given.
         name: String,
     },
+    /// Pairs of characters that are not made directly of words.
+    #[error("analyzer '{name}': 'cjk-bigram' pairs the characters of 'words' and must follow it directly")]
+    MisplacedBigram {
+        /// The chain as given.
+        name: String,
+    },
     /// A step that occurs twice in the chain.
     #[error("analyzer '{name}': '{step}' occurs twice; give each step once")]
     Repeated {
@@ -58,10 +76,17 @@ pub enum AnalyzerError {
         /// The repeated step.
         step: String,
     },
+    /// Two stemmers.
+    #[error("analyzer '{name}': a chain has one stemmer at most; leave out one of the two")]
+    SecondStemmer {
+        /// The chain as given.
+        name: String,
+    },
 }
 
 const KNOWN: &str = "give english, simple, whitespace or pretokenized, or a chain such as words+lowercase+stop+porter: \
-                     words or whitespace, then any of possessive, lowercase, stop, porter";
+                     words, words+cjk-bigram or whitespace, then any of possessive, lowercase, fold, stop, and porter or \
+                     snowball:LANGUAGE";
 
 const NAMED_CHAINS: [(&str, &str); 4] = [
     ("english", "words+possessive+lowercase+stop+porter"),
@@ -69,38 +94,6 @@ const NAMED_CHAINS: [(&str, &str); 4] = [
     ("whitespace", "whitespace"),
     // Documents come as weighted vectors, so only queries are split.
     ("pretokenized", "whitespace"),
-];
-
-#[derive(Debug, PartialEq, Eq)]
-struct Chain {
-    splitter: Splitter,
-    filters: Vec<Filter>,
-    /// The filters that remain for an ASCII word if its text was lower-cased before splitting; `None` if the chain does
-    /// not allow that.
-    filters_of_folded: Option<Vec<Filter>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Splitter {
-    Words,
-    WhiteSpace,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Filter {
-    Possessive,
-    Lowercase,
-    Stop,
-    Porter,
-}
-
-const SPLITTERS: [(&str, Splitter); 2] = [("words", Splitter::Words), ("whitespace", Splitter::WhiteSpace)];
-
-const FILTERS: [(&str, Filter); 4] = [
-    ("possessive", Filter::Possessive),
-    ("lowercase", Filter::Lowercase),
-    ("stop", Filter::Stop),
-    ("porter", Filter::Porter),
 ];
 
 impl std::str::FromStr for Analyzer {
@@ -116,7 +109,13 @@ impl Analyzer {
     /// `words+lowercase+stop+porter`.
     pub fn parse(name: &str) -> Result<Analyzer, AnalyzerError> {
         let spelled_out = NAMED_CHAINS.iter().find(|(known, _)| *known == name).map_or(name, |(_, chain)| *chain);
-        Ok(Analyzer { name: name.into(), chain: Arc::new(Chain::parse(spelled_out)?) })
+        Ok(Analyzer { name: name.into(), chain: Arc::new(Chain::parse(spelled_out, None)?) })
+    }
+
+    /// The analyzer that was stored as its [`chain`](Self::chain) and its own [`stop_words`](Self::stop_words).
+    pub fn stored(chain: &str, stop_words: &[String]) -> Result<Analyzer, AnalyzerError> {
+        let own = StopWords::new(stop_words.to_vec());
+        Ok(Analyzer { name: chain.into(), chain: Arc::new(Chain::parse(chain, own)?) })
     }
 
     /// The name as it was given.
@@ -126,43 +125,61 @@ impl Analyzer {
 
     /// The steps joined by `+`; parsing them gives an analyzer with the same terms.
     pub fn chain(&self) -> String {
-        let splitter = SPLITTERS.iter().filter(|(_, splitter)| *splitter == self.chain.splitter).map(|(name, _)| *name);
-        let filters = self
-            .chain
-            .filters
-            .iter()
-            .flat_map(|step| FILTERS.iter().filter(move |(_, filter)| filter == step).map(|(name, _)| *name));
-        splitter.chain(filters).collect::<Vec<_>>().join("+")
+        self.chain.to_string()
+    }
+
+    /// The words of its step `stop:own`, sorted; none if it has no such step.
+    pub fn stop_words(&self) -> &[String] {
+        let own = self.chain.filters().iter().find_map(|filter| match filter {
+            Filter::StopOwn(words) => Some(words.words()),
+            _ => None,
+        });
+        own.unwrap_or_default()
     }
 
     /// Calls `sink` with each term of `text` in order. Terms are made in `scratch`, without allocation.
     pub fn analyze(&self, text: &str, scratch: &mut Scratch, sink: &mut (impl FnMut(&str) + ?Sized)) {
+        self.analyze_in_place(text, scratch, &mut |term, _| sink(term));
+    }
+
+    /// Calls `sink` with each term of `text` in order, and with the bytes of the text that it was made of.
+    #[inline]
+    pub fn analyze_in_place(&self, text: &str, scratch: &mut Scratch, sink: &mut impl FnMut(&str, Range<usize>)) {
         scratch.turn_to(&self.chain);
         let Scratch { folded, recent, .. } = scratch;
-        self.split_folded(text, folded, &mut |word| {
+        self.split_folded(text, folded, &mut |word, at| {
             let filters = self.chain.filters_for(&word);
             if filters.is_empty() {
-                sink(word.text);
+                sink(word.text, at);
             } else if let Some(term) = recent.term(word.text, |term| apply(filters, term)) {
-                sink(term);
+                sink(term, at);
             }
         });
     }
 
-    /// Calls `sink` with each word of `text`; ASCII letters are in lower case already if the chain allows that.
+    /// Calls `sink` with each word of `text` and its place there; ASCII letters are in lower case already if the chain
+    /// allows that.
     #[inline]
-    fn split_folded(&self, text: &str, folded: &mut String, sink: &mut impl FnMut(Word)) {
-        if self.chain.filters_of_folded.is_none() {
-            return self.chain.split(text, sink);
+    fn split_folded(&self, text: &str, folded: &mut String, sink: &mut impl FnMut(Word, Range<usize>)) {
+        if !self.chain.folds() {
+            return self.chain.split(text, &mut |word| {
+                let at = words::range_in(text, word.text);
+                sink(word, at);
+            });
         }
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(piece_length(rest, PIECE_BYTES));
+        let mut start = 0;
+        while start < text.len() {
+            let rest = &text[start..];
+            let piece = &rest[..piece_length(rest, PIECE_BYTES)];
             folded.clear();
             folded.push_str(piece);
             folded.make_ascii_lowercase();
-            self.chain.split(folded, sink);
-            rest = after;
+            let piece: &str = folded;
+            self.chain.split(piece, &mut |word| {
+                let at = words::range_in(piece, word.text);
+                sink(word, start + at.start..start + at.end);
+            });
+            start += piece.len();
         }
         folded.clear();
         folded.shrink_to(LARGEST_KEPT_BYTES);
@@ -186,56 +203,6 @@ impl Scratch {
     }
 }
 
-impl Chain {
-    fn parse(spelled_out: &str) -> Result<Chain, AnalyzerError> {
-        let mut splitter = None;
-        let mut filters = Vec::new();
-        for (position, step) in spelled_out.split('+').enumerate() {
-            if let Some((_, found)) = SPLITTERS.iter().find(|(name, _)| *name == step) {
-                if position > 0 {
-                    return Err(AnalyzerError::Splitter { name: spelled_out.to_owned() });
-                }
-                splitter = Some(*found);
-            } else if let Some((_, filter)) = FILTERS.iter().find(|(name, _)| *name == step) {
-                if filters.contains(filter) {
-                    return Err(AnalyzerError::Repeated { name: spelled_out.to_owned(), step: step.to_owned() });
-                }
-                filters.push(*filter);
-            } else {
-                return Err(AnalyzerError::Unknown { name: spelled_out.to_owned(), step: step.to_owned() });
-            }
-        }
-        let splitter = splitter.ok_or_else(|| AnalyzerError::Splitter { name: spelled_out.to_owned() })?;
-        let filters_of_folded = filters_of_folded(&filters);
-        Ok(Chain { splitter, filters, filters_of_folded })
-    }
-
-    /// The filters that remain for a word from `split_folded`.
-    #[inline]
-    fn filters_for(&self, word: &Word) -> &[Filter] {
-        match &self.filters_of_folded {
-            Some(filters) if word.is_ascii => filters,
-            _ => &self.filters,
-        }
-    }
-
-    #[inline]
-    fn split(&self, text: &str, sink: &mut impl FnMut(Word)) {
-        match self.splitter {
-            Splitter::Words => words::split_words(text, sink),
-            Splitter::WhiteSpace => words::split_white_space(text, sink),
-        }
-    }
-}
-
-/// The filters that remain if text is lower-cased before it is split, many bytes at a time. That is possible if only
-/// the splitter and the possessive filter, which ignore case, precede `lowercase`.
-fn filters_of_folded(filters: &[Filter]) -> Option<Vec<Filter>> {
-    let lowercase = filters.iter().position(|filter| *filter == Filter::Lowercase)?;
-    let may_be_first = filters[..lowercase].iter().all(|filter| *filter == Filter::Possessive);
-    may_be_first.then(|| filters.iter().copied().filter(|filter| *filter != Filter::Lowercase).collect())
-}
-
 /// Text is lower-cased in pieces of about this size, which fit in the L1 cache.
 const PIECE_BYTES: usize = 8 << 10;
 
@@ -253,36 +220,6 @@ fn piece_length(text: &str, limit: usize) -> usize {
         Some(last) => last + 1,
         None => beyond.iter().position(u8::is_ascii_whitespace).map_or(bytes.len(), |first| limit + first),
     }
-}
-
-/// Applies `filters` to `term` and returns whether a term is left.
-fn apply(filters: &[Filter], term: &mut String) -> bool {
-    for filter in filters {
-        match filter {
-            Filter::Possessive => term.truncate(english::strip_possessive(term).len()),
-            Filter::Lowercase => lowercase(term),
-            Filter::Stop if english::is_stop_word(term) => return false,
-            Filter::Stop => {}
-            Filter::Porter => porter::stem(term),
-        }
-    }
-    !term.is_empty()
-}
-
-/// Lower-cases character by character, as Java's `Character.toLowerCase` does: a final sigma is not special, and a
-/// capital I with dot becomes a plain i.
-fn lowercase(term: &mut String) {
-    if term.is_ascii() {
-        return term.make_ascii_lowercase();
-    }
-    // Append the lower-case term, then remove the original: no second buffer.
-    let length = term.len();
-    let mut position = 0;
-    while let Some(character) = term[position..length].chars().next() {
-        position += character.len_utf8();
-        term.push(character.to_lowercase().next().unwrap_or(character));
-    }
-    term.drain(..length);
 }
 
 #[cfg(test)]
@@ -341,7 +278,7 @@ mod tests {
     #[test]
     fn errors_name_the_wrong_part_and_list_what_there_is() {
         let message = |name: &str| Analyzer::parse(name).unwrap_err().to_string();
-        for name in ["", "French", "words+", "words+stemmer", "English"] {
+        for name in ["", "French", "words+", "words+stemmer", "English", "words+snowball:klingon", "words+stop:own"] {
             let message = message(name);
             assert!(message.contains("is unknown") && message.contains(KNOWN), "{message}");
         }
@@ -350,6 +287,46 @@ mod tests {
             assert!(message.contains("first step") && message.contains(KNOWN), "{message}");
         }
         assert!(message("words+stop+stop").contains("'stop' occurs twice"));
+        assert!(message("words+porter+snowball:english").contains("one stemmer"));
+        for name in ["whitespace+cjk-bigram", "words+lowercase+cjk-bigram", "words+cjk-bigram+cjk-bigram"] {
+            assert!(message(name).contains("must follow"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_stored_analyzer_has_the_terms_of_the_first_one() {
+        let own = Stop::Own(StopWords::parse("die und").unwrap());
+        let changes = Changes { stop_words: Some(own), fold: true, ..Changes::default() };
+        let analyzer = Analyzer::parse("words+cjk-bigram+lowercase+snowball:german").unwrap().with(&changes).unwrap();
+        assert_eq!(analyzer.chain(), "words+cjk-bigram+lowercase+fold+stop:own+snowball:german");
+        let stored = Analyzer::stored(&analyzer.chain(), analyzer.stop_words()).unwrap();
+        assert_eq!(stored, analyzer);
+        assert_eq!(
+            stored.terms("Die H\u{E4}user und \u{4E2D}\u{56FD}\u{4EBA}"),
+            ["haus", "\u{4E2D}\u{56FD}", "\u{56FD}\u{4EBA}"]
+        );
+        assert!(Analyzer::stored("words+stop:own", &[]).is_err());
+    }
+
+    #[test]
+    fn terms_come_with_their_place_in_the_text() {
+        let text = "The \u{C9}lan, d\u{E9}j\u{E0}-vu \u{4E2D}\u{56FD}\u{4EBA} CATS";
+        let places = |chain: &str| {
+            let mut places = Vec::new();
+            let analyzer = Analyzer::parse(chain).unwrap();
+            analyzer.analyze_in_place(text, &mut Scratch::default(), &mut |term, at| {
+                places.push(format!("{term}={}", &text[at]))
+            });
+            places
+        };
+        assert_eq!(
+            places("words+lowercase+fold+stop+porter")[..4],
+            ["elan=\u{C9}lan", "deja=d\u{E9}j\u{E0}", "vu=vu", "\u{4E2D}=\u{4E2D}"]
+        );
+        assert_eq!(
+            places("words+cjk-bigram+lowercase")[4..],
+            ["\u{4E2D}\u{56FD}=\u{4E2D}\u{56FD}", "\u{56FD}\u{4EBA}=\u{56FD}\u{4EBA}", "cats=CATS"]
+        );
     }
 
     #[test]
@@ -380,11 +357,17 @@ mod tests {
     }
 
     fn any_chain() -> impl Strategy<Value = String> {
-        let filters =
-            proptest::sample::subsequence(vec!["possessive", "lowercase", "stop", "porter"], 0..=4).prop_shuffle();
-        ("words|whitespace", filters).prop_map(|(splitter, filters)| {
-            std::iter::once(splitter.as_str()).chain(filters).collect::<Vec<_>>().join("+")
-        })
+        let filters = ["possessive", "lowercase", "fold", "stop"];
+        let filters = proptest::sample::subsequence(filters.to_vec(), 0..=4).prop_shuffle();
+        let stemmer = proptest::option::of("porter|snowball:(german|french|greek)");
+        let filters = (filters, stemmer, any::<prop::sample::Index>()).prop_map(|(filters, stemmer, place)| {
+            let mut filters: Vec<String> = filters.into_iter().map(str::to_owned).collect();
+            let place = place.index(filters.len() + 1);
+            filters.splice(place..place, stemmer);
+            filters
+        });
+        ("words|words\\+cjk-bigram|whitespace", filters)
+            .prop_map(|(splitter, filters)| std::iter::once(splitter).chain(filters).collect::<Vec<_>>().join("+"))
     }
 
     fn any_text() -> impl Strategy<Value = String> {
@@ -399,8 +382,8 @@ mod tests {
     fn terms_step_by_step(analyzer: &Analyzer, text: &str) -> Vec<String> {
         let mut terms = Vec::new();
         analyzer.chain.split(text, &mut |word| terms.push(word.text.to_owned()));
-        for filter in &analyzer.chain.filters {
-            terms.retain_mut(|term| apply(&[*filter], term));
+        for filter in analyzer.chain.filters() {
+            terms.retain_mut(|term| apply(std::slice::from_ref(filter), term));
         }
         terms
     }
@@ -410,7 +393,6 @@ mod tests {
         fn terms_are_never_empty_and_never_over_the_limit(chain in any_chain(), text in any_text()) {
             for term in Analyzer::parse(&chain).unwrap().terms(&text) {
                 prop_assert!(!term.is_empty() && term.len() <= LONGEST_TERM_BYTES, "{term:?}");
-                prop_assert!(term.chars().count() <= LONGEST_TERM_CHARS, "{term:?}");
             }
         }
 

@@ -91,7 +91,7 @@ fn begins_word(character: char) -> bool {
 const ZERO_WIDTH_JOINER: char = '\u{200D}';
 
 /// Extend, Format and joiner characters, which stick to any character before them.
-fn is_mark(character: char) -> bool {
+pub fn is_mark(character: char) -> bool {
     are_joined('!', character)
 }
 
