@@ -25,8 +25,12 @@ fn commit_of_repository() -> Option<String> {
         // The sources of a tarball may lie in another repository.
         return None;
     }
-    // Every change of the commit appends a line to this log.
-    println!("cargo::rerun-if-changed={}", git(&["rev-parse", "--git-path", "logs/HEAD"])?);
+    // Every change of the commit appends a line to this log; a change of the sources makes them differ from it.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    let sources = ["../cli/src", "../engine/src", "../gpu/src", "../index/src"].map(str::to_owned);
+    for path in sources.into_iter().chain([log]).filter(|path| Path::new(path).exists()) {
+        println!("cargo::rerun-if-changed={path}");
+    }
     git(&["describe", "--always", "--abbrev=40", "--dirty", "--exclude", "*"])
 }
 

@@ -5,7 +5,15 @@ use super::segment::Segment;
 use crate::codec::{BLOCK, CodecName, Packed};
 use crate::format::segment::{Section, u32_at, u64_at};
 use crate::format::{IndexError, varint};
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::io::Read;
+use zstd::zstd_safe::{DCtx, ResetDirective};
+
+thread_local! {
+    /// Kept from block to block: making one takes about as long as decompressing with it.
+    static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+}
 
 /// External ids in a group, which has one row in the id table and stores their common prefix once.
 pub const IDS_IN_GROUP: u32 = 8;
@@ -209,11 +217,18 @@ fn read_lengths(bytes: &mut &[u8], count: usize, position: usize) -> Option<(usi
 
 /// Decompresses a block that must have exactly `size` bytes. Memory grows with the data, not with `size`.
 fn decompress(compressed: &[u8], size: usize) -> Option<Vec<u8>> {
-    use std::io::Read;
-    let mut block = Vec::new();
-    let decoder = zstd::Decoder::with_buffer(compressed).ok()?;
-    decoder.take(size as u64 + 1).read_to_end(&mut block).ok()?;
-    (block.len() == size).then_some(block)
+    CONTEXT.with_borrow_mut(|context| {
+        let context = match context {
+            Some(context) => context,
+            None => context.insert(DCtx::try_create()?),
+        };
+        // The block before may have been damaged.
+        context.reset(ResetDirective::SessionOnly).ok()?;
+        let mut block = Vec::new();
+        let decoder = zstd::Decoder::with_context(compressed, context);
+        decoder.take(size as u64 + 1).read_to_end(&mut block).ok()?;
+        (block.len() == size).then_some(block)
+    })
 }
 
 /// Reads the fields of a document in a block: the length of all fields together, then each field after its length.
@@ -232,4 +247,22 @@ fn read_stored(block: &[u8], position: u32) -> Option<Vec<String>> {
         stored.push(String::from_utf8(field.to_vec()).ok()?);
     }
     Some(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_block_does_not_disturb_the_next() {
+        let text = b"lanner falcons hunt in pairs; ".repeat(40);
+        let compressed = zstd::bulk::compress(&text, 3).unwrap();
+        assert_eq!(decompress(&compressed, text.len()).as_ref(), Some(&text));
+        for end in 0..compressed.len() {
+            assert_eq!(decompress(&compressed[..end], text.len()), None, "{end} bytes");
+            assert_eq!(decompress(&compressed, text.len()).as_ref(), Some(&text), "after {end} bytes");
+        }
+        assert_eq!(decompress(&compressed, text.len() - 1), None);
+        assert_eq!(decompress(&compressed, text.len() + 1), None);
+    }
 }
