@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::quantity::{count, counted, duration};
 use crate::query_notes::notes;
 use crate::shown::{Details, Reader, Shown};
-use crate::terminal::{Style, printable};
+use crate::terminal::{Style, note, printable};
 use crate::timeline::write_trace;
 use lanner::answer::Snippet;
 use lanner::{Answer, Hit, Query, ScoreModel, Searcher};
@@ -79,11 +79,22 @@ pub struct Presenter<'a> {
     pub shown: Shown,
     /// Whether to show steps and work.
     pub trace: bool,
+    /// Whether a query that somebody typed is answered as JSON.
+    pub json: bool,
 }
 
 impl Presenter<'_> {
+    /// Writes the answer to a query that somebody typed; as text, notes on the query go to standard error.
+    pub fn write(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
+        if self.json {
+            return self.write_json(query, answered, out);
+        }
+        answered.notes.iter().for_each(|line| note(line));
+        self.write_text(query, answered, out)
+    }
+
     /// Writes hits with rank, score, id and what else is shown, then the time.
-    pub fn write_text(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
+    fn write_text(&self, query: &Query, answered: &Answered, out: &mut impl Write) -> Result<(), Failure> {
         self.write_hits(query, answered, out)?;
         let outcome = Snippet { text: answered.outcome(), ..Snippet::default() };
         for line in columns::lines(&outcome, self.columns, self.style, Plain::Text) {
@@ -155,8 +166,15 @@ mod tests {
         IndexBuilder::new(folder.path()).documents([document]).unwrap();
         let searcher = Searcher::open(folder.path()).unwrap();
         let (style, shown) = (Style::coloured(), Shown::Summary);
-        let presenter =
-            Presenter { searcher: &searcher, model: ScoreModel::Bm25, style, columns: 80, shown, trace: false };
+        let presenter = Presenter {
+            searcher: &searcher,
+            model: ScoreModel::Bm25,
+            style,
+            columns: 80,
+            shown,
+            trace: false,
+            json: false,
+        };
         let query = Query::new("falcon");
         let mut out = Vec::new();
         presenter.write_hits(&query, &answer(&searcher, &query, 0).unwrap(), &mut out).unwrap();

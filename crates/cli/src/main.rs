@@ -17,6 +17,8 @@ mod list_sizes;
 mod machine;
 mod memory;
 mod progress;
+mod prompt;
+mod prompt_commands;
 mod quantity;
 mod query_log;
 mod query_notes;

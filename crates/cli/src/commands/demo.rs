@@ -56,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         columns: columns::of_stdout(),
         shown: Shown::Summary,
         trace: false,
+        json: false,
     };
     for text in QUERIES {
         writeln!(out, "\n{}", style.bold(&format!("\"{text}\"")))?;

@@ -7,7 +7,7 @@ use crate::terminal::{note, printable, printable_lines};
 use crate::whole_file::{stdout, write_json_line};
 use lanner::answer::Explanation;
 use lanner::internals::query::plan::Stage;
-use lanner::{Plan, Searcher};
+use lanner::{Plan, Query, Searcher};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -35,29 +35,44 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let searcher = Searcher::open(&arguments.index)?;
     let query = arguments.options.query(&arguments.query.join(" "))?;
-    let notes = notes(&query, searcher.index().analyzer())?;
-    let plan = searcher.plan(&query)?;
-    let explanation = match &arguments.doc {
-        Some(id) => {
-            let absent = || Failure::new(format!("no document has the id {id:?}; ids are those of the collection"));
-            let document = searcher.index().find(id)?.ok_or_else(absent)?;
-            Some(searcher.explain(&query, document)?.ok_or_else(absent)?)
-        }
-        None => None,
-    };
     let mut out = stdout();
-    if arguments.json {
-        let explained = Explained { query: &query.text, notes, plan: described(&plan), explanation };
-        write_json_line(&explained, &mut out)?;
-    } else {
-        notes.iter().for_each(|line| note(line));
-        write!(out, "{}", printable_lines(&plan.to_string()))?;
-        if let (Some(explanation), Some(id)) = (explanation, &arguments.doc) {
-            write!(out, "\n{}\n{}", printable(id), printable_lines(&explanation.to_string()))?;
-        }
+    match arguments.json {
+        true => write_json(&searcher, &query, arguments.doc.as_deref(), &mut out)?,
+        false => write_text(&searcher, &query, arguments.doc.as_deref(), &mut out)?,
     }
     out.flush()?;
     Ok(())
+}
+
+/// Writes the plan of a query, and why the document with an id has its score; notes on the query go to standard error.
+pub fn write_text(
+    searcher: &Searcher,
+    query: &Query,
+    document: Option<&str>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    notes(query, searcher.index().analyzer())?.iter().for_each(|line| note(line));
+    let (plan, explanation) = (searcher.plan(query)?, explanation(searcher, query, document)?);
+    write!(out, "{}", printable_lines(&plan.to_string()))?;
+    if let (Some(explanation), Some(id)) = (explanation, document) {
+        write!(out, "\n{}\n{}", printable(id), printable_lines(&explanation.to_string()))?;
+    }
+    Ok(())
+}
+
+fn write_json(searcher: &Searcher, query: &Query, document: Option<&str>, out: &mut impl Write) -> Result<(), Failure> {
+    let notes = notes(query, searcher.index().analyzer())?;
+    let (plan, explanation) = (searcher.plan(query)?, explanation(searcher, query, document)?);
+    write_json_line(&Explained { query: &query.text, notes, plan: described(&plan), explanation }, out)
+}
+
+fn explanation(searcher: &Searcher, query: &Query, id: Option<&str>) -> Result<Option<Explanation>, Failure> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    let absent = || Failure::new(format!("no document has the id {id:?}; ids are those of the collection"));
+    let document = searcher.index().find(id)?.ok_or_else(absent)?;
+    Ok(Some(searcher.explain(query, document)?.ok_or_else(absent)?))
 }
 
 #[derive(Serialize)]

@@ -4,6 +4,7 @@ use crate::columns;
 use crate::executor_options::ExecutorOptions;
 use crate::failure::Failure;
 use crate::hits::{Presenter, answer};
+use crate::prompt;
 use crate::quantity::counted;
 use crate::query_log::QueryLog;
 use crate::query_options::QueryOptions;
@@ -17,7 +18,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Answer a query, a query log, or, without either, each line of standard input
+/// Answer a query, a query log, or, without either, each line of standard input; in a terminal, as a prompt
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The index folder
@@ -81,7 +82,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = searcher.plan(&arguments.options.query("")?)?.score;
     let style = Style::of_stdout();
     let (columns, shown) = (columns::of_stdout(), arguments.shown(searcher.index())?);
-    let presenter = Presenter { searcher: &searcher, model, style, columns, shown, trace: arguments.trace };
+    let presenter =
+        Presenter { searcher: &searcher, model, style, columns, shown, trace: arguments.trace, json: arguments.json };
     if let Some(queries) = &arguments.queries {
         return QueryLog {
             presenter,
@@ -97,6 +99,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .answer();
     }
     if arguments.query.is_empty() {
+        if arguments.run.is_some() {
+            let advice = "--run needs a query or --queries; for queries from standard input give --queries -";
+            return Err(Failure::new(advice));
+        }
+        if io::stdin().is_terminal() && io::stdout().is_terminal() {
+            let documents = counted(u64::from(searcher.index().documents()), "document");
+            tell(&format!("{documents}; type a query, :help for commands, or :quit to leave"));
+            return prompt::run(presenter, arguments.options.clone());
+        }
         return answer_lines(arguments, &presenter);
     }
     answer_one(arguments, &presenter, &arguments.query.join(" "))
@@ -123,45 +134,27 @@ impl Arguments {
 fn answer_one(arguments: &Arguments, presenter: &Presenter<'_>, text: &str) -> Result<(), Failure> {
     let query = arguments.options.query(text)?;
     let answered = answer(presenter.searcher, &query, arguments.options.offset as usize)?;
-    if !arguments.json {
-        answered.notes.iter().for_each(|line| note(line));
-    }
     if let Some(path) = &arguments.run {
         let mut run = RunFile::create(path, &arguments.tag, presenter.model)?;
         run.write("1", &answered, &presenter.searcher.ids(&answered.answer.hits)?)?;
         run.finish()?;
     }
     if arguments.is_run_on_stdout() {
+        answered.notes.iter().for_each(|line| note(line));
         return Ok(());
     }
     let mut out = stdout();
-    match arguments.json {
-        true => presenter.write_json(&query, &answered, &mut out)?,
-        false => presenter.write_text(&query, &answered, &mut out)?,
-    }
+    presenter.write(&query, &answered, &mut out)?;
     out.flush()?;
     Ok(())
 }
 
 /// Answers each line until the end of the input or `:quit`. A line that fails gets an error instead of an answer, and
-/// the command fails at the end, unless it is interactive.
+/// the command fails at the end.
 fn answer_lines(arguments: &Arguments, presenter: &Presenter<'_>) -> Result<(), Failure> {
-    if arguments.run.is_some() {
-        let advice = "--run needs a query or --queries; for queries from standard input give --queries -";
-        return Err(Failure::new(advice));
-    }
-    let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if is_interactive {
-        let documents = counted(u64::from(presenter.searcher.index().documents()), "document");
-        tell(&format!("{documents}; type a query, or :quit to leave"));
-    }
     let (mut lines, mut line) = (io::stdin().lock(), Vec::new());
     let (mut asked, mut failed) = (0, 0);
     loop {
-        if is_interactive {
-            write!(io::stdout(), "> ")?;
-            io::stdout().flush()?;
-        }
         line.clear();
         if lines.read_until(b'\n', &mut line)? == 0 {
             break;
@@ -169,17 +162,13 @@ fn answer_lines(arguments: &Arguments, presenter: &Presenter<'_>) -> Result<(), 
         let text = String::from_utf8_lossy(&line);
         match text.trim() {
             // In JSON a blank line is a query without words, so that there is an answer for each line.
-            "" if is_interactive || !arguments.json => continue,
-            ":quit" | ":q" => return Failure::of_queries(if is_interactive { 0 } else { failed }, asked),
+            "" if !arguments.json => {}
+            ":quit" | ":q" => break,
             text => {
                 asked += 1;
                 failed += u64::from(!answer_line(arguments, presenter, text, str::from_utf8(&line).is_ok())?);
             }
         }
-    }
-    if is_interactive {
-        writeln!(io::stdout())?;
-        return Ok(());
     }
     Failure::of_queries(failed, asked)
 }

@@ -18,6 +18,8 @@ mod interruptions;
 mod logs;
 mod nothing_lost;
 mod program;
+#[cfg(unix)]
+mod prompt;
 mod query_syntax;
 mod texts;
 mod tour;
