@@ -23,6 +23,7 @@ mod quantity;
 mod query_log;
 mod query_notes;
 mod query_options;
+mod run_comparison;
 mod run_file;
 mod shown;
 #[cfg(unix)]

@@ -8,6 +8,7 @@ mod collections;
 mod commands;
 mod configuration;
 mod endings;
+mod evaluation;
 mod full_disk;
 mod golden;
 mod hits;

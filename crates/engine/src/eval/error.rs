@@ -31,7 +31,7 @@ pub enum EvalError {
     },
     /// A measure that is not known.
     #[error(
-        "measure '{name}' is not known; use nDCG[@k], AP[@k], RR[@k], P@k, R@k, Rprec, Judged[@k] or Success@k with k at least 1"
+        "measure '{name}' is not known; use nDCG[@k], ERR[@k], AP[@k], RR[@k], P@k, R@k, Rprec, Bpref, Judged[@k] or Success@k, with k at least 1, and (rel=n) before @k in those of relevant documents"
     )]
     UnknownMeasure {
         /// The measure as it was given.
@@ -73,6 +73,11 @@ pub enum EvalError {
         /// The value of one unit.
         unit: f64,
     },
+    /// Two evaluations of other measures, or over other judgements.
+    #[error(
+        "these evaluations have other queries or measures; evaluate both runs with the same judgements and measures"
+    )]
+    NotComparable,
     /// The run could not be written.
     #[error("the run cannot be written: {0}; what was written so far is incomplete")]
     Write(#[source] io::Error),

@@ -19,8 +19,10 @@ mod error;
 mod lines;
 mod measures;
 mod qrels;
+mod ranking;
 mod run;
 mod run_id;
+mod significance;
 mod topics;
 mod trec_topics;
 
@@ -33,9 +35,10 @@ pub use error::EvalError;
 pub use measures::Measure;
 pub use qrels::Qrels;
 pub use run::{Run, RunHit, RunWriter};
+pub use significance::{PairedTest, compare};
 pub use topics::{Topic, TopicFormat, Topics};
 
-use measures::{Ranking, Sorting};
+use ranking::{Ranking, Sorting};
 
 /// The values of a run.
 ///
@@ -70,16 +73,13 @@ pub struct QueryValues {
 /// [`RunWriter`] does it and not in the judgements.
 pub fn evaluate(qrels: &Qrels, run: &Run, measures: &[Measure]) -> Evaluation {
     let measures = without_repeats(measures);
+    let highest = qrels.highest_grade().max(HIGHEST_GRADE);
     let per_query: Vec<QueryValues> = qrels
         .iter()
         .map(|(query, judgements)| {
             let hits = run.hits(query).or_else(|| run.hits(&run_id::encode(query)));
-            let ranking = |sorting| Ranking::new(hits, judgements, sorting);
-            let (floats, doubles) = (ranking(Sorting::Floats), ranking(Sorting::Doubles));
-            let value = |measure: &Measure| match measure.sorting() {
-                Sorting::Floats => measure.value(&floats),
-                Sorting::Doubles => measure.value(&doubles),
-            };
+            let rankings = Sorting::ALL.map(|sorting| Ranking::new(hits, judgements, highest, sorting));
+            let value = |measure: &Measure| measure.value(&rankings[measure.sorting() as usize]);
             QueryValues { query: query.to_owned(), values: measures.iter().map(value).collect() }
         })
         .collect();
@@ -93,6 +93,9 @@ pub fn evaluate(qrels: &Qrels, run: &Run, measures: &[Measure]) -> Evaluation {
         per_query,
     }
 }
+
+/// The highest grade that ERR reckons with, if no judgement is higher.
+const HIGHEST_GRADE: i32 = 4;
 
 fn without_repeats(measures: &[Measure]) -> Vec<Measure> {
     let mut kept = Vec::new();

@@ -77,6 +77,11 @@ impl Qrels {
         self.judgements.get(query)?.get(document).copied()
     }
 
+    /// Returns the highest grade of all.
+    pub fn highest_grade(&self) -> i32 {
+        self.iter().flat_map(|(_, grades)| grades.values()).copied().max().unwrap_or(0)
+    }
+
     /// Iterates over the queries in the order of the file, with the grades of their documents.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &HashMap<String, i32>)> {
         self.judgements.iter()

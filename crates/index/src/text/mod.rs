@@ -315,7 +315,7 @@ mod tests {
             let mut places = Vec::new();
             let analyzer = Analyzer::parse(chain).unwrap();
             analyzer.analyze_in_place(text, &mut Scratch::default(), &mut |term, at| {
-                places.push(format!("{term}={}", &text[at]))
+                places.push(format!("{term}={}", &text[at]));
             });
             places
         };
