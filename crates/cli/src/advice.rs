@@ -61,6 +61,7 @@ fn of_build(error: &BuildError) -> Option<String> {
 fn of_corpus(error: &CorpusError) -> Option<&'static str> {
     match error {
         CorpusError::UnclearFormat { .. } => Some("name it with --format jsonl|json|tsv|csv|trec|beir|bulk|text|ciff"),
+        CorpusError::NoFiles { .. } => Some("the options are --format, --hidden and --follow-links"),
         CorpusError::NoIdColumn { .. } => Some("name the column with --id-field"),
         CorpusError::RecordTooLong { .. } => Some("name the format with --format"),
         _ => None,

@@ -264,6 +264,9 @@ pub fn write_summary(summary: &Summary, index: &Path, out: &mut impl Write) -> R
         kinds.extend((more > 0).then(|| format!("and {} more", count(more))));
         writeln!(out, "left out    {}", printable(&kinds.join(", ")))?;
     }
+    for error in report.unreadable.iter().take(NAMED_UNREADABLE) {
+        writeln!(out, "unreadable  {error}")?;
+    }
     Ok(())
 }
 

@@ -191,6 +191,7 @@ fn what_cannot_be_read_is_skipped_counted_and_named() {
     let outcome = place.run("index --input in --index i --follow-links");
     assert_eq!(outcome.status, Some(0), "{outcome:?}");
     assert!(outcome.stdout.contains("left out    1 unreadable file, 1 unreadable folder\n"), "{outcome:?}");
+    assert!(outcome.stdout.contains("\nunreadable  in/b.txt: cannot be opened: No such file"), "{outcome:?}");
     let mut told = outcome.stderr.lines();
     assert_eq!(told.next(), Some("warning: 1 unreadable file and 1 unreadable folder left out"));
     let named: Vec<&str> = told.collect();

@@ -94,16 +94,22 @@ fn folder(input: &Path, options: &CorpusOptions) -> Result<Found, CorpusError> {
         reason.is_none()
     });
     if files.is_empty() {
-        return Err(CorpusError::NoFiles { path: input.display().to_string(), expected: expected(options.format) });
+        let expected = left_out.unreadable().first().cloned().unwrap_or_else(|| expected(options));
+        return Err(CorpusError::NoFiles { path: input.display().to_string(), expected });
     }
     let bytes_total = files.iter().map(|file| file.size).sum();
     Ok(Found { input: Input::Folder(files), bytes_total: Some(bytes_total), left_out })
 }
 
-fn expected(format: Option<Format>) -> String {
+fn expected(options: &CorpusOptions) -> String {
     let compressed = "plain or with .gz or .zst";
-    match format {
-        None | Some(Format::Text | Format::Trec) => "hidden files and links are not read".to_owned(),
+    match options.format {
+        None | Some(Format::Text | Format::Trec) => match (options.hidden, options.follow_links) {
+            (true, true) => "it has none".to_owned(),
+            (true, false) => "links are not followed".to_owned(),
+            (false, true) => "hidden files are not read".to_owned(),
+            (false, false) => "hidden files and links are not read".to_owned(),
+        },
         Some(Format::Beir) => format!("expected corpus.jsonl, {compressed}"),
         Some(format) => {
             format!(

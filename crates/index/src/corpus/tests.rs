@@ -445,6 +445,13 @@ fn a_folder_without_files_to_read_is_refused_with_what_is_expected() {
     assert_eq!(complaint(&queries, Some(Format::Tsv)), tsv);
     let hidden = Folder::with([(".hidden", b"x")]);
     assert_eq!(complaint(&hidden, None), format!("{nothing}; hidden files and links are not read"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("nowhere", hidden.path().join("link")).unwrap();
+        let options = CorpusOptions { follow_links: true, ..CorpusOptions::default() };
+        let message = Corpus::open(hidden.path(), options).err().unwrap().to_string();
+        assert!(message.contains("; ") && message.contains("link: cannot be opened: "), "{message}");
+    }
 }
 
 #[test]

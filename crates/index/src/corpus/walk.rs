@@ -84,7 +84,10 @@ impl Walk {
                 return Ok(());
             }
         };
-        entries.sort_unstable_by_key(fs::DirEntry::file_name);
+        if folder.real.is_some() {
+            // Of several ways to a file, the same must win every time.
+            entries.sort_by_cached_key(fs::DirEntry::file_name);
+        }
         let names: Vec<String> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         if is_index(&names) {
             if folder.relative.is_empty() {
