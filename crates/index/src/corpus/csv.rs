@@ -197,7 +197,10 @@ fn one_record(
         return;
     }
     if end == End::Open {
-        delivery.problem(line, "a quote that is not closed; is the file complete?".to_owned());
+        delivery.problem(
+            line,
+            "a quote that is not closed, and nothing after it is read; is the file complete?".to_owned(),
+        );
     } else if row.fields != expected {
         let what = format!("{} columns, but the header has {expected}; are quotes missing?", row.fields);
         delivery.problem(line, what);

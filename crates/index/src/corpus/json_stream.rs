@@ -72,7 +72,8 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
     let mut ends = Ends::default();
     let (mut start, mut line) = (0, first_line);
     loop {
-        let end = ends.next(&bytes[start..]).map_or(bytes.len(), |length| start + length);
+        let next = ends.next(&bytes[start..]);
+        let end = next.map_or(bytes.len(), |length| start + length);
         let piece = &bytes[start..end];
         let mut gap = separators(piece);
         line += lines::count(&piece[..gap]);
@@ -87,7 +88,9 @@ pub(super) fn documents(bytes: &[u8], first_line: u64, delivery: &mut Delivery<'
                 Ok(()) => record.deliver(text, line, delivery),
                 Err(error) => {
                     let at = line + error.line.saturating_sub(1);
-                    delivery.problem(at, error.in_line());
+                    let rest =
+                        if next.is_none() { "; the object has no end, and nothing after it is read" } else { "" };
+                    delivery.problem(at, error.in_line() + rest);
                 }
             }
         }

@@ -39,7 +39,11 @@ fn what_is_wrong_in_a_stream_of_json_is_named_with_its_line() {
             problem("c.json", 2, "expected a JSON object"),
             problem("c.json", 4, "expected `:` (column 8)"),
             document(5, "3", &["b"]),
-            problem("c.json", 6, "EOF while parsing a value (column 6)"),
+            problem(
+                "c.json",
+                6,
+                "EOF while parsing a value (column 6); the object has no end, and nothing after it is read"
+            ),
         ]
     );
     assert_eq!(
@@ -73,7 +77,7 @@ fn csv_records_are_documents_and_the_header_names_their_fields() {
             document(5, "b", &["", "plain"]),
             problem("c.csv", 6, "2 columns, but the header has 4; are quotes missing?"),
             problem("c.csv", 7, "the column of the id is empty"),
-            problem("c.csv", 8, "a quote that is not closed; is the file complete?"),
+            problem("c.csv", 8, "a quote that is not closed, and nothing after it is read; is the file complete?"),
         ]
     );
     let named = CorpusOptions {
