@@ -270,6 +270,18 @@ fn fields_of_a_document_are_indexed_and_stored_as_the_options_say() {
 }
 
 #[test]
+fn plans_and_explanations_say_how_weights_count() {
+    let (_folder, searcher) = full_index();
+    let plan = |text: &str| searcher.plan(&Query::new(text)).unwrap().to_string();
+    assert!(plan("water^0.5 dawn").contains("\nweights: only their ratios count, the smallest counts as 1\n"));
+    assert!(!plan("water dawn^2").contains("ratios"));
+    let explain = |text: &str| searcher.explain(&Query::new(text), DocId(405)).unwrap().unwrap();
+    let (half, whole) = (explain("water^0.5 dawn"), explain("water dawn^2"));
+    assert!(half.to_string().contains("(weight 0.5, which counts as 1, idf "), "{half}");
+    assert_eq!(half.score, whole.score);
+}
+
+#[test]
 fn an_explanation_has_the_length_that_scores_are_computed_with() {
     let folder = tempfile::tempdir().unwrap();
     let words = |count: usize| Document::new(format!("d{count}")).field("text", "falcon ".repeat(count));

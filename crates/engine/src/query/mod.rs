@@ -178,7 +178,7 @@ impl FromStr for Algorithm {
 /// A query. [`Query::new`] gives OR, ten hits, the index's default score model and the planner's choice of algorithm.
 ///
 /// In the text `word^2.5` weighs a word: `^` and a decimal number at the end of a word, up to the next white space. The
-/// weight holds for every term that the word yields. All other punctuation is text for the index's analyzer, so that the
+/// weight holds for every term that the word yields, and only the ratios of weights count. All other punctuation is text for the index's analyzer, so that the
 /// lines of a query log need no quoting; the program says so about queries that somebody typed.
 #[derive(Clone, Debug)]
 pub struct Query {
