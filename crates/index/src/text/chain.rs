@@ -191,19 +191,27 @@ pub fn apply(filters: &[Filter], term: &mut String) -> bool {
         match filter {
             Filter::Possessive => term.truncate(english::strip_possessive(term).len()),
             Filter::Lowercase => lowercase(term),
-            Filter::Fold => fold::fold(term),
+            Filter::Fold => {
+                fold::fold(term);
+                cut(term);
+            }
             Filter::Stop if english::is_stop_word(term) => return false,
             Filter::Stop => {}
             Filter::StopOwn(words) if words.contains(term) => return false,
             Filter::StopOwn(_) => {}
             Filter::Porter => porter::stem(term),
-            Filter::Snowball(language) => language.stem(term),
+            Filter::Snowball(language) => {
+                language.stem(term);
+                cut(term);
+            }
         }
     }
-    if term.len() > LONGEST_TERM_BYTES {
-        term.truncate(term.floor_char_boundary(LONGEST_TERM_BYTES));
-    }
     !term.is_empty()
+}
+
+/// Cuts a term that has become too long.
+fn cut(term: &mut String) {
+    term.truncate(term.floor_char_boundary(LONGEST_TERM_BYTES));
 }
 
 /// Lower-cases character by character, as Java's `Character.toLowerCase` does: a final sigma is not special, and a

@@ -6,13 +6,14 @@
 
 use super::unicode::is_mark;
 use super::words::{self, Word};
+use std::ops::Range;
 
 /// Calls `sink` with the pairs and the other words of `text` in order.
 pub fn split_words(text: &str, sink: &mut impl FnMut(Word)) {
     // The run that we are in, as a range of the text.
     let mut run = 0..0;
     words::split_words(text, &mut |word| {
-        let at = words::range_in(text, word.text);
+        let at = range_in(text, word.text);
         let is_cjk = !word.is_ascii && is_cjk(word.text);
         if is_cjk && at.start == run.end {
             run.end = at.end;
@@ -28,6 +29,12 @@ pub fn split_words(text: &str, sink: &mut impl FnMut(Word)) {
         }
     });
     send_pairs(&text[run], sink);
+}
+
+/// The bytes of `text` that `part`, a slice of it, takes.
+fn range_in(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
 }
 
 /// Sends each character of a run with its neighbour, or the only one alone.

@@ -20,6 +20,7 @@ pub use words::{LONGEST_TERM_BYTES, LONGEST_TERM_CHARS};
 
 use chain::{Chain, Filter, apply};
 use recent::RecentTerms;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use words::Word;
@@ -139,47 +140,60 @@ impl Analyzer {
 
     /// Calls `sink` with each term of `text` in order. Terms are made in `scratch`, without allocation.
     pub fn analyze(&self, text: &str, scratch: &mut Scratch, sink: &mut (impl FnMut(&str) + ?Sized)) {
-        self.analyze_in_place(text, scratch, &mut |term, _| sink(term));
+        self.each_term(text, scratch, &|_, _| {}, &mut |term, _| sink(term));
     }
 
     /// Calls `sink` with each term of `text` in order, and with the bytes of the text that it was made of.
-    #[inline]
     pub fn analyze_in_place(&self, text: &str, scratch: &mut Scratch, sink: &mut impl FnMut(&str, Range<usize>)) {
+        // The address of the piece that is being split, and where it starts in the text.
+        let current = Cell::new((0, 0));
+        let begin = |piece: &str, start| current.set((piece.as_ptr().addr(), start));
+        self.each_term(text, scratch, &begin, &mut |term, word| {
+            let (piece, start) = current.get();
+            let start = start + word.as_ptr().addr() - piece;
+            sink(term, start..start + word.len());
+        });
+    }
+
+    /// Calls `begin` as [`split_folded`](Self::split_folded) does, and `sink` with each term and the word that it was made
+    /// of, a slice of the piece.
+    #[inline]
+    fn each_term(
+        &self,
+        text: &str,
+        scratch: &mut Scratch,
+        begin: &impl Fn(&str, usize),
+        sink: &mut impl FnMut(&str, &str),
+    ) {
         scratch.turn_to(&self.chain);
         let Scratch { folded, recent, .. } = scratch;
-        self.split_folded(text, folded, &mut |word, at| {
+        self.split_folded(text, folded, begin, &mut |word| {
             let filters = self.chain.filters_for(&word);
             if filters.is_empty() {
-                sink(word.text, at);
+                sink(word.text, word.text);
             } else if let Some(term) = recent.term(word.text, |term| apply(filters, term)) {
-                sink(term, at);
+                sink(term, word.text);
             }
         });
     }
 
-    /// Calls `sink` with each word of `text` and its place there; ASCII letters are in lower case already if the chain
-    /// allows that.
+    /// Calls `sink` with each word of `text`; ASCII letters are in lower case already if the chain allows that. Text is
+    /// split piece by piece; `begin` is called with each and its start.
     #[inline]
-    fn split_folded(&self, text: &str, folded: &mut String, sink: &mut impl FnMut(Word, Range<usize>)) {
+    fn split_folded(&self, text: &str, folded: &mut String, begin: &impl Fn(&str, usize), sink: &mut impl FnMut(Word)) {
         if !self.chain.folds() {
-            return self.chain.split(text, &mut |word| {
-                let at = words::range_in(text, word.text);
-                sink(word, at);
-            });
+            begin(text, 0);
+            return self.chain.split(text, sink);
         }
         let mut start = 0;
         while start < text.len() {
             let rest = &text[start..];
-            let piece = &rest[..piece_length(rest, PIECE_BYTES)];
             folded.clear();
-            folded.push_str(piece);
+            folded.push_str(&rest[..piece_length(rest, PIECE_BYTES)]);
             folded.make_ascii_lowercase();
-            let piece: &str = folded;
-            self.chain.split(piece, &mut |word| {
-                let at = words::range_in(piece, word.text);
-                sink(word, start + at.start..start + at.end);
-            });
-            start += piece.len();
+            begin(folded, start);
+            self.chain.split(folded, sink);
+            start += folded.len();
         }
         folded.clear();
         folded.shrink_to(LARGEST_KEPT_BYTES);

@@ -9,7 +9,6 @@
 //! `unicode-segmentation` alone would do, and is what the tests compare with; the table is here for speed.
 
 use super::unicode;
-use std::ops::Range;
 
 /// The most characters of a term; longer words are cut, as in Lucene.
 pub const LONGEST_TERM_CHARS: usize = 255;
@@ -54,13 +53,6 @@ static CLASSES: [u8; 256] = {
 pub struct Word<'text> {
     pub text: &'text str,
     pub is_ascii: bool,
-}
-
-/// The bytes of `text` that `part`, a slice of it, takes.
-#[inline]
-pub fn range_in(text: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.len()
 }
 
 /// Calls `sink` with each word of `text` in order; white space, punctuation and lone marks are not words.
