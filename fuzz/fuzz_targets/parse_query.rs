@@ -9,7 +9,15 @@ use lanner_index::text::{Analyzer, LONGEST_TERM_BYTES};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 
-const ANALYZERS: [&str; 5] = ["english", "simple", "whitespace", "pretokenized", "words+stop+porter+possessive"];
+const ANALYZERS: [&str; 7] = [
+    "english",
+    "simple",
+    "whitespace",
+    "pretokenized",
+    "words+stop+porter+possessive",
+    "words+cjk-bigram+lowercase+fold+snowball:french",
+    "words+lowercase+snowball:turkish+fold",
+];
 
 static SEARCHER: OnceLock<Searcher> = OnceLock::new();
 

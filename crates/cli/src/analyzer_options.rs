@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use lanner_index::corpus::Text;
-use lanner_index::text::{Analyzer, Changes, Stemmer, Stop, StopWords};
+use lanner_index::text::{Analyzer, AnalyzerChanges, Stemmer, Stop, StopWords};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -65,7 +65,7 @@ impl StopSource {
 impl AnalyzerOptions {
     /// The analyzer that the options describe; `usual` is the one without any.
     pub fn analyzer(&self, usual: Analyzer) -> Result<Analyzer, Failure> {
-        let changes = Changes {
+        let changes = AnalyzerChanges {
             stemmer: self.stem,
             stop_words: self.stop.as_ref().map(StopSource::read).transpose()?,
             fold: self.fold,

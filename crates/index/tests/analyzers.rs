@@ -1,7 +1,7 @@
 //! The steps of analyzers give what Lucene's filters give: golden files that Lucene wrote, see
 //! `tests/golden/text/Golden.java`.
 
-use lanner_index::text::{Analyzer, Changes, Language, Stop, StopWords};
+use lanner_index::text::{Analyzer, AnalyzerChanges, Language, Stop, StopWords};
 use std::path::Path;
 
 /// The rows of a golden file, cut at tabs.
@@ -75,6 +75,6 @@ fn chains_give_the_terms_of_lucene() {
 /// The analyzer of a chain whose list of stop words is that of the golden files.
 fn with_own_stop_words(chain: &str) -> Analyzer {
     let words = StopWords::parse("der die und \u{FC}ber \u{E9}t\u{E9} \u{56FD}\u{4EBA}").unwrap();
-    let changes = Changes { stop_words: Some(Stop::Own(words)), ..Changes::default() };
+    let changes = AnalyzerChanges { stop_words: Some(Stop::Own(words)), ..AnalyzerChanges::default() };
     Analyzer::parse(&chain.replace("+stop:own", "")).unwrap().with(&changes).unwrap()
 }

@@ -9,7 +9,7 @@ use lanner_index::build::BuildOptions;
 use lanner_index::codec::{BLOCK, CodecName, Codecs};
 use lanner_index::format::segment::Section;
 use lanner_index::open::{Column, Index, Verify};
-use lanner_index::text::{Changes, Stop, StopWords};
+use lanner_index::text::{AnalyzerChanges, Stop, StopWords};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{build_index, documents, options};
@@ -26,7 +26,7 @@ fn indexes() -> Vec<(String, BuildOptions)> {
         (codec.to_string(), BuildOptions { dense: false, codecs, ..dense.clone() })
     });
     let own = Stop::Own(StopWords::parse("absent words").unwrap());
-    let changes = Changes { stop_words: Some(own), fold: true, ..Changes::default() };
+    let changes = AnalyzerChanges { stop_words: Some(own), fold: true, ..AnalyzerChanges::default() };
     let stop_words = BuildOptions { analyzer: dense.analyzer.with(&changes).unwrap(), ..dense.clone() };
     [
         ("dense".to_owned(), dense.clone()),

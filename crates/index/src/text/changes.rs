@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What to change of an analyzer; the default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct AnalyzerChanges {
     /// The stemmer. It takes the place of the one that the analyzer has, or comes last.
     pub stemmer: Option<Stemmer>,
     /// The stop words. They take the place of those that the analyzer has, or come before the stemmer.
@@ -61,8 +61,21 @@ impl std::str::FromStr for Stemmer {
 
 impl Analyzer {
     /// Returns this analyzer with changes. Its name is then its chain.
-    pub fn with(&self, changes: &Changes) -> Result<Analyzer, AnalyzerError> {
-        if *changes == Changes::default() {
+    ///
+    /// ```
+    /// use lanner_index::text::{Analyzer, AnalyzerChanges, Stop, StopWords};
+    ///
+    /// let changes = AnalyzerChanges {
+    ///     stemmer: Some("snowball:german".parse()?),
+    ///     stop_words: StopWords::parse("der die das").map(Stop::Own),
+    ///     ..AnalyzerChanges::default()
+    /// };
+    /// let analyzer = Analyzer::parse("simple")?.with(&changes)?;
+    /// assert_eq!(analyzer.terms("Die alten Häuser"), ["alt", "haus"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with(&self, changes: &AnalyzerChanges) -> Result<Analyzer, AnalyzerError> {
+        if *changes == AnalyzerChanges::default() {
             return Ok(self.clone());
         }
         let mut splitter = self.chain.splitter;
@@ -130,12 +143,12 @@ fn remove(filters: &mut Vec<Filter>, is: fn(&Filter) -> bool) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn changed(analyzer: &str, changes: Changes) -> String {
+    fn changed(analyzer: &str, changes: AnalyzerChanges) -> String {
         Analyzer::parse(analyzer).unwrap().with(&changes).unwrap().chain()
     }
 
-    fn stemmer(name: &str) -> Changes {
-        Changes { stemmer: Some(name.parse().unwrap()), ..Changes::default() }
+    fn stemmer(name: &str) -> AnalyzerChanges {
+        AnalyzerChanges { stemmer: Some(name.parse().unwrap()), ..AnalyzerChanges::default() }
     }
 
     #[test]
@@ -148,7 +161,7 @@ mod tests {
 
     #[test]
     fn stop_words_take_the_place_of_the_others_or_stand_before_the_stemmer() {
-        let stop = |stop| Changes { stop_words: Some(stop), ..Changes::default() };
+        let stop = |stop| AnalyzerChanges { stop_words: Some(stop), ..AnalyzerChanges::default() };
         assert_eq!(changed("english", stop(Stop::None)), "words+possessive+lowercase+porter");
         assert_eq!(changed("words+lowercase+porter", stop(Stop::English)), "words+lowercase+stop+porter");
         let own = StopWords::parse("und").unwrap();
@@ -158,7 +171,7 @@ mod tests {
 
     #[test]
     fn accents_are_folded_after_lower_casing() {
-        let fold = Changes { fold: true, ..Changes::default() };
+        let fold = AnalyzerChanges { fold: true, ..AnalyzerChanges::default() };
         assert_eq!(changed("english", fold.clone()), "words+possessive+lowercase+fold+stop+porter");
         assert_eq!(changed("words+possessive+porter", fold.clone()), "words+possessive+fold+porter");
         assert_eq!(changed("whitespace", fold.clone()), "whitespace+fold");
@@ -168,7 +181,7 @@ mod tests {
     #[test]
     fn words_of_a_list_pass_through_the_steps_before_it() {
         let own = Stop::Own(StopWords::parse("\u{DC}ber UND Dog's").unwrap());
-        let changes = Changes { stop_words: Some(own), fold: true, ..Changes::default() };
+        let changes = AnalyzerChanges { stop_words: Some(own), fold: true, ..AnalyzerChanges::default() };
         let analyzer = Analyzer::parse("english").unwrap().with(&changes).unwrap();
         assert_eq!(analyzer.stop_words(), ["dog", "uber", "und"]);
         assert_eq!(analyzer.terms("\u{FC}ber und uber DOG the"), ["the"]);
@@ -176,7 +189,7 @@ mod tests {
 
     #[test]
     fn pairs_of_characters_need_words() {
-        let pairs = Changes { cjk_bigram: true, ..Changes::default() };
+        let pairs = AnalyzerChanges { cjk_bigram: true, ..AnalyzerChanges::default() };
         assert_eq!(changed("simple", pairs.clone()), "words+cjk-bigram+lowercase");
         assert!(Analyzer::parse("whitespace").unwrap().with(&pairs).is_err());
     }
@@ -184,7 +197,7 @@ mod tests {
     #[test]
     fn no_change_keeps_the_name_and_a_change_names_the_chain() {
         let english = Analyzer::parse("english").unwrap();
-        assert_eq!(english.with(&Changes::default()).unwrap().name(), "english");
+        assert_eq!(english.with(&AnalyzerChanges::default()).unwrap().name(), "english");
         let changed = english.with(&stemmer("none")).unwrap();
         assert_eq!(changed.name(), changed.chain());
     }

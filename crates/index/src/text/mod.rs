@@ -13,7 +13,7 @@ mod stop_words;
 mod unicode;
 mod words;
 
-pub use changes::{Changes, Stemmer, Stop};
+pub use changes::{AnalyzerChanges, Stemmer, Stop};
 pub use snowball::Language;
 pub use stop_words::StopWords;
 pub use words::{LONGEST_TERM_BYTES, LONGEST_TERM_CHARS};
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_stored_analyzer_has_the_terms_of_the_first_one() {
         let own = Stop::Own(StopWords::parse("die und").unwrap());
-        let changes = Changes { stop_words: Some(own), fold: true, ..Changes::default() };
+        let changes = AnalyzerChanges { stop_words: Some(own), fold: true, ..AnalyzerChanges::default() };
         let analyzer = Analyzer::parse("words+cjk-bigram+lowercase+snowball:german").unwrap().with(&changes).unwrap();
         assert_eq!(analyzer.chain(), "words+cjk-bigram+lowercase+fold+stop:own+snowball:german");
         let stored = Analyzer::stored(&analyzer.chain(), analyzer.stop_words()).unwrap();
