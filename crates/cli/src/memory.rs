@@ -1,9 +1,11 @@
-//! Memory that the system refuses ends the program with one line and status 1, after what is unfinished was removed.
+//! Memory that the system refuses ends the program with one line and status 1, after what is unfinished was removed, unless the
+//! allocation is an [`attempt`](lanner_index::attempt).
 //!
 //! The alternative on stable Rust is the standard library's message with an abort, which leaves the files.
 #![allow(unsafe_code)]
 
 use crate::ending;
+use lanner_index::attempt::is_attempt;
 use lanner_index::unfinished::remove_unfinished;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{self, Write};
@@ -17,7 +19,7 @@ static RESERVED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 /// The longest message.
 const MESSAGE: usize = 256;
 
-/// The system's allocator, which does not return without memory.
+/// The system's allocator, which returns null only for an attempt.
 pub struct Reporting;
 
 /// Sets memory aside for the end. It costs an address range as long as nobody writes to it.
@@ -26,7 +28,7 @@ pub fn reserve() {
     RESERVED.store(unsafe { System.alloc(RESERVE) }, Ordering::Release);
 }
 
-// SAFETY: forwards to `System`; what it returns is never null.
+// SAFETY: forwards to `System`.
 unsafe impl GlobalAlloc for Reporting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract, which is the same.
@@ -51,7 +53,7 @@ unsafe impl GlobalAlloc for Reporting {
 
 #[inline]
 fn checked(found: *mut u8, bytes: usize) -> *mut u8 {
-    if found.is_null() {
+    if found.is_null() && !is_attempt() {
         refused(bytes);
     }
     found
@@ -77,5 +79,16 @@ fn free_reserve() {
     if !reserve.is_null() {
         // SAFETY: `reserve` allocated it with this layout, and the swap makes this the only thread that has it.
         unsafe { System.dealloc(reserve, RESERVE) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lanner_index::attempt::attempt;
+
+    #[test]
+    fn an_attempt_gets_an_error_and_the_program_goes_on() {
+        // More than there are addresses.
+        assert!(attempt(|| Vec::<u8>::new().try_reserve_exact(1 << 60)).is_err());
     }
 }

@@ -1,9 +1,11 @@
 //! The index of Lanner: analyzers, collections, codecs, the build and the file format.
 //!
 //! Modules in order; each uses only those before it, which the `tidy` test checks:
-//! [`unfinished`], [`text`], [`codec`], [`weight`], [`format`](mod@format), [`corpus`], [`open`], [`build`].
+//! [`unfinished`], [`attempt`], [`text`], [`codec`], [`weight`], [`format`](mod@format), [`corpus`], [`open`], [`build`].
 
 pub mod unfinished;
+
+pub mod attempt;
 
 pub mod text;
 

@@ -530,6 +530,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn without_a_thread_what_is_submitted_fails_at_once_and_what_is_streamed_is_answered() {
+        let (_folder, engine) = engine(4);
+        let mut pool = Pool::start(&engine.shared);
+        // As if the system had started none.
+        let threads = std::mem::take(&mut pool.threads);
+        pool.helpers = 0;
+        let ticket = Ticket::new(&engine.shared, Query::new("heron"), engine.shared.admission.wait());
+        assert!(matches!(pool.submit(ticket).wait(), Err(SearchError::NoThread)));
+        assert_eq!(pool.tasks.queued.load(Ordering::Relaxed), 0);
+        pool.threads = threads;
+        assert!(engine.pool.set(pool).is_ok());
+        let hits: Vec<usize> = engine.stream(vec![Query::new("heron"); 100]).map(|it| it.unwrap().hits.len()).collect();
+        assert_eq!(hits, [4; 100]);
+    }
+
     /// Submits equal queries to a flight that the caller leads, and waits until all are parked.
     fn park_many(engine: &Engine, text: &str, count: u64) -> Vec<Pending> {
         let before = engine.cache_counters().joined;

@@ -12,6 +12,7 @@ use super::merge::{Merge, TermBatch};
 use super::numbering::renumber;
 use super::pipeline::Pipeline;
 use super::{BuildError, Collected, Progress};
+use crate::attempt::attempt;
 use graph::Graph;
 
 /// Terms in fewer documents are left out: there are many of them, and they have little effect on the order.
@@ -47,7 +48,7 @@ fn read_graph(collected: &Collected<'_>, dropped: &[u32], documents: usize) -> R
         edges += std::mem::replace(end, edges);
     }
     let mut terms: Vec<u32> = Vec::new();
-    terms.try_reserve_exact(edges).map_err(|_| BuildError::OrderMemory { bytes: 6 * edges as u64 })?;
+    attempt(|| terms.try_reserve_exact(edges)).map_err(|_| BuildError::OrderMemory { bytes: 6 * edges as u64 })?;
     terms.resize(edges, 0);
     let mut term = 0;
     each_list(collected, dropped, documents, |list| {
