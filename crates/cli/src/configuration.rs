@@ -29,7 +29,7 @@ const BUILDING: &[&str] = &["index"];
 const ON_EXECUTORS: &[&str] = &["search", "calibrate"];
 
 // The folder that `lanner index` writes is always named: a default would replace an index by accident.
-const KEYS: [Key; 20] = [
+const KEYS: [Key; 21] = [
     key("index", "LANNER_INDEX", &["search", "explain", "stats", "verify", "export", "calibrate", "doctor"]),
     key("threads", "LANNER_THREADS", &["index", "search"]),
     key("quiet", "LANNER_QUIET", &["index", "search", "export", "demo"]),
@@ -37,6 +37,7 @@ const KEYS: [Key; 20] = [
     key("k", "LANNER_K", QUERYING),
     key("score", "LANNER_SCORE", QUERYING),
     key("algorithm", "LANNER_ALGORITHM", QUERYING),
+    key("verify", "LANNER_VERIFY", &["search"]),
     key("executor", "LANNER_EXECUTOR", ON_EXECUTORS),
     key("policy", "LANNER_POLICY", ON_EXECUTORS),
     key("gpu-memory", "LANNER_GPU_MEMORY", ON_EXECUTORS),

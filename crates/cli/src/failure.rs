@@ -2,6 +2,7 @@
 
 use crate::advice::advice;
 use crate::quantity::count;
+use std::any::Any;
 use std::error::Error;
 use std::io;
 
@@ -38,6 +39,10 @@ impl<E: Error + 'static> From<E> for Failure {
                 return Failure::ClosedPipe;
             }
             cause = current.source();
+        }
+        if (&error as &dyn Any).is::<io::Error>() {
+            // Whoever reads or writes a file names it.
+            return Failure::new(format!("standard output cannot be written: {error}; what was written is incomplete"));
         }
         Failure::Message(match advice(&error) {
             Some(advice) => format!("{error}; {advice}"),

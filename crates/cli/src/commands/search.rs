@@ -46,7 +46,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "query")]
     queries: Option<PathBuf>,
     /// The format of the queries: tsv, colon, lines, trec, trec-description or jsonl [default: detected by the content]
-    #[arg(long, value_name = "FORMAT", requires = "queries")]
+    #[arg(long, value_name = "FORMAT", requires = "queries", conflicts_with = "query")]
     query_format: Option<TopicFormat>,
     /// Write a TREC run (`-` for standard output); a query given as an argument has the id 1
     #[arg(long, value_name = "OUT")]
@@ -156,7 +156,10 @@ fn answer_lines(arguments: &Arguments, presenter: &Presenter<'_>) -> Result<(), 
     let (mut asked, mut failed) = (0, 0);
     loop {
         line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
+        let unreadable = |error| {
+            Failure::new(format!("standard input cannot be read: {error}; give a query, or a file with --queries"))
+        };
+        if lines.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
             break;
         }
         let text = String::from_utf8_lossy(&line);

@@ -131,6 +131,9 @@ fn create_folder(path: &Path) -> Result<(), BuildError> {
     if path.is_dir() {
         return Ok(());
     }
+    if path.exists() {
+        return Err(IndexError::NotFolder { path: path.to_owned() }.into());
+    }
     fs::create_dir_all(path).map_err(BuildError::io(path))?;
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),

@@ -17,6 +17,12 @@ pub enum CorpusError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// A field is to be indexed or stored twice, which would count its words twice.
+    #[error("field {field:?} is named twice; name it once")]
+    RepeatedField {
+        /// Its name.
+        field: String,
+    },
     /// Reading failed in the middle.
     #[error("{path}: reading failed after {position} bytes: {source}")]
     Read {

@@ -207,7 +207,11 @@ fn resolve(format: Format, names: &mut Vec<String>, wanted: &[String]) -> Result
         if matches!(format, Format::Trec | Format::Text) && !names.contains(name) {
             return Err(CorpusError::UnknownField { format, field: name.clone(), known: names.join(", ") });
         }
-        fields.push(number(names, name));
+        let field = number(names, name);
+        if fields.contains(&field) {
+            return Err(CorpusError::RepeatedField { field: name.clone() });
+        }
+        fields.push(field);
     }
     Ok(fields)
 }
@@ -229,6 +233,13 @@ mod tests {
         let schema = Schema::new(Format::Jsonl, &options(&["body"], &["url", "body"])).unwrap();
         assert_eq!(schema.names[..3], ["id", "body", "url"]);
         assert_eq!((schema.indexed, schema.stored), (vec![1], vec![2, 1]));
+    }
+
+    #[test]
+    fn a_field_cannot_be_indexed_or_stored_twice() {
+        for options in [options(&["body", "title", "body"], &["body"]), options(&["body"], &["url", "url"])] {
+            assert!(matches!(Schema::new(Format::Jsonl, &options), Err(CorpusError::RepeatedField { .. })));
+        }
     }
 
     #[test]

@@ -169,6 +169,9 @@ impl Manifest {
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+                return Err(IndexError::NotFolder { path: folder.to_owned() });
+            }
             Err(error) => return Err(IndexError::io(folder)(error)),
         };
         let mut highest = None;

@@ -37,6 +37,12 @@ pub enum IndexError {
         /// The folder.
         path: PathBuf,
     },
+    /// There is a file where the folder of an index is wanted.
+    #[error("{}: not a folder; an index is a folder, so give the one in which it is or shall be", path.display())]
+    NotFolder {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file has a format that this version does not read.
     #[error("{}: index format {found}, this version reads {}; {}", path.display(), formats(), advice(*found))]
     Version {
