@@ -41,7 +41,7 @@ impl<E: Error + 'static> From<E> for Failure {
             cause = current.source();
         }
         if (&error as &dyn Any).is::<io::Error>() {
-            // Whoever reads or writes a file names it.
+            // Errors of files come with their names.
             return Failure::new(format!("standard output cannot be written: {error}; what was written is incomplete"));
         }
         Failure::Message(match advice(&error) {
