@@ -279,7 +279,7 @@ fn every_flipped_byte_is_found_when_it_is_read_first() {
     let header = Header::decode(&index, &whole, whole.len() as u64).unwrap();
     let mut silent_without = 0;
     for entry in &header.table {
-        for at in (entry.offset..entry.offset + entry.length).step_by(31) {
+        for at in (entry.offset..entry.offset + entry.length).step_by(13) {
             let mut bytes = whole.clone();
             bytes[at as usize] ^= 1 << (at % 8);
             fs::write(index.join(file), &bytes).unwrap();
@@ -295,7 +295,7 @@ fn every_flipped_byte_is_found_when_it_is_read_first() {
             silent_without += changed(Verify::Off);
         }
     }
-    assert!(silent_without > 0, "{silent_without}");
+    assert!(silent_without > 100, "{silent_without}");
 }
 
 /// What each call of a reader returns: `None` for an error.

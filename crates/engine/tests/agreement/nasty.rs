@@ -311,7 +311,8 @@ fn scores_just_within_32_bits_agree_and_greater_ones_are_refused() {
         let least = if score == ScoreModel::Bm25 { u32::MAX / 100 * 98 } else { u32::MAX / 100 };
         assert!(plan(fits).unwrap().largest_score > least);
         let collection = Collection::new("whitespace", bm25, contents.clone());
-        let collection = collection.with_asks(vec![weighted(fits)]).with_models(vec![score]);
+        let collection =
+            collection.with_asks(vec![weighted(fits)]).with_models(vec![score, ScoreModel::RankBm25 { alpha: 0.3 }]);
         let engine = |algorithm, runs| Engine::new(algorithm, Lists::Dense, runs);
         engine(Algorithm::Scatter, Runs::Threads(1)).check(&collection, &[1, 10, 1000]);
         engine(Algorithm::Conjunction, Runs::Threads(1)).check(&collection, &[1, 10, 1000]);

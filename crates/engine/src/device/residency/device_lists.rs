@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most bytes of a round of transfers: with half a millisecond of the bus, it hardly delays what batches read.
 const ROUND: usize = 16 << 20;
+/// The share of the lists that is taken beyond them if their memory comes in several extents.
+const SPARE: u64 = 4;
 /// Less device memory than this is no cache.
 const LEAST_MEMORY: u64 = 1 << 10;
 /// How often the memory that is asked for is halved where the device has less than its budget: others may use it, too.
@@ -132,7 +134,11 @@ impl Inner {
     fn grow(&mut self, gpu: &Gpu, reserve: u64) -> Result<(), GpuError> {
         let lists: u64 = self.segments.iter().flatten().map(|segment| Whole::needed(&segment.served.index)).sum();
         let free = gpu.left().saturating_sub(reserve + PADDING as u64);
-        let bytes = lists.min(self.most as u64).saturating_sub(self.cache.memory() as u64).min(free);
+        // A piece does not span two extents, nor what is left between others: in as much as the lists have, the last ones
+        // would find no place.
+        let has_some = (1..lists).contains(&(self.cache.memory() as u64));
+        let wanted = if has_some { lists + lists / SPARE } else { lists };
+        let bytes = wanted.min(self.most as u64).saturating_sub(self.cache.memory() as u64).min(free);
         for bytes in (0..=MOST_HALVINGS).map(|halvings| bytes >> halvings).take_while(|&bytes| bytes >= LEAST_MEMORY) {
             match gpu.allocate(bytes as usize + PADDING) {
                 Ok(memory) => {
